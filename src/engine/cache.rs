@@ -23,7 +23,7 @@ mod unreadable;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Certainty;
 use super::io::Now;
@@ -74,6 +74,15 @@ struct Weighed {
     settles_at: Option<Timestamp>,
     /// The health of all nodes, computed on first use.
     census: OnceLock<Census>,
+}
+
+impl Entry {
+    /// Changes of the node may have been missed. If it joined long ago, it may have been open and met its rules' conditions
+    /// meanwhile, so closing it may take something away.
+    fn missed_changes(&mut self, now: Timestamp) {
+        let is_long_ago = |joined: &mut Timestamp| now.duration_since(*joined) > JOINED_LONG_AGO;
+        self.joined.take_if(is_long_ago);
+    }
 }
 
 impl Default for Weighed {

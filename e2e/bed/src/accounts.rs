@@ -1,4 +1,4 @@
-//! Service accounts of a cluster: their tokens, and kubeconfig files with which a process is one of them.
+//! Service accounts of a cluster: their tokens, and kubeconfig files that use them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,15 +12,15 @@ use kube::api::PostParams;
 use crate::cluster::Cluster;
 use crate::kubeconfig::{self, Server};
 
-/// How long service account tokens of kubeconfig files live, in seconds.
+/// The lifetime of tokens in kubeconfig files, in seconds.
 const TOKEN_LIFETIME: i64 = 24 * 3600;
 
 impl Cluster {
-    /// Creates a service account in `default`, bound to this `ClusterRole`, and returns a token of it.
+    /// Creates a service account in `default`, bound to this `ClusterRole`, and returns a token for it.
     ///
     /// # Errors
     ///
-    /// When `kubectl` fails, or the API server makes no token.
+    /// When `kubectl` fails, or the API server issues no token.
     pub async fn account(&self, name: &str, role: &str) -> Result<String> {
         let (role, account) = (
             format!("--clusterrole={role}"),
@@ -37,7 +37,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When the API server makes none.
+    /// When the API server issues none.
     pub async fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
         self.token(namespace, name, None).await
     }
@@ -70,7 +70,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When the API server makes no token.
+    /// When the API server issues no token.
     pub async fn kubeconfig_for_service_account(
         &self,
         namespace: &str,
@@ -80,11 +80,11 @@ impl Cluster {
             .await
     }
 
-    /// As [`Self::kubeconfig_for_service_account`], for a server at this URL that leads to the API server.
+    /// Like [`Self::kubeconfig_for_service_account`], for a relay to the API server at this URL.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Like there.
     pub async fn kubeconfig_by_way_of(
         &self,
         url: String,
@@ -94,12 +94,12 @@ impl Cluster {
         self.kubeconfig_for_token(url, namespace, name, None).await
     }
 
-    /// As [`Self::kubeconfig_for_service_account`], with the token that an existing pod of that service account gets: it
-    /// says which node the pod runs on.
+    /// Like [`Self::kubeconfig_for_service_account`], with the token of an existing pod of that service account: it names the
+    /// pod's node.
     ///
     /// # Errors
     ///
-    /// As there, and when there is no such pod.
+    /// Like there, and when there is no such pod.
     pub async fn kubeconfig_for_pod(
         &self,
         namespace: &str,
@@ -123,7 +123,7 @@ impl Cluster {
         name: &str,
         bound_object_ref: Option<BoundObjectReference>,
     ) -> Result<PathBuf> {
-        // A file of its own each time: an earlier one may be in use.
+        // Each file is new: an earlier one may be in use.
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let token = self.token(namespace, name, bound_object_ref).await?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Who wrote what, by the API server's audit log.
+//! Who wrote what, according to the API server's audit log.
 
 use serde_json::Value;
 
@@ -15,12 +15,12 @@ pub struct Write {
     pub name: String,
     /// The status code of the answer.
     pub code: u64,
-    /// Which program it was: its user agent.
+    /// The user agent of the program that sent it.
     pub instance: String,
 }
 
 impl Write {
-    /// Whether this put something into a node's metadata or spec.
+    /// Whether this changed a node's metadata or spec.
     #[must_use]
     pub fn changed_a_node(&self) -> bool {
         self.resource == "nodes" && self.code == 200
@@ -28,7 +28,7 @@ impl Write {
 }
 
 impl Cluster {
-    /// What a user has written so far, oldest first. The cluster needs an audit log.
+    /// A user's writes so far, oldest first. The cluster needs an audit log.
     #[must_use]
     pub fn writes_of(&self, user: &str) -> Vec<Write> {
         let is_write = |event: &Value| {

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::go_module::GoModule;
 
-/// A program that a cluster is made of.
+/// A program of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Component {
-    /// The store.
+    /// etcd.
     Etcd,
     /// The API server.
     ApiServer,
@@ -18,9 +18,9 @@ pub enum Component {
     ControllerManager,
     /// The scheduler.
     Scheduler,
-    /// What plays the kubelets.
+    /// kwok, which simulates the kubelets.
     Kwok,
-    /// The command line.
+    /// kubectl.
     Kubectl,
 }
 
@@ -48,13 +48,13 @@ impl Component {
         }
     }
 
-    /// Whether `KUBEBUILDER_ASSETS` must have it (what `setup-envtest` puts there).
+    /// Whether `KUBEBUILDER_ASSETS` must contain it, as `setup-envtest` provides it.
     fn is_kubebuilder_asset(self) -> bool {
         matches!(self, Self::Etcd | Self::ApiServer | Self::Kubectl)
     }
 }
 
-/// The folders that components are taken from.
+/// The folders that contain the components.
 #[derive(Debug, Clone)]
 pub struct Binaries {
     assets: Option<PathBuf>,
@@ -62,12 +62,11 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds what there is.
+    /// Finds the folders.
     ///
     /// # Errors
     ///
-    /// When neither `KUBEBUILDER_ASSETS` nor a built control plane is there, or the former is incomplete; the message
-    /// says what to do.
+    /// When `KUBEBUILDER_ASSETS` is incomplete, or unset while no control plane has been built; the message says what to do.
     pub fn locate() -> Result<Self> {
         let assets = env::var_os("KUBEBUILDER_ASSETS")
             .filter(|value| !value.is_empty())
@@ -84,7 +83,7 @@ impl Binaries {
             }
         }
         let built = GoModule::control_plane().map(|module| module.built().map(Path::to_owned));
-        // With assets given, Go is needed only for what they lack: that is asked for by `path`.
+        // With assets given, only what they lack needs Go, and `path` checks that.
         let built = if assets.is_some() {
             built.ok().flatten()
         } else {
@@ -108,7 +107,7 @@ impl Binaries {
     ///
     /// # Errors
     ///
-    /// When no folder has it; the message says what to do.
+    /// When no folder contains it; the message says what to do.
     pub fn path(&self, component: Component) -> Result<PathBuf> {
         self.assets
             .iter()

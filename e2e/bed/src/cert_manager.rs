@@ -1,5 +1,5 @@
-//! A real cert-manager beside a cluster: the controllers that issue from self-signed Issuers, and the one that writes CAs
-//! into webhook configurations.
+//! A real cert-manager beside a cluster: the controllers that issue from self-signed Issuers, and the one that writes CAs into
+//! webhook configurations.
 
 use std::process::Command;
 
@@ -17,11 +17,11 @@ pub struct CertManager {
 }
 
 impl CertManager {
-    /// Starts it as the cluster's admin, whose resource definitions it brings.
+    /// Installs its resource definitions, and starts it as the cluster's admin.
     ///
     /// # Errors
     ///
-    /// When it has not been built, or its definitions cannot be had.
+    /// When it has not been built, or its definitions are not available.
     pub async fn start(cluster: &Cluster) -> Result<Self> {
         cluster.install_definitions(&CERT_MANAGER).await?;
         let module = GoModule::cert_manager()?;
@@ -35,7 +35,7 @@ impl CertManager {
         Ok(Self { process })
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()

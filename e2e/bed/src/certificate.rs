@@ -1,4 +1,4 @@
-//! A serving certificate in a folder, as somebody else's tooling would put it there.
+//! A serving certificate in a folder, as from an external tool.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// Writes `tls.crt` and `tls.key` for 127.0.0.1 into the folder, and answers with their new CA.
+/// Writes `tls.crt` and `tls.key` for 127.0.0.1 into the folder, and returns the PEM of their new CA.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a test changes in a running cluster, by the same requests as the real writers.
+//! Changes to a running cluster, made with the same requests as the real writers.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kwok;
 
-/// Sets a condition of a node, as a reporter does: a strategic merge patch of its status, which leaves others' alone.
+/// Sets a condition of a node, as a reporter does: a strategic merge patch of its status, which keeps other conditions.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub async fn set_node_condition(
         .with_context(|| format!("setting {condition_type} of node {node}"))
 }
 
-/// Takes a condition off a node.
+/// Removes a condition from a node.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub async fn patch_node_status(client: &Client, node: &str, patch: &Value) -> Re
     Ok(())
 }
 
-/// Patches a node's metadata or spec (labels, annotations, taints), by JSON merge: a list replaces the list.
+/// Patches a node's metadata or spec (labels, annotations, taints) with a JSON merge patch: a list replaces the old one.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub async fn patch_node(client: &Client, node: &str, patch: &Value) -> Result<()
     Ok(())
 }
 
-/// Lets a pod run, Ready or not. kwok leaves it so.
+/// Sets a pod running, Ready or not. kwok does not change that again.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ pub async fn set_pod_ready(client: &Client, namespace: &str, pod: &str, ready: b
     Ok(())
 }
 
-/// Has a pod wait for this image, which cannot be pulled, as a kubelet says it of the first container.
+/// Reports a pod's first container as waiting for an image that cannot be pulled, as a kubelet does.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ pub async fn delete_node(client: &Client, node: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a pod at once, whether or not a kubelet is there to confirm it.
+/// Deletes a pod at once, without a kubelet's confirmation.
 ///
 /// # Errors
 ///

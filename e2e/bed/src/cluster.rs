@@ -1,4 +1,4 @@
-//! A Kubernetes cluster of real components on the loopback interface, up in seconds and gone when dropped.
+//! A Kubernetes cluster of real components on the loopback interface. It starts in seconds and vanishes when dropped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,17 +23,17 @@ use crate::options::Options;
 use crate::process::{Lifetime, Process};
 use crate::{ports, tool};
 
-/// How long a component may take to come up. It takes seconds; a machine that builds something else takes longer.
+/// The timeout for a component's start. It takes seconds; on a busy machine, longer.
 const STARTUP: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(25);
 
-/// The port of the API server's Service, and of the API server where nothing stands between the two.
+/// The port of the API server's Service, and of the API server itself if pods reach it directly.
 const HTTPS: u16 = 443;
 
-/// How often a start is tried again when another process took one of its ports.
+/// How often to start when another process takes one of the ports.
 const ATTEMPTS: usize = 3;
 
-/// A running cluster. Dropping it kills its processes and removes its folder; after a failure the logs stay.
+/// A running cluster. Dropping it kills its processes and removes its folder; after a failure the logs remain.
 #[derive(Debug)]
 pub struct Cluster {
     server: Server,
@@ -42,7 +42,7 @@ pub struct Cluster {
     folder: Folder,
 }
 
-/// The processes in the order in which they end: the API server before its store, without which it would hang.
+/// The processes in the order in which they stop: the API server before etcd, without which it would hang.
 #[derive(Debug, Default)]
 struct Processes {
     clients: Vec<Process>,
@@ -51,11 +51,11 @@ struct Processes {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it answers.
+    /// Starts a cluster and waits until it is ready.
     ///
     /// # Errors
     ///
-    /// When a binary is missing or a component does not come up; the message shows the end of its log.
+    /// When a binary is missing or a component does not start; the message shows the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
         let binaries = Binaries::locate()?;
         let mut attempt = 1;
@@ -128,7 +128,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A new client with every right. Clients belong to the runtime they were made in: make one per test.
+    /// A new client with all permissions. Clients belong to the runtime they were made in: make one per test.
     ///
     /// # Errors
     ///
@@ -171,8 +171,7 @@ impl Cluster {
             .await
     }
 
-    /// Applies what is at this path (`kubectl apply --server-side`): a folder with a kustomization, a folder of manifests or
-    /// a file.
+    /// Applies a path (`kubectl apply --server-side`): a folder with a kustomization, a folder of manifests or a file.
     ///
     /// # Errors
     ///
@@ -202,11 +201,11 @@ impl Cluster {
         drop(stopped);
     }
 
-    /// Starts the API server, on the port it always has, and waits until it is ready.
+    /// Starts the API server on its old port and waits until it is ready.
     ///
     /// # Errors
     ///
-    /// When it does not come up.
+    /// When it does not start.
     pub async fn start_api_server(&self) -> Result<()> {
         let process = self.launcher.api_server()?;
         self.processes().api_server = Some(process);
@@ -219,14 +218,14 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When it does not come up.
+    /// When it does not start.
     pub async fn restart_api_server(&self) -> Result<()> {
         self.stop_api_server();
         self.start_api_server().await
     }
 
-    /// Starts one more API server, which has this folder and reaches the store at this port, and waits until it is ready. It
-    /// ends with the cluster. Answers its URL and the path of its admin's kubeconfig.
+    /// Starts another API server in this folder, which reaches etcd at this port, and waits until it is ready. It stops with
+    /// the cluster. Returns its URL and the path of its admin's kubeconfig.
     pub(crate) async fn start_another_api_server(
         &self,
         folder: PathBuf,
@@ -253,22 +252,22 @@ impl Cluster {
         Ok((server.url, kubeconfig))
     }
 
-    /// Makes a backup of the store. The API server and the store are away for some seconds.
+    /// Backs up etcd. The API server and etcd are down for some seconds.
     ///
     /// # Errors
     ///
-    /// When the files cannot be copied, or one of the two does not come up again.
+    /// When the files cannot be copied, or one of the two does not start again.
     pub async fn back_up_store(&self) -> Result<()> {
         self.copy_store(&self.launcher.store(), &self.backup())
             .await
     }
 
-    /// Puts the backup in place of the store: what was written since is gone, and versions are given out a second time. The
-    /// API server and the store are away for some seconds.
+    /// Restores etcd from the backup: later writes are lost, and their revisions are used again. The API server and etcd are
+    /// down for some seconds.
     ///
     /// # Errors
     ///
-    /// As for [`Self::back_up_store`].
+    /// Like [`Self::back_up_store`].
     pub async fn restore_store(&self) -> Result<()> {
         self.copy_store(&self.backup(), &self.launcher.store())
             .await
@@ -293,7 +292,7 @@ impl Cluster {
         self.launcher.folder.join("etcd-backup")
     }
 
-    /// Where the API server is: `https://127.0.0.1:<port>`.
+    /// The URL of the API server: `https://127.0.0.1:<port>`.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.url.clone()
@@ -317,7 +316,7 @@ impl Cluster {
         &self.launcher.credentials.admin_token
     }
 
-    /// Where the store serves its clients, in plain text; it speaks gRPC, with the health protocol.
+    /// Where etcd serves its clients, without TLS, with gRPC and its health protocol.
     #[must_use]
     pub fn store(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.launcher.etcd_port).into()
@@ -329,13 +328,13 @@ impl Cluster {
         &self.launcher.folder
     }
 
-    /// The audit log so far: one JSON object a line, requests at metadata level. Empty unless asked for in the options.
+    /// The audit log so far: one JSON object a line, with requests at metadata level. Empty unless the options ask for it.
     #[must_use]
     pub fn audit_log(&self) -> String {
         fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()
     }
 
-    /// Where that log is, for whoever reads it as it grows.
+    /// The path of the audit log, to read it while it grows.
     #[must_use]
     pub fn audit_log_path(&self) -> PathBuf {
         self.launcher.audit_log()
@@ -350,7 +349,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Leaves the cluster running and returns what to tell the user: how to reach it and how to end it.
+    /// Leaves the cluster running and returns the instructions for the user: how to reach it and how to end it.
     ///
     /// # Errors
     ///
@@ -372,20 +371,20 @@ impl Cluster {
         ))
     }
 
-    /// What becomes of its processes, and of those that belong to it, when their owner is gone.
+    /// Whether its processes, and those that depend on it, may outlive their owner.
     #[must_use]
     pub fn lifetime(&self) -> Lifetime {
         self.launcher.options.lifetime()
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {
-        // A panic elsewhere leaves the processes as they are: still to be killed.
+        // After a panic elsewhere the processes still have to be killed.
         self.processes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The system's namespaces are made by the API server itself, shortly after it is ready.
+    /// The API server creates the system namespaces itself, shortly after it is ready.
     async fn wait_for_namespaces(&self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client().await?);
         for name in ["default", "kube-system", "kube-node-lease"] {
@@ -397,7 +396,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits for something that only happens while all processes run.
+    /// Waits until something happens; fails when a process ends before.
     async fn wait(&self, what: &str, happened: impl AsyncFn() -> bool) -> Result<()> {
         let deadline = Instant::now() + STARTUP;
         while !happened().await {

@@ -13,32 +13,28 @@ use crate::options::{ControllerManager, Options};
 use crate::process::Process;
 use crate::{kwok, ports};
 
-/// What is needed to start a cluster's components, again and again.
+/// Starts a cluster's components, as often as needed.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    /// What the cluster consists of.
     pub options: Options,
-    /// Where the binaries are.
     pub binaries: Binaries,
-    /// What it proves itself with.
     pub credentials: Credentials,
-    /// Where data and logs go.
+    /// For data and logs.
     pub folder: PathBuf,
-    /// The port of the store, for clients.
+    /// etcd's port for clients.
     pub etcd_port: u16,
-    /// The port of the API server; a restart keeps it.
+    /// The API server's port, also after a restart.
     pub api_port: u16,
 }
 
 impl Launcher {
-    /// Starts the store.
     pub fn etcd(&self) -> Result<Process> {
         let client = format!("http://127.0.0.1:{}", self.etcd_port);
         let peer = format!("http://127.0.0.1:{}", ports::free()?);
         let mut command = self.command(Component::Etcd)?;
         command
             .args(["--unsafe-no-fsync", "--log-level", "error"])
-            // Bytes: thousands of nodes and all their changes of some minutes outgrow the default of 2 GiB.
+            // In bytes: the history of thousands of nodes outgrows the default of 2 GiB within minutes.
             .arg("--quota-backend-bytes=8589934592")
             .arg("--data-dir")
             .arg(self.store())
@@ -48,7 +44,6 @@ impl Launcher {
         self.start(Component::Etcd, command)
     }
 
-    /// Starts the API server.
     pub fn api_server(&self) -> Result<Process> {
         let credentials = &self.credentials;
         let mut command = self.command(Component::ApiServer)?;
@@ -76,7 +71,7 @@ impl Launcher {
             .arg("--authorization-mode=Node,RBAC")
             .arg("--profiling=false");
         match self.options.pods_reach {
-            // Webhooks are called at their pods' addresses: there is no kube-proxy.
+            // There is no kube-proxy, so webhooks are called at their pods' addresses.
             Some(address) => command
                 .arg("--bind-address=0.0.0.0")
                 .arg("--enable-aggregator-routing=true")
@@ -91,13 +86,13 @@ impl Launcher {
             command
                 .arg(flag("--audit-policy-file", &policy))
                 .arg(flag("--audit-log-path", &self.audit_log()))
-                // In MiB; by default the log would go on in another file after 100.
+                // In MiB; by default the log is rotated after 100.
                 .arg("--audit-log-maxsize=100000");
         }
         self.start(Component::ApiServer, command)
     }
 
-    /// Starts the components that use the API server, each with the port it listens on once it is up.
+    /// Starts the components that use the API server; each comes with the port on which it will listen.
     pub fn clients(&self) -> Result<Vec<(Process, u16)>> {
         let mut clients = Vec::new();
         if self.options.controller_manager != ControllerManager::Off {
@@ -162,7 +157,7 @@ impl Launcher {
         Ok((self.start(Component::Kwok, command)?, port))
     }
 
-    /// The flags that the controller manager and the scheduler have in common.
+    /// Sets the flags that the controller manager and the scheduler share.
     fn as_admin(&self, command: &mut Command, port: u16, certificates: &str) {
         let kubeconfig = self.kubeconfig();
         command
@@ -200,17 +195,15 @@ impl Launcher {
         policy.to_string()
     }
 
-    /// Where the store keeps its data.
+    /// etcd's data folder.
     pub fn store(&self) -> PathBuf {
         self.folder.join("etcd")
     }
 
-    /// The path of the admin's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("admin.kubeconfig")
     }
 
-    /// Where the API server writes its audit log.
     pub fn audit_log(&self) -> PathBuf {
         self.folder.join("audit.log")
     }

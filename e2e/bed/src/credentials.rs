@@ -1,5 +1,5 @@
-//! What a cluster proves itself with: a CA, the API server's certificate, the key that signs service account tokens, and
-//! the admin's token.
+//! A cluster's credentials: a CA, the API server's certificate, the key that signs service account tokens, and the admin's
+//! token.
 
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -14,28 +14,21 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 pub struct Credentials {
     /// The CA's certificate, as PEM.
     pub ca: String,
-    /// The same, as a file.
+    /// The CA's certificate as a file.
     pub ca_certificate: PathBuf,
-    /// The API server's certificate.
     pub serving_certificate: PathBuf,
-    /// Its key.
     pub serving_key: PathBuf,
     /// The key that signs service account tokens.
     pub token_key: PathBuf,
-    /// Its public half.
     pub token_public_key: PathBuf,
-    /// The static token of `system:masters`, as the API server reads it.
+    /// The static token of `system:masters`, in the API server's file format.
     pub tokens: PathBuf,
-    /// That token.
+    /// The static token of `system:masters`.
     pub admin_token: String,
 }
 
 impl Credentials {
-    /// Makes them, for an API server on the loopback interface, and at its Service's address.
-    ///
-    /// # Errors
-    ///
-    /// When a file cannot be written.
+    /// Creates them for an API server on the loopback interface and at its Service's address.
     pub fn create(folder: &Path) -> Result<Self> {
         let ca_key = KeyPair::generate().context("making the CA's key")?;
         let mut authority = CertificateParams::default();
@@ -82,7 +75,7 @@ impl Credentials {
     }
 }
 
-/// 128 bits from the system's randomness, which is what seeds a [`RandomState`].
+/// 128 random bits from the system, which seed a [`RandomState`].
 fn random_token() -> String {
     let word = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", word(), word())

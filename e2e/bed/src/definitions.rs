@@ -1,5 +1,5 @@
-//! The resource definitions of other projects in a cluster, read from their Go modules: what is made of their kinds is
-//! validated as in a cluster that runs them.
+//! The resource definitions of other projects, read from their Go modules, so that a cluster validates these kinds as one that
+//! runs the project does.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,18 +8,15 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cluster::Cluster;
 
-/// Where a project's resource definitions are.
+/// A project's resource definitions.
 #[derive(Debug)]
 pub struct Definitions {
-    /// What it is called in messages.
+    /// The project's name in messages.
     name: &'static str,
-    /// The folder beside this crate's sources whose `go.mod` names the module's version.
+    /// The folder beside this crate's sources whose `go.mod` pins the version.
     source: &'static str,
-    /// Its Go module.
     module: &'static str,
-    /// The folder in the module.
     folder: &'static str,
-    /// The files there that are needed.
     files: &'static [&'static str],
 }
 
@@ -35,7 +32,7 @@ pub const PROMETHEUS_OPERATOR: Definitions = Definitions {
     ],
 };
 
-/// `Issuer`s, `Certificate`s, and what cert-manager makes of them.
+/// `Issuer`s, `Certificate`s, and the kinds that cert-manager derives from them.
 pub const CERT_MANAGER: Definitions = Definitions {
     name: "cert-manager",
     source: "cert-manager",
@@ -61,7 +58,7 @@ pub const KARPENTER: Definitions = Definitions {
     ],
 };
 
-/// The class of nodes that Karpenter's kwok provider knows.
+/// The node class of Karpenter's kwok provider.
 pub const KARPENTER_NODE_CLASS: Definitions = Definitions {
     folder: "kwok/apis/crds",
     files: &["karpenter.kwok.sh_kwoknodeclasses.yaml"],
@@ -69,7 +66,7 @@ pub const KARPENTER_NODE_CLASS: Definitions = Definitions {
 };
 
 impl Definitions {
-    /// The files, where Go keeps the module; it is downloaded unless Go has it already.
+    /// The files in Go's module cache. Downloads the module if needed.
     fn read(&self) -> Result<Vec<PathBuf>> {
         self.go(&["mod", "download", self.module])?;
         let module = self.go(&["list", "-m", "-f", "{{.Dir}}", self.module])?;
@@ -103,11 +100,11 @@ impl Definitions {
 }
 
 impl Cluster {
-    /// Installs the resource definitions of a project as it has them, and waits until they are established.
+    /// Installs a project's resource definitions unchanged, and waits until they are established.
     ///
     /// # Errors
     ///
-    /// When its module cannot be had, or `kubectl` fails.
+    /// When its module is not available, or `kubectl` fails.
     pub async fn install_definitions(&self, of: &'static Definitions) -> Result<()> {
         let files = tokio::task::spawn_blocking(|| of.read())
             .await

@@ -1,4 +1,4 @@
-//! Requests to what a process under test serves, over HTTP or HTTPS, whatever the answer.
+//! HTTP and HTTPS requests to a process under test. Every status code is an answer, not an error.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use kube::{Client, Config};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long an answer may take.
+/// The timeout for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Who asks, and whom it trusts.
+/// An HTTP client with optional token and CA.
 #[derive(Debug, Clone, Default)]
 pub struct Fetch {
     token: Option<String>,
     ca: Option<PathBuf>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
@@ -32,13 +32,13 @@ pub struct Answer {
 }
 
 impl Fetch {
-    /// Somebody without a token, who trusts any certificate.
+    /// A client without a token that trusts any certificate.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// Somebody with this token.
+    /// A client with this token.
     #[must_use]
     pub fn with_token(token: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Fetch {
         self
     }
 
-    /// Gets this URL.
+    /// Sends a GET request.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Fetch {
     async fn ask(&self, url: &str) -> Result<Answer> {
         let uri: http::Uri = url.parse()?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        // The cluster's client is an HTTP client like another.
+        // The cluster's client serves as the HTTP client.
         let mut config = Config::new(url[..url.len() - path.len()].parse()?);
         config.accept_invalid_certs = self.ca.is_none();
         config.root_cert_file.clone_from(&self.ca);
@@ -87,15 +87,15 @@ impl Fetch {
     }
 }
 
-/// One HTTP request in plain text, without a client to be made for it: the status code and the body.
+/// Sends one plain HTTP GET request without building a client; returns the status code and the body.
 ///
 /// # Errors
 ///
-/// When no answer comes, or something else than HTTP.
+/// When no answer comes, or it is not HTTP.
 pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        // HTTP/1.0: the answer comes unchunked and ends with the connection.
+        // HTTP/1.0: the answer is unchunked and ends with the connection.
         let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = String::new();

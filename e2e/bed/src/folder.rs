@@ -1,11 +1,11 @@
-//! The folder of one cluster, and what becomes of it.
+//! The folder of one cluster, and when it is removed.
 //!
-//! A cluster that is dropped removes its folder. One that lives in a `static` is never dropped, and an owner can be
-//! killed: so every folder is locked by its owner, and the next cluster sweeps away those whose lock is free. Folders of
-//! failed runs are kept for a day (their logs are the evidence), those of clusters left running as long as they run.
+//! A dropped cluster removes its folder. But a cluster in a `static` is never dropped, and an owner can be killed. So each
+//! owner locks its folder, and the next cluster sweeps those whose lock is free. Folders of failed runs stay for a day, for
+//! their logs; folders of clusters left running stay as long as these run.
 //!
-//! A run has failed when a test panics or waits in vain. Tests share clusters and threads, so a failure marks every
-//! cluster that the process has at that moment.
+//! A run has failed when a test panics or a wait times out. Tests share clusters and threads, so a failure marks every cluster
+//! of the process.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
@@ -28,30 +28,25 @@ const KEEP_FAILED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many lines of a log are printed after a failure.
 const PRINTED_LINES: usize = 40;
 
-/// A folder that this process owns.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Held as long as the owner lives.
+    /// Held while the owner lives.
     _lock: File,
 }
 
 impl Folder {
-    /// Sweeps away folders without an owner, and makes a new one.
-    ///
-    /// # Errors
-    ///
-    /// When the system's temporary folder cannot be written.
+    /// Sweeps abandoned folders, and creates a new one.
     pub fn create() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let root = std::env::temp_dir().join(format!("kube-testbed-{}", getuid()));
-        // Tokens and keys are in there: nobody else's business.
+        // It holds tokens and keys, so only its owner may read it.
         let mut private = DirBuilder::new();
         private.recursive(true).mode(0o700);
         private
             .create(&root)
             .with_context(|| format!("creating {}", root.display()))?;
-        // One at a time, so that nobody sweeps a folder between its creation and its locking.
+        // One process at a time, so that nobody sweeps a folder between its creation and its locking.
         let turn = File::create(root.join("turn.lock")).context("creating the sweep lock")?;
         turn.lock().context("waiting for the sweep lock")?;
         sweep(&root);
@@ -60,7 +55,7 @@ impl Folder {
             let path = root.join(format!("{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => break path,
-                // Kept after the failure of an earlier process with this ID.
+                // A failed process with the same ID left it.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("creating {}", path.display()));
@@ -74,7 +69,6 @@ impl Folder {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -85,26 +79,22 @@ impl Folder {
         let _ = File::create(self.path.join(FAILED));
     }
 
-    /// Keeps it for as long as one of these processes runs.
-    ///
-    /// # Errors
-    ///
-    /// When the mark cannot be written.
+    /// Keeps it while one of these processes runs.
     pub fn keep_while_running(&self, pids: &[u32]) -> Result<()> {
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         fs::write(self.path.join(LEFT_RUNNING), pids.join("\n"))
             .context("marking the cluster as left running")
     }
 
-    /// Removes it, or, after a failure, all but the logs. Only once nothing uses it any more.
+    /// Removes it; after a failure, all but the logs. Nothing may use it any more.
     pub fn dispose(&self) {
         live().retain(|path| *path != self.path);
         dispose(&self.path);
     }
 }
 
-/// Marks the folders of all clusters of this process as those of a failed run, says where they are, and prints how the logs of
-/// the program under test end: where tests run unattended, nobody can look into the folders.
+/// Marks the folders of all clusters of this process as failed, and prints where they are and how the logs of the program under
+/// test end: where tests run unattended, nobody can open the folders.
 pub fn note_failure() {
     FAILURE.store(true, Ordering::Relaxed);
     for path in live().iter() {
@@ -132,7 +122,7 @@ fn logs_under_test(folder: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// Whether something has failed in this process.
+/// Whether a test of this process has panicked or a wait has timed out.
 #[must_use]
 pub fn has_failed() -> bool {
     FAILURE.load(Ordering::Relaxed)
@@ -140,7 +130,6 @@ pub fn has_failed() -> bool {
 
 static FAILURE: AtomicBool = AtomicBool::new(false);
 
-/// The folders of this process's clusters.
 fn live() -> MutexGuard<'static, Vec<PathBuf>> {
     static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -182,7 +171,7 @@ fn dispose(folder: &Path) {
     let failed = fs::metadata(folder.join(FAILED)).and_then(|mark| mark.modified());
     let keep = failed.is_ok_and(|moment| moment.elapsed().is_ok_and(|age| age < KEEP_FAILED_FOR));
     let _ = if keep {
-        // The store is big and says little.
+        // etcd's data is large and of little use.
         fs::remove_dir_all(folder.join("etcd"))
     } else {
         fs::remove_dir_all(folder)

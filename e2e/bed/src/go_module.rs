@@ -1,8 +1,8 @@
-//! The Go modules beside this crate (the control plane, Prometheus, Helm, cert-manager, Karpenter), and those of others: their
-//! versions, their place in the cache, and how they are built.
+//! The Go modules beside this crate (the control plane, Prometheus, Helm, cert-manager, Karpenter) and of other crates: their
+//! versions, their cache folders and their builds.
 //!
-//! The cache folder is named after everything that decides what the binaries are, so a changed source, Go version or
-//! flag is another folder, and nothing is ever rebuilt in place.
+//! The name of a cache folder covers everything that decides what the binaries are. A changed source, Go version or flag gives
+//! another folder, and nothing is ever rebuilt in place.
 
 use std::env;
 use std::fs::{self, File};
@@ -18,34 +18,33 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::binaries::Component;
 
-/// How often a build that takes minutes says that it is alive.
+/// How often a long build prints that it still runs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// What is built from a module, and how.
+/// How to build a module.
 #[derive(Debug)]
 pub struct Recipe {
-    /// The module's folder: beside this crate's sources, or by its whole path.
+    /// The module's folder: relative to this crate's sources, or absolute.
     pub source: &'static str,
     /// The folder in the cache.
     pub folder: &'static str,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: &'static str,
-    /// The module that it pins, whose version is the one that counts.
+    /// The pinned module whose version counts.
     pub pins: &'static str,
-    /// What `go build` is to build: packages, or `tool` for the tools of `go.mod`. Those that begin with a dot have their
-    /// sources in the module's folder.
+    /// The packages to build, or `tool` for the tools of `go.mod`. A leading dot means a package in the module's folder.
     pub packages: &'static [&'static str],
     /// Build tags.
     pub tags: &'static str,
-    /// Whether parts are written in C.
+    /// Whether it needs a C compiler.
     pub c: bool,
-    /// The binaries that come out.
+    /// The resulting binaries.
     pub binaries: &'static [&'static str],
     /// Other names of the first binary.
     pub links: fn() -> Vec<&'static str>,
-    /// What the linker is told, by the version.
+    /// The linker flags for this version.
     pub linker_flags: fn(version: &str) -> String,
-    /// How long that takes on two cores.
+    /// How long the build takes on two cores.
     pub takes: &'static str,
 }
 
@@ -69,7 +68,7 @@ const PROMETHEUS: Recipe = Recipe {
     name: "Prometheus",
     pins: "github.com/prometheus/prometheus",
     packages: &["tool"],
-    // Targets are given in a file: no cloud has to be asked for them.
+    // Targets come from a file, so no cloud discovery is needed.
     tags: "remove_all_sd",
     c: false,
     binaries: &["prometheus", "promtool"],
@@ -100,7 +99,7 @@ const KARPENTER: Recipe = Recipe {
     packages: &["tool"],
     tags: "",
     c: false,
-    // Its main package is the provider's.
+    // The main package is that of the provider, `kwok`.
     binaries: &["kwok"],
     links: || vec!["karpenter"],
     linker_flags: |_| "-s -w".into(),
@@ -121,30 +120,28 @@ const CERT_MANAGER: Recipe = Recipe {
     takes: "about 2 minutes",
 };
 
-/// The control plane's versions, newest first, and what their modules are called. The first one is built where `KUBERNETES`
-/// names none.
+/// The control plane's versions, newest first, with their module files. The first is the default of `KUBERNETES`.
 const KUBERNETES: [(&str, &str); 2] = [("1.36", "go.mod"), ("1.34", "1.34.mod")];
 
-/// A Go module and the folder that its binaries belong in.
+/// A Go module and the cache folder of its binaries.
 #[derive(Debug)]
 pub struct GoModule {
     recipe: &'static Recipe,
-    /// Where its sources are.
     source: PathBuf,
-    /// Which file there is its `go.mod`.
+    /// The file there that serves as its `go.mod`.
     file: &'static str,
-    /// The version of what it pins, such as `v1.36.3`.
+    /// The version of the pinned module, such as `v1.36.3`.
     version: String,
     /// The cache folder for exactly this source, Go version and flags.
     folder: PathBuf,
 }
 
 impl GoModule {
-    /// etcd, the Kubernetes components and kwok, of the version that the environment variable `KUBERNETES` asks for.
+    /// etcd, the Kubernetes components and kwok, for the version in the environment variable `KUBERNETES`.
     ///
     /// # Errors
     ///
-    /// When there is no `go` on the `PATH`, the module cannot be read, or there is none for that version.
+    /// When there is no `go` on the `PATH`, the module cannot be read, or no module exists for that version.
     pub fn control_plane() -> Result<Self> {
         let wanted = env::var("KUBERNETES").unwrap_or_default();
         Self::read_from(&CONTROL_PLANE, kubernetes_module(&wanted)?)
@@ -154,7 +151,7 @@ impl GoModule {
     ///
     /// # Errors
     ///
-    /// As for [`Self::control_plane`].
+    /// Like [`Self::control_plane`].
     pub fn prometheus() -> Result<Self> {
         Self::read(&PROMETHEUS)
     }
@@ -163,16 +160,16 @@ impl GoModule {
     ///
     /// # Errors
     ///
-    /// As for [`Self::control_plane`].
+    /// Like [`Self::control_plane`].
     pub fn helm() -> Result<Self> {
         Self::read(&HELM)
     }
 
-    /// What cert-manager needs to issue a webhook's certificate.
+    /// The parts of cert-manager that issue a webhook's certificate.
     ///
     /// # Errors
     ///
-    /// As for [`Self::control_plane`].
+    /// Like [`Self::control_plane`].
     pub fn cert_manager() -> Result<Self> {
         Self::read(&CERT_MANAGER)
     }
@@ -181,16 +178,16 @@ impl GoModule {
     ///
     /// # Errors
     ///
-    /// As for [`Self::control_plane`].
+    /// Like [`Self::control_plane`].
     pub fn karpenter() -> Result<Self> {
         Self::read(&KARPENTER)
     }
 
-    /// What this recipe builds.
+    /// The module of this recipe.
     ///
     /// # Errors
     ///
-    /// As for [`Self::control_plane`].
+    /// Like [`Self::control_plane`].
     pub fn read(recipe: &'static Recipe) -> Result<Self> {
         Self::read_from(recipe, "go.mod")
     }
@@ -223,7 +220,7 @@ impl GoModule {
         })
     }
 
-    /// The folder with the built binaries, where they have been built.
+    /// The folder of the built binaries, if they have been built.
     #[must_use]
     pub fn built(&self) -> Option<&Path> {
         let mut binaries = self.recipe.binaries.iter();
@@ -232,12 +229,11 @@ impl GoModule {
             .then_some(self.folder.as_path())
     }
 
-    /// Builds the binaries unless they are in the cache, and returns their folder. Builds side by side wait for each
-    /// other.
+    /// Builds the binaries unless the cache has them, and returns their folder. Concurrent builds wait for each other.
     ///
     /// # Errors
     ///
-    /// When the build fails, with what Go said.
+    /// When the build fails, with Go's output.
     pub fn build(&self) -> Result<&Path> {
         let name = self.recipe.name;
         fs::create_dir_all(&self.folder)
@@ -273,7 +269,7 @@ impl GoModule {
             fs::rename(unfinished.join(binary), self.folder.join(binary))
                 .with_context(|| format!("go build made no {binary}"))?;
         }
-        // An empty folder that cannot be removed is in nobody's way.
+        // Leaving the empty folder behind does no harm.
         let _ = fs::remove_dir(&unfinished);
         eprintln!("built {name} in {} s", started.elapsed().as_secs());
         Ok(&self.folder)
@@ -358,7 +354,7 @@ fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
     }
 }
 
-/// The version is stamped in: without it the API server calls itself v0.0.0 and refuses some features.
+/// Stamps in the version: without it the API server calls itself v0.0.0 and refuses some features.
 #[must_use]
 pub fn kubernetes_linker_flags(version: &str) -> String {
     let package = "k8s.io/component-base/version";
@@ -371,7 +367,7 @@ pub fn kubernetes_linker_flags(version: &str) -> String {
     )
 }
 
-/// Which module of the control plane is for this version; none named is the newest.
+/// The control plane's module file for this version; for the newest if empty.
 fn kubernetes_module(wanted: &str) -> Result<&'static str> {
     let wanted = if wanted.is_empty() {
         KUBERNETES[0].0
@@ -386,7 +382,7 @@ fn kubernetes_module(wanted: &str) -> Result<&'static str> {
     Ok(file)
 }
 
-/// What is in the Go files of a package, in the order of their names.
+/// The contents of a package's Go files, ordered by file name.
 fn go_files(folder: &Path) -> Result<Vec<String>> {
     let listed = || {
         let mut paths = Vec::new();
@@ -434,7 +430,7 @@ fn cache_root() -> Result<PathBuf> {
     Ok(cache.join("nodegate"))
 }
 
-/// FNV-1a, 64 bits: the same for every Rust version, which the standard library's hasher does not promise.
+/// FNV-1a, 64 bits: stable across Rust versions, unlike the standard library's hasher.
 fn fingerprint(parts: &[impl AsRef<str>]) -> String {
     let hash = parts
         .iter()

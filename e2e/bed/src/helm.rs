@@ -1,4 +1,4 @@
-//! A real Helm.
+//! Runs a real Helm.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -26,18 +26,18 @@ impl Cluster {
 ///
 /// # Errors
 ///
-/// As for [`Cluster::helm`].
+/// Like [`Cluster::helm`].
 pub async fn helm(arguments: &[&str]) -> Result<String> {
     let mut command = command(arguments)?;
     command.env("KUBECONFIG", "/dev/null");
     tool::run(command, "").await
 }
 
-/// The binary.
+/// The path of the binary.
 ///
 /// # Errors
 ///
-/// When it has not been built; the message says what to type.
+/// When it has not been built; the message says how.
 pub fn binary() -> Result<PathBuf> {
     let module = GoModule::helm()?;
     let folder = module

@@ -1,7 +1,7 @@
 //! A real Karpenter with its kwok provider, built from its Go module (`karpenter/`).
 //!
-//! That provider creates a Node object for each `NodeClaim`, annotated so that kwok plays its kubelet. All else is Karpenter
-//! as it is shipped: what it launches, which taints it knows, what it consolidates, replaces and drains.
+//! The provider creates a Node for each `NodeClaim`, annotated so that kwok simulates its kubelet. Everything else is Karpenter
+//! as shipped: what it launches, which taints it knows, what it consolidates, replaces and drains.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +17,7 @@ use crate::ports;
 use crate::process::Process;
 use crate::wait::eventually;
 
-/// How long it may take to come up: it fills its caches first.
+/// The timeout for its start: it fills its caches first.
 const STARTUP: Duration = Duration::from_secs(60);
 
 /// A running Karpenter. Killed when dropped.
@@ -27,12 +27,12 @@ pub struct Karpenter {
 }
 
 impl Karpenter {
-    /// Starts it as the cluster's admin, whose resource definitions it brings, and waits until it is ready. What is in
-    /// `environment` is set beside what it needs to run; `FEATURE_GATES` is an example.
+    /// Installs its resource definitions, starts it as the cluster's admin, and waits until it is ready. `environment` adds
+    /// variables such as `FEATURE_GATES`.
     ///
     /// # Errors
     ///
-    /// When it has not been built, or does not get ready.
+    /// When it has not been built, or does not become ready.
     pub async fn start(cluster: &Cluster, environment: &[(&str, &str)]) -> Result<Self> {
         cluster.install_definitions(&KARPENTER).await?;
         cluster.install_definitions(&KARPENTER_NODE_CLASS).await?;
@@ -60,7 +60,7 @@ impl Karpenter {
         Ok(karpenter)
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()

@@ -9,7 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-/// Where an API server is and whom it trusts.
+/// An API server's address and CA.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// `https://127.0.0.1:<port>`.
@@ -36,11 +36,6 @@ pub fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
     fs::write(path, format!("{content:#}\n")).with_context(|| format!("writing {}", path.display()))
 }
 
-/// A client for a kubeconfig file.
-///
-/// # Errors
-///
-/// When the file is unreadable or the client cannot be made.
 pub async fn client(path: &Path) -> Result<Client> {
     let kubeconfig =
         Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;

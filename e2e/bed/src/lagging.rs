@@ -1,8 +1,8 @@
-//! A second API server of a cluster that can be made to lag behind the store, one kind at a time.
+//! A second API server of a cluster that can lag behind etcd, one kind at a time.
 //!
-//! An API server has a watch of the store for each kind, and answers from what these have shown it. Between this one and the store is
-//! a relay that holds them back where told. All else passes, so the server stays ready, writes, and reads the truth wherever it
-//! reads from the store itself: the versions that it shows are old, and nothing about it says so.
+//! An API server watches etcd once per kind, and answers from what these watches have shown. A relay between this one and etcd
+//! holds the watches back on demand. Everything else passes, so the server stays ready, writes, and reads fresh state where it
+//! reads from etcd itself. The versions that it shows are stale, and nothing indicates that.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,10 +27,10 @@ use crate::cluster::Cluster;
 use crate::kubeconfig;
 use crate::relay::{Frozen, Kind};
 
-/// Where etcd serves watches.
+/// The path of etcd's watch method.
 const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
-/// An API server behind a relay. It ends with its cluster, and sees the store until this is dropped.
+/// An API server behind a relay. It stops with its cluster; the relay stops when this is dropped.
 #[derive(Debug)]
 pub struct LaggingServer {
     url: String,
@@ -40,11 +40,11 @@ pub struct LaggingServer {
 }
 
 impl LaggingServer {
-    /// Starts one beside the cluster's own, up to date for now.
+    /// Starts one beside the cluster's own, without a lag.
     ///
     /// # Errors
     ///
-    /// When no port can be listened on, or the server does not come up. A cluster has one at most.
+    /// When no port can be listened on, or the server does not start. A cluster has one at most.
     pub async fn start(cluster: &Cluster) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("listening for an API server")?;
@@ -61,17 +61,17 @@ impl LaggingServer {
         })
     }
 
-    /// From now on the server sees nothing new of this kind.
+    /// Hides changes of this kind from the server.
     pub fn freeze(&self, kind: Kind) {
         self.frozen.freeze(kind);
     }
 
-    /// Has the server see everything that it has missed.
+    /// Delivers everything that the server has missed.
     pub fn thaw_all(&self) {
         self.frozen.thaw_all();
     }
 
-    /// A new client of this server with every right.
+    /// A new client of this server with all permissions.
     ///
     /// # Errors
     ///
@@ -80,11 +80,11 @@ impl LaggingServer {
         kubeconfig::client(&self.admin).await
     }
 
-    /// A kubeconfig of a service account that leads to this server.
+    /// A kubeconfig of a service account for this server.
     ///
     /// # Errors
     ///
-    /// When the API server makes no token.
+    /// When the API server issues no token.
     pub async fn kubeconfig(
         &self,
         cluster: &Cluster,
@@ -103,7 +103,7 @@ impl Drop for LaggingServer {
     }
 }
 
-/// Gives each connection one of its own to the store.
+/// Gives each connection its own connection to etcd.
 async fn relay(listener: TcpListener, store: SocketAddr, frozen: Arc<Frozen>) {
     while let Ok((stream, _)) = listener.accept().await {
         let frozen = frozen.clone();
@@ -125,7 +125,7 @@ async fn relay(listener: TcpListener, store: SocketAddr, frozen: Arc<Frozen>) {
 
 type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Passes on a request and its answer. What comes on a watch waits for as long as its kind is frozen.
+/// Passes on a request and its answer. Watch messages wait while their kind is frozen.
 async fn pass_on(
     mut store: SendRequest<Body>,
     request: Request<Incoming>,
@@ -137,7 +137,7 @@ async fn pass_on(
     let request = request.map(|body| {
         let body = body.map_frame(move |frame| {
             if let Some(kind) = frame.data_ref().and_then(|message| watched_kind(message)) {
-                // All watches of a stream are of one kind.
+                // All watches of one stream have the same kind.
                 asked.get_or_init(|| kind);
             }
             frame
@@ -164,8 +164,8 @@ async fn pass_on(
     }))
 }
 
-/// The plural name of what a `WatchRequest` asks for, as one is framed by gRPC: after a byte and a length of four comes the field
-/// `create_request`, and in there first the field `key`, such as `/registry/pods/` or `/registry/example.com/widgets/`.
+/// The plural name of the kind that a gRPC-framed `WatchRequest` asks for. After a byte and a length of four bytes comes the
+/// field `create_request`, and in it first the field `key`, such as `/registry/pods/` or `/registry/example.com/widgets/`.
 fn watched_kind(message: &[u8]) -> Option<String> {
     let create = first_field(message.get(5..)?)?;
     let key = str::from_utf8(first_field(create)?).ok()?;
@@ -174,7 +174,7 @@ fn watched_kind(message: &[u8]) -> Option<String> {
     Some(if plural == "minions" { "nodes" } else { plural }.to_owned())
 }
 
-/// What is in the field of the number 1, where it comes first and has a length.
+/// The contents of field number 1, if it comes first and is length-delimited.
 fn first_field(message: &[u8]) -> Option<&[u8]> {
     let (&[0x0a], mut rest) = message.split_first_chunk()? else {
         return None;
@@ -202,7 +202,7 @@ mod tests {
             let length = u8::try_from(key.len()).unwrap();
             let mut message = vec![0, 0, 0, 0, length + 6, 0x0a, length + 4, 0x0a, length];
             message.extend(key);
-            // The version that the watch begins at.
+            // The version at which the watch starts.
             message.extend([0x18, 7]);
             message
         };

@@ -1,6 +1,6 @@
 //! Real Kubernetes control planes for tests: etcd, API server, controller manager and scheduler as processes on the loopback
-//! interface, up in seconds and gone when dropped, with [kwok](https://kwok.sigs.k8s.io) as the kubelet of as many nodes as a
-//! test wants. No containers, no root, and nothing to install: what is not in `KUBEBUILDER_ASSETS` is built from Go modules
+//! interface. They start in seconds and vanish when dropped. [kwok](https://kwok.sigs.k8s.io) simulates the kubelets of any
+//! number of nodes. No containers, no root, and nothing to install: what `KUBEBUILDER_ASSETS` lacks is built from Go modules
 //! into a cache.
 //!
 //! ```no_run
@@ -33,48 +33,43 @@
 //!
 //! ```text
 //! cluster      a cluster, started and stopped as one
-//! options      what it consists of
+//! options      which components it has
 //! components   the command line of each component
 //! process      one component as a process that never outlives its owner
-//! ports        ports of the loopback interface that nobody else uses
-//! folder       its folder: data, certificates, logs; swept when its owner is gone
+//! ports        free ports of the loopback interface
+//! folder       its folder: data, certificates, logs
 //! credentials  its CA, serving certificate, token signing key and admin token
-//! kubeconfig   how clients reach it
-//! accounts     its service accounts, and how a process is one of them
-//! ```
-//!
-//! What it is made of:
-//!
-//! ```text
+//! kubeconfig   kubeconfig files
+//! accounts     service accounts
 //! go_module    the Go modules beside this crate's sources, built once into a cache folder
 //! binaries     where etcd, kube-apiserver and the others are found
-//! kwok         what plays the kubelets, and how a test tells it when things get ready
+//! kwok         how kwok simulates kubelets
 //! ```
 //!
-//! What a test does there:
+//! Tests:
 //!
 //! ```text
 //! fixtures     builders for nodes, `DaemonSet`s, pods, `CSINode`s and Karpenter's objects
-//! changes      what a test changes: node conditions, pod readiness
-//! sights       what a test looks at: taints, conditions, events
+//! changes      changes to node conditions, pods and nodes
+//! sights       reads taints, conditions, pods and events
 //! wait         "this happens within...", "this does not happen for..."
-//! witness      every state of the nodes, for what must not happen in between
-//! audit        who wrote what, by the API server's audit log
-//! relay        what is between a client and the API server, and loses things
-//! lagging      a second API server that lags behind the store
+//! witness      every state of the nodes
+//! audit        who wrote what, according to the audit log
+//! relay        a lossy relay between a client and the API server
+//! lagging      a second API server that lags behind etcd
 //! ```
 //!
-//! What a test has beside a cluster:
+//! Other programs:
 //!
 //! ```text
-//! tool         runs a command line tool, such as the real `kubectl`
+//! tool         runs a command line tool, such as `kubectl`
 //! helm         a real Helm
 //! prometheus   a real Prometheus, and promtool
 //! karpenter    a real Karpenter with its kwok provider
 //! cert_manager a real cert-manager, as far as webhooks need it
-//! definitions  the resource definitions of other projects, without what acts on them
+//! definitions  the resource definitions of other projects
 //! certificate  a serving certificate in a folder
-//! fetch        what a process serves over HTTP and HTTPS
+//! fetch        HTTP and HTTPS requests
 //! ```
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! What a cluster consists of.
+//! The components of a cluster.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -6,26 +6,27 @@ use std::time::Duration;
 use crate::kwok;
 use crate::process::Lifetime;
 
-/// What the cluster consists of, beside etcd and the API server.
+/// The components of a cluster beside etcd and the API server, and their settings.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Whether and how the controller manager runs.
     pub controller_manager: ControllerManager,
     /// Whether pods get scheduled.
     pub scheduler: bool,
-    /// Whether kwok plays the kubelets of annotated nodes, and how often these beat.
+    /// Whether kwok simulates the kubelets of annotated nodes, and their heartbeat interval.
     pub kwok: Option<Duration>,
     /// Whether the API server writes an audit log, for [`Cluster::audit_log`](crate::Cluster::audit_log).
     pub audit: bool,
-    /// The user whose requests alone are in that log; without one it is everybody's, which slows the API server down.
+    /// Limits the log to this user's requests; logging everybody's slows the API server down.
     pub audited_user: Option<&'static str>,
-    /// The address of the node that pods really run on, where they do. The API server is to be reached from there then, at its
-    /// Service's address as in any cluster, and pods get tokens of their service accounts. It takes a machine, or namespaces,
-    /// that nothing else runs in: the port is 443.
+    /// The address of the node on which pods really run, if any. They reach the API server there, at its Service's address as
+    /// in any cluster, and get tokens of their service accounts. The port is 443, so the machine, or its namespaces, must run
+    /// nothing else.
     pub pods_reach: Option<Ipv4Addr>,
-    /// After how long without a sign of life a node is given up on, in place of Kubernetes' own 50 s.
+    /// How long a node may be silent before it is marked not Ready, instead of Kubernetes' default of 50 s.
     pub grace_period: Option<Duration>,
-    /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be asked for. Such a cluster is not killed when its owner is.
+    /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be called. Then the cluster may outlive its
+    /// owner.
     pub detachable: bool,
 }
 
@@ -34,15 +35,15 @@ pub struct Options {
 pub enum ControllerManager {
     /// Not at all.
     Off,
-    /// Without node lifecycle and taint eviction: nodes keep the `not-ready` taint that they are born with, and a node
-    /// that nobody beats for is left alone.
+    /// Without node lifecycle and taint eviction: nodes keep their initial `not-ready` taint, and a node without heartbeats is
+    /// left alone.
     WithoutNodeLifecycle,
-    /// With every controller: a Ready node loses its `not-ready` taint, one without heartbeats is tainted after 40 s.
+    /// With every controller: a Ready node loses its `not-ready` taint, and one without heartbeats is tainted after 40 s.
     Complete,
 }
 
 impl Options {
-    /// etcd and the API server alone: what a test needs that writes everything itself.
+    /// Only etcd and the API server, for tests that write everything themselves.
     #[must_use]
     pub const fn api_only() -> Self {
         Self {
@@ -57,7 +58,7 @@ impl Options {
         }
     }
 
-    /// Everything, with `DaemonSet`s whose pods get scheduled and Ready, but without the node lifecycle controller.
+    /// Everything except the node lifecycle controller; pods of `DaemonSet`s are scheduled and become Ready.
     #[must_use]
     pub const fn full() -> Self {
         Self {
@@ -74,7 +75,7 @@ impl Options {
 }
 
 impl Options {
-    /// The same, with an audit log of everybody's requests.
+    /// Adds an audit log of all requests.
     #[must_use]
     pub const fn audited(self) -> Self {
         Self {
@@ -83,7 +84,7 @@ impl Options {
         }
     }
 
-    /// What becomes of the cluster's processes when their owner is gone.
+    /// Whether the cluster's processes may outlive their owner.
     pub(crate) const fn lifetime(&self) -> Lifetime {
         if self.detachable {
             Lifetime::Detachable

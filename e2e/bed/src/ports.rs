@@ -1,7 +1,7 @@
-//! Ports of the loopback interface that nobody listens on.
+//! Free ports of the loopback interface.
 //!
-//! They lie below the range that the kernel takes outgoing connections' ports from: a client that keeps knocking at a
-//! stopped API server could otherwise be given that very port, connect to itself and keep the server from coming back.
+//! They lie below the kernel's range for outgoing connections. Otherwise a client that retries a stopped API server could be
+//! given that server's port, connect to itself and keep the server from starting again.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process;
@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;
 
-/// The next candidate's offset. It only grows, so two clusters of one process never get the same port, and it starts
-/// somewhere else in each process.
+/// The next candidate's offset. It only grows, so two clusters of one process never get the same port, and each process starts
+/// elsewhere.
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A port that was free a moment ago. Another process may take it before its user listens: be ready to try again.
+/// A port that was free a moment ago. Another process may take it before it is used: be ready to retry.
 ///
 /// # Errors
 ///

@@ -1,8 +1,7 @@
 //! A process that never outlives the one that started it, with its output in a log file.
 //!
-//! Each process has a *guard*: a shell that blocks on a pipe held by the owner and kills the process at the pipe's end.
-//! The kernel closes the pipe however the owner dies, SIGKILL included, so this holds for binaries that know nothing
-//! about it.
+//! Each process has a *guard*: a shell that blocks on a pipe held by the owner, and kills the process when the pipe closes. The
+//! kernel closes the pipe however the owner dies, even by SIGKILL, so this works for any binary.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -16,15 +15,15 @@ use nix::unistd::Pid;
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// How many lines of a log an error shows.
+/// How many log lines an error shows.
 const TAIL: usize = 25;
 
-/// What becomes of a process when its owner is gone.
+/// When a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It is killed.
+    /// It is killed with its owner.
     Owner,
-    /// It may be left running, by [`Process::detach`].
+    /// [`Process::detach`] may leave it running.
     Detachable,
 }
 
@@ -39,11 +38,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command`, appending what it prints to `log`.
+    /// Starts `command`, and appends its output to `log`.
     ///
     /// # Errors
     ///
-    /// When the log cannot be opened or the process not be started.
+    /// When the log cannot be opened or the process cannot start.
     pub fn start(
         name: impl Into<String>,
         mut command: Command,
@@ -57,7 +56,7 @@ impl Process {
             .open(&log)
             .with_context(|| format!("opening {}", log.display()))?;
         let errors = output.try_clone().context("sharing the log file")?;
-        // A group of its own: Ctrl-C in a terminal reaches the owner, which decides the order in which things end.
+        // Its own process group: Ctrl-C in a terminal reaches only the owner, which stops processes in order.
         let mut child = command
             .stdin(Stdio::null())
             .stdout(output)
@@ -85,7 +84,7 @@ impl Process {
         })
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -97,13 +96,13 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     #[must_use]
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// What the kernel says about its memory: see [`memory_of`].
+    /// A memory figure from the kernel: see [`memory_of`].
     ///
     /// # Errors
     ///
@@ -112,22 +111,22 @@ impl Process {
         memory_of(self.pid(), field)
     }
 
-    /// How it ended, if it has.
+    /// Its exit status, if it has ended.
     ///
     /// # Errors
     ///
-    /// When the system cannot say.
+    /// When the system cannot tell.
     pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
             .with_context(|| format!("asking for the state of {}", self.name))
     }
 
-    /// An error with the end of its log when it has ended.
+    /// Checks that it still runs.
     ///
     /// # Errors
     ///
-    /// See above.
+    /// When it has ended, with the end of its log.
     pub fn ensure_running(&mut self) -> Result<()> {
         if let Some(status) = self.exited()? {
             bail!(
@@ -140,11 +139,11 @@ impl Process {
         Ok(())
     }
 
-    /// Asks it to end (SIGTERM) and waits.
+    /// Asks it to end (SIGTERM) and waits. Kills it after `patience`.
     ///
     /// # Errors
     ///
-    /// When it has not ended after `patience`; it is killed then.
+    /// When it had to be killed.
     pub async fn terminate(&mut self, patience: Duration) -> Result<ExitStatus> {
         if let Some(status) = self.exited()? {
             return Ok(status);
@@ -166,7 +165,7 @@ impl Process {
         );
     }
 
-    /// Stops it in its tracks (SIGSTOP), until [`Self::resume`].
+    /// Pauses it (SIGSTOP), until [`Self::resume`].
     ///
     /// # Errors
     ///
@@ -175,7 +174,7 @@ impl Process {
         self.signal(Signal::SIGSTOP)
     }
 
-    /// Lets it go on.
+    /// Resumes it (SIGCONT).
     ///
     /// # Errors
     ///
@@ -193,14 +192,14 @@ impl Process {
         signal(self.pid(), what)
     }
 
-    /// Kills it (SIGKILL) and waits until it is gone.
+    /// Kills it (SIGKILL) and waits for its end.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.dismiss_guard();
     }
 
-    /// Leaves it running when dropped. Only a [`Lifetime::Detachable`] process then also outlives its owner.
+    /// Leaves it running when dropped. Only a [`Lifetime::Detachable`] process also outlives its owner.
     pub fn detach(&mut self) {
         self.detached = true;
     }
@@ -211,7 +210,7 @@ impl Process {
         self.detached
     }
 
-    /// The guard goes after its process: until then the process id cannot be anybody else's.
+    /// Ends the guard after its process: until then nobody else can get the process ID.
     fn dismiss_guard(&mut self) {
         if let Some(mut guard) = self.guard.take() {
             let _ = guard.kill();
@@ -228,8 +227,7 @@ impl Drop for Process {
     }
 }
 
-/// What the kernel says about the memory of a process, in KiB: `RssAnon` for what is its own now, `VmHWM` for the most that
-/// was ever resident.
+/// A memory figure of a process from the kernel, in KiB: `RssAnon` is its own memory now, `VmHWM` the peak that was resident.
 ///
 /// # Errors
 ///
@@ -240,7 +238,6 @@ pub fn memory_of(pid: u32, field: &str) -> Result<u64> {
     kibibytes(&status, field).with_context(|| format!("no {field} in {path}"))
 }
 
-/// Whether a process of this id exists.
 pub(crate) fn is_alive(pid: u32) -> bool {
     i32::try_from(pid).is_ok_and(|pid| kill(Pid::from_raw(pid), None).is_ok())
 }

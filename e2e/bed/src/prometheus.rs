@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::wait::eventually;
 use crate::{ports, tool};
 
-/// How long it may take to come up.
+/// The timeout for its start.
 const STARTUP: Duration = Duration::from_secs(60);
 
 /// A running Prometheus. Killed when dropped.
@@ -30,7 +30,7 @@ impl Prometheus {
     ///
     /// # Errors
     ///
-    /// When it has not been built, or does not get ready.
+    /// When it has not been built, or does not become ready.
     pub async fn start(cluster: &Cluster, configuration: &str) -> Result<Self> {
         let port = ports::free()?;
         let folder = cluster.folder().join(format!("prometheus-{port}"));
@@ -61,11 +61,11 @@ impl Prometheus {
         Ok(prometheus)
     }
 
-    /// What an expression yields now: one object for each series, with `metric` and `value`.
+    /// The current value of an expression: one object for each series, with `metric` and `value`.
     ///
     /// # Errors
     ///
-    /// When Prometheus does not take it, with what it says.
+    /// When Prometheus refuses it, with its message.
     pub async fn query(&self, expression: &str) -> Result<Vec<Value>> {
         let parameters = format!("?query={}", encoded(expression));
         let answer = self.get("query", &parameters).await;
@@ -76,12 +76,12 @@ impl Prometheus {
         }
     }
 
-    /// What an expression has yielded from one moment to another, in seconds since 1970, as often as `step` says: one object for each
-    /// series, with `metric` and `values`.
+    /// The values of an expression over a range, in seconds since 1970, every `step`: one object for each series, with `metric`
+    /// and `values`.
     ///
     /// # Errors
     ///
-    /// When Prometheus does not take it, with what it says.
+    /// When Prometheus refuses it, with its message.
     pub async fn query_range(
         &self,
         expression: &str,
@@ -98,7 +98,7 @@ impl Prometheus {
         Ok(result["result"].as_array().cloned().unwrap_or_default())
     }
 
-    /// What it scrapes: one object for each target, with `labels`, `health` and `lastError`.
+    /// Its scrape targets: one object each, with `labels`, `health` and `lastError`.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Prometheus {
             .unwrap_or_default())
     }
 
-    /// The alerting rules it has loaded: one object for each, with `name`, `health`, `lastError` and `state`.
+    /// Its alerting rules: one object each, with `name`, `health`, `lastError` and `state`.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Prometheus {
 ///
 /// # Errors
 ///
-/// When it has not been built, or finds fault; the message is what it said.
+/// When it has not been built, or fails; the message is its output.
 pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
     let mut command = Command::new(binary("promtool")?);
     command.args(arguments);
@@ -156,7 +156,7 @@ fn binary(name: &str) -> Result<PathBuf> {
     Ok(folder.join(name))
 }
 
-/// For a URL: every byte that might mean something there is escaped.
+/// Percent-encodes a text for a URL.
 fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

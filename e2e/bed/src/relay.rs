@@ -1,6 +1,5 @@
-//! A relay between a client and the API server that loses things, as networks do: watches fall silent without being
-//! closed, requests are taken and never answered. It reads what goes through it (its own side is plain HTTP), so that it can
-//! tell one kind's watch from another's.
+//! A relay between a client and the API server that loses messages, as networks do: watches fall silent without closing, and
+//! requests are never answered. Its own side is plain HTTP, so it can tell the kinds of requests apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -29,7 +28,7 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::Cluster;
 
-/// What is listed and watched, by the name that a path has for it.
+/// A kind, by its plural name in paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind(&'static str);
 
@@ -50,7 +49,7 @@ impl Kind {
     }
 }
 
-/// The kinds of which no watch shows anything.
+/// The kinds whose watches are held back.
 #[derive(Debug, Default)]
 pub(crate) struct Frozen(watch::Sender<BTreeSet<&'static str>>);
 
@@ -65,20 +64,20 @@ impl Frozen {
         self.0.send_modify(BTreeSet::clear);
     }
 
-    /// Waits until watches of this kind are let through.
+    /// Waits until this kind is no longer frozen.
     pub(crate) async fn thawed(&self, kind: &str) {
         let mut frozen = self.0.subscribe();
-        // The sender lives as long as this does.
+        // The sender lives as long as this.
         let _ = frozen.wait_for(|frozen| !frozen.contains(kind)).await;
     }
 }
 
-/// A request that something may happen to.
+/// A request that a fault can hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// A page of a list.
     List(Kind),
-    /// A list of one object at most, made for its version.
+    /// A list limited to one object, sent to learn the current version.
     Version(Kind),
     /// The start of a watch.
     Watch(Kind),
@@ -86,18 +85,18 @@ pub enum Asked {
     Renewal,
 }
 
-/// What becomes of a request, if it is not passed on and answered.
+/// What happens to a request instead of a normal answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is never answered.
+    /// It is dropped.
     Swallowed,
-    /// It is passed on, and its answer never comes back.
+    /// It is passed on, but its answer is dropped.
     Unanswered,
     /// It is refused with this status code.
     Refused(u16),
 }
 
-/// Relays until it is dropped.
+/// Relays until dropped.
 pub struct Relay {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -105,7 +104,7 @@ pub struct Relay {
 }
 
 struct Shared {
-    /// Goes straight to the API server, and leaves it to the request to say who asks.
+    /// Connects to the API server without credentials of its own; each request carries its own.
     client: Client,
     frozen: Frozen,
     book: Mutex<Book>,
@@ -113,16 +112,16 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Book {
-    /// How often the watches of a kind have been lost. One that is older hangs for ever.
+    /// How often the watches of each kind were lost. A watch from before the last loss hangs for ever.
     losses: BTreeMap<String, u64>,
-    /// What becomes of the next request of its sort.
+    /// The fate of the next request of each sort.
     fates: BTreeMap<Sort, Fate>,
-    /// How many requests of each sort have come.
+    /// The number of requests of each sort.
     counts: BTreeMap<Sort, usize>,
 }
 
 impl Relay {
-    /// Starts one to the cluster's API server.
+    /// Starts one for the cluster's API server.
     ///
     /// # Errors
     ///
@@ -132,7 +131,7 @@ impl Relay {
         let listener = listener.context("listening for a client")?;
         let address = listener.local_addr().context("asking for the port")?;
         let shared = Arc::new(Shared {
-            client: client_of_nobody(cluster).await?,
+            client: client_without_credentials(cluster).await?,
             frozen: Frozen::default(),
             book: Mutex::default(),
         });
@@ -153,18 +152,17 @@ impl Relay {
         })
     }
 
-    /// From now on no watch of this kind shows anything or is closed, and new ones are not begun. Lists and reads go
-    /// through.
+    /// Silences the watches of this kind without closing them, and blocks new ones. Lists and reads pass.
     pub fn freeze(&self, kind: Kind) {
         self.shared.frozen.freeze(kind);
     }
 
-    /// Lets everything through again that has been frozen: also what has been held back so far.
+    /// Ends all freezes, and delivers what was held back.
     pub fn thaw_all(&self) {
         self.shared.frozen.thaw_all();
     }
 
-    /// The watches of this kind that are open now show nothing more and are not closed. New ones are as usual.
+    /// Silences the open watches of this kind without closing them. New ones work.
     pub fn lose_watches(&self, kind: Kind) {
         *self
             .shared
@@ -174,12 +172,12 @@ impl Relay {
             .or_default() += 1;
     }
 
-    /// The next request of this sort meets this fate.
+    /// Sets the fate of the next request of this sort.
     pub fn doom_next(&self, asked: Asked, fate: Fate) {
         self.shared.book().fates.insert(asked.into(), fate);
     }
 
-    /// How many requests of this sort have come so far.
+    /// The number of requests of this sort so far.
     #[must_use]
     pub fn count(&self, asked: Asked) -> usize {
         self.shared
@@ -190,11 +188,11 @@ impl Relay {
             .unwrap_or(0)
     }
 
-    /// A kubeconfig of a service account that leads through here.
+    /// A kubeconfig of a service account for this relay.
     ///
     /// # Errors
     ///
-    /// When the API server makes no token.
+    /// When the API server issues no token.
     pub async fn kubeconfig(
         &self,
         cluster: &Cluster,
@@ -224,7 +222,7 @@ impl Shared {
     }
 }
 
-/// A request as it came, to be told from others.
+/// Tells requests apart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
     List(String),
@@ -245,7 +243,7 @@ impl From<Asked> for Sort {
 }
 
 impl Sort {
-    /// What sort a request is of, if it is one that something may happen to.
+    /// The sort of a request, if a fault can hit it.
     fn of(method: &Method, uri: &Uri) -> Option<Self> {
         if method == Method::PUT && uri.path().contains("/leases/") {
             return Some(Self::Renewal);
@@ -264,8 +262,8 @@ impl Sort {
     }
 }
 
-/// A client of the cluster that says nothing of its own about who asks.
-async fn client_of_nobody(cluster: &Cluster) -> Result<Client> {
+/// A client of the cluster without credentials of its own.
+async fn client_without_credentials(cluster: &Cluster) -> Result<Client> {
     let kubeconfig =
         Kubeconfig::read_from(cluster.kubeconfig()).context("reading the kubeconfig")?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -278,7 +276,7 @@ async fn client_of_nobody(cluster: &Cluster) -> Result<Client> {
 
 type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
-/// Passes on one request and its answer, unless something else is to become of it.
+/// Passes on one request and its answer, unless it meets a fate.
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Infallible> {
     let sort = Sort::of(request.method(), request.uri());
     let mut fate = None;
@@ -345,7 +343,7 @@ fn unreachable(error: &anyhow::Error) -> Answer {
     refusal(502, &format!("{error:#}"))
 }
 
-/// An answer as the API server gives where it refuses something.
+/// An error answer in the API server's format.
 fn refusal(code: u16, message: &str) -> Answer {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code});
     let body = Full::new(Bytes::from(status.to_string()));

@@ -1,15 +1,15 @@
-//! What a test looks at.
+//! Reads a cluster's state.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Event, Node, NodeCondition, Pod, Taint};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
-/// A node as it is now.
+/// The current state of a node.
 ///
 /// # Errors
 ///
-/// When there is none, or the API server does not answer.
+/// When it does not exist, or the API server does not answer.
 pub async fn node(client: &Client, name: &str) -> Result<Node> {
     Api::all(client.clone())
         .get(name)
@@ -62,7 +62,7 @@ pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
     Ok(nodes.context("listing the nodes")?.items)
 }
 
-/// How many taints of this key a node has; more than one would be a fault.
+/// How many taints of this key a node has; more than one is an error.
 #[must_use]
 pub fn count_taints(node: &Node, key: &str) -> usize {
     let taints = node

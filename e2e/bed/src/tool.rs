@@ -27,7 +27,7 @@ pub async fn run(mut command: Command, input: &str) -> Result<String> {
             .stderr(Stdio::piped())
             .spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A tool that fails early closes its end; its own message is the one to show.
+            // A tool that fails early closes its standard input; its own message says why.
             let _ = stdin.write_all(input.as_bytes());
         }
         child.wait_with_output()

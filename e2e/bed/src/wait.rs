@@ -1,4 +1,4 @@
-//! Waiting for what should happen, and watching that something does not.
+//! Waits until something happens, and checks that something does not.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -8,15 +8,15 @@ use anyhow::{Result, anyhow, bail};
 use crate::folder::note_failure;
 
 const POLL: Duration = Duration::from_millis(25);
-/// How long a watch may be behind.
+/// How far a watch may lag.
 pub(crate) const CATCH_UP: Duration = Duration::from_secs(10);
 
-/// What one look at the cluster says.
+/// The result of one poll.
 pub trait Look {
-    /// What is handed back once it is as it should be.
+    /// What the wait returns.
     type Value;
 
-    /// The value, or `None` where it is not as it should be yet.
+    /// The value, or `None` to poll again.
     fn settled(self) -> Option<Self::Value>;
 }
 
@@ -36,7 +36,7 @@ impl<T> Look for Option<T> {
     }
 }
 
-/// Looks until what is looked for is there (`true` or `Some`), and returns it. Errors count as "not yet".
+/// Polls until the result is `true` or `Some`, and returns it. Errors count as "not yet".
 ///
 /// # Errors
 ///
@@ -53,11 +53,11 @@ pub async fn eventually<L: Look>(
     .await
 }
 
-/// Looks until what is seen equals `expected`. Errors count as "not yet".
+/// Polls until the result equals `expected`. Errors count as "not yet".
 ///
 /// # Errors
 ///
-/// After `timeout`: what was waited for, what was expected, and what was seen last.
+/// After `timeout`: what was waited for, the expected and the last value.
 pub async fn eventually_eq<T: PartialEq + Debug>(
     what: &str,
     timeout: Duration,
@@ -76,11 +76,11 @@ pub async fn eventually_eq<T: PartialEq + Debug>(
     .await
 }
 
-/// Looks for as long as `duration` and wants to see nothing (`false` or `None`) each time.
+/// Polls for as long as `duration`, and expects `false` or `None` each time.
 ///
 /// # Errors
 ///
-/// When it happens, with when it did; or when looking fails.
+/// When it happens, with when it did; or when polling fails.
 pub async fn never<L: Look>(
     what: &str,
     duration: Duration,
@@ -100,7 +100,7 @@ pub async fn never<L: Look>(
     Ok(())
 }
 
-/// The inner error of a look is the state as it was seen.
+/// The inner error describes the state that the poll found.
 async fn poll<T>(
     what: &str,
     timeout: Duration,
@@ -109,7 +109,7 @@ async fn poll<T>(
     let started = Instant::now();
     let mut state = "the first look did not end".to_owned();
     loop {
-        // A look that hangs (a stopped API server) must not outlast the timeout.
+        // A poll that hangs, as on a stopped API server, must not outlast the timeout.
         let left = timeout.saturating_sub(started.elapsed());
         match tokio::time::timeout(left, look()).await {
             Ok(Ok(Ok(value))) => return Ok(value),

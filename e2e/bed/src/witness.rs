@@ -1,4 +1,4 @@
-//! Every state that the nodes went through, as a watch shows it: for what must not happen even for a moment.
+//! Records every state of the nodes from a watch, to catch what must not happen even for a moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::sights;
 
-/// Watches the nodes until it is dropped.
+/// Watches the nodes until dropped.
 #[derive(Debug)]
 pub struct Witness {
     seen: Arc<Mutex<Vec<Node>>>,
@@ -20,7 +20,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Starts with the nodes as they are now.
+    /// Starts with the current nodes.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Witness {
         let watching = tokio::spawn({
             let seen = seen.clone();
             async move {
-                // A watch that breaks off goes on from what it has shown.
+                // An interrupted watch resumes from its last event.
                 while let Some(event) = events.next().await {
                     if let Ok(Event::Apply(node) | Event::InitApply(node)) = event {
                         lock(&seen).push(node);
@@ -51,11 +51,11 @@ impl Witness {
         Ok(Self { seen, watching })
     }
 
-    /// Every state since the start of each node, by name and oldest first, up to the node of this name as it is now.
+    /// Every state of each node since the start, by name and oldest first, up to the current state of node `node`.
     ///
     /// # Errors
     ///
-    /// When the watch does not come so far, or the node is gone.
+    /// When the watch does not catch up, or the node is gone.
     pub async fn up_to(&self, client: &Client, node: &str) -> Result<BTreeMap<String, Vec<Node>>> {
         let now = sights::node(client, node).await?.resource_version();
         crate::eventually(

@@ -1,4 +1,4 @@
-//! The harness itself: what the other tests take for granted.
+//! Tests of the harness itself, on which all other tests rely.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 const SOON: Duration = Duration::from_secs(20);
 const A_WHILE: Duration = Duration::from_millis(1500);
 
-/// One cluster for the tests that keep to objects of their own.
+/// One cluster for the tests that touch only their own objects.
 async fn shared() -> Result<&'static Cluster> {
     static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
     let options = Options {
@@ -271,7 +271,7 @@ async fn data_survives_a_restart_of_the_api_server() -> Result<()> {
             .is_err()
     );
     cluster.start_api_server().await?;
-    // The same client, on the same port.
+    // The old client still works: the port is the same.
     assert_eq!(
         kube_testbed::sights::node(&client, "kept")
             .await?
@@ -341,7 +341,7 @@ async fn a_cluster_does_not_outlive_an_owner_that_is_killed() -> Result<()> {
     .await
 }
 
-/// How many processes have this text in their command line. Kept simple: only Linux has `/proc`.
+/// How many processes have this text in their command line. Linux only, since it reads `/proc`.
 fn processes_that_mention(text: &str) -> usize {
     let Ok(entries) = fs::read_dir("/proc") else {
         return 0;

@@ -1,5 +1,4 @@
-//! What an API server shows that lags behind the store, and a store that went back to a backup: what tests of the two take for
-//! granted.
+//! What a lagging API server shows, and a store restored from a backup: what tests of the two rely on.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use kube_testbed::{Cluster, LaggingServer, Options, eventually};
 
 const SOON: Duration = Duration::from_secs(20);
 const SEEN: &str = "example.com/Seen";
-/// How long a server waits for its watch to catch up, before it reads from the store.
+/// How long a server waits for its watch to catch up before it reads from etcd.
 const CATCHES_UP: Duration = Duration::from_secs(3);
 
 #[tokio::test]
@@ -33,7 +32,7 @@ async fn a_server_lags_where_it_answers_from_what_its_watch_has_shown() -> Resul
         Ok(any().await? == "False")
     })
     .await?;
-    // Its view is of a later version than the node's: bookmarks come only then.
+    // Advances the view past the version of the node: bookmarks come only then.
     set_csi_drivers(&client, &created, &[]).await?;
     nodes.list(&ListParams::default()).await?;
     server.freeze(Kind::NODES);
@@ -55,7 +54,7 @@ async fn a_server_lags_where_it_answers_from_what_its_watch_has_shown() -> Resul
     assert!(begun.elapsed() >= CATCHES_UP, "{:?}", begun.elapsed());
     assert!(version(first.metadata.resource_version)? >= version(Some(now.clone()))?);
 
-    // From before the node came: it is shown, and bookmarks follow at what the server takes for the present.
+    // From before the node came: the watch shows it, and then bookmarks at the version that the server takes for current.
     let before = (version(created.resource_version())? - 1).to_string();
     let (shown, ran) = watch(&nodes, &before).await?;
     let changed = version(changed.resource_version())?;
@@ -73,12 +72,12 @@ async fn a_server_lags_where_it_answers_from_what_its_watch_has_shown() -> Resul
         "{versions:?} and {changed}"
     );
     assert!(ran >= WATCHED, "{ran:?}");
-    // From the present on.
+    // From the current version on.
     let (shown, ran) = watch(&nodes, &now).await?;
     assert_eq!(shown, []);
     assert!(ran >= WATCHED, "{ran:?}");
 
-    // Nothing else lags, and nothing tells.
+    // No other kind lags, and nothing indicates the lag.
     set_csi_drivers(&client, &created, &["a.example.com"]).await?;
     let csi_nodes: Api<CSINode> = Api::all(lagging.clone());
     eventually("another kind is shown", SOON, async || {
@@ -137,10 +136,10 @@ async fn a_restored_store_gives_versions_out_a_second_time() -> Result<()> {
     Ok(())
 }
 
-/// The shortest time of a watch in which a bookmark comes.
+/// The shortest watch in which a bookmark comes.
 const WATCHED: Duration = Duration::from_secs(3);
 
-/// What a watch shows that ends in good order, with the versions, and how long it runs.
+/// The events and versions of a watch that ends regularly, and how long it ran.
 async fn watch(nodes: &Api<Node>, after: &str) -> Result<(Vec<(&'static str, u64)>, Duration)> {
     let begun = Instant::now();
     let parameters = WatchParams::default().timeout(3);
@@ -164,7 +163,7 @@ fn version(version: Option<String>) -> Result<u64> {
     Ok(version.context("no version")?.parse()?)
 }
 
-/// What the node says of the condition.
+/// The condition in the node, as text.
 fn seen(node: &Node) -> String {
     let conditions = node.status.iter().flat_map(|status| &status.conditions);
     let condition = conditions.flatten().find(|it| it.type_ == SEEN);

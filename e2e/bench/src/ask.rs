@@ -1,5 +1,5 @@
-//! What `kubectl nodegate` costs whoever asks, and the API server: the time, the memory and the requests of each command, on a
-//! cluster of so many nodes with three critical pods each.
+//! Measures what `kubectl nodegate` costs its user and the API server: the time, memory and requests of each command, on a
+//! cluster of a given size with three critical pods per node.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,35 +18,35 @@ use crate::load;
 use crate::requests::{Counts, Requests, since};
 use crate::world::{AGENT_READY, Gate, World};
 
-/// Who asks: with the rights that people have, and alone in the audit log.
+/// The user who runs the commands, with the usual permissions. The audit log records no other user.
 const ASKER: &str = "system:serviceaccount:default:asker";
-/// One node in so many is held.
+/// One in this many nodes is held.
 const HELD_OF: usize = 50;
-/// How often each command is run; the middle time counts.
+/// How often each command runs; the median counts.
 const RUNS: usize = 3;
-/// How often the peak of a process's memory is looked at.
+/// How often to sample the peak of a process's memory.
 const LOOK: Duration = Duration::from_millis(2);
-/// How long the controller may take to bring the nodes to rest.
+/// How long the controller may take to settle.
 const REST: Duration = Duration::from_secs(600);
 
-/// What a command has cost.
+/// The cost of one command.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// The command.
     pub command: String,
     /// How long it took.
     pub took: Duration,
-    /// The most memory that it had (`VmHWM`), in MiB.
+    /// Its peak memory (`VmHWM`), in MiB.
     pub mebibytes: f64,
     /// Its requests, by verb and resource.
     pub requests: Counts,
 }
 
-/// Asks each command about a cluster of so many nodes.
+/// Runs each command on a cluster of this size.
 ///
 /// # Errors
 ///
-/// When the cluster does not come up, or a command fails.
+/// When the cluster does not start, or a command fails.
 pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
     let options = Options {
         audit: true,
@@ -113,7 +113,7 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
                 given.push(&dump);
             }
             let (took, mebibytes) = measured(&kubeconfig, &given).await?;
-            // The log is written behind the answers.
+            // The audit log lags behind the answers.
             sleep(Duration::from_millis(500)).await;
             runs.push(Asked {
                 command: shown(&words),
@@ -153,13 +153,13 @@ pub fn costs(all: &[Asked]) -> String {
     table
 }
 
-/// A command without the names of files.
+/// A command without file names.
 fn shown(words: &[&str]) -> String {
     let words = words.iter().take_while(|word| **word != "-o");
     words.copied().collect::<Vec<_>>().join(" ")
 }
 
-/// How long a command takes, and the most memory that it has.
+/// The time and the peak memory of a command.
 async fn measured(kubeconfig: &Path, words: &[&str]) -> Result<(Duration, f64)> {
     let started = Instant::now();
     let mut command = Command::from(command(kubeconfig, words)?);
@@ -173,7 +173,7 @@ async fn measured(kubeconfig: &Path, words: &[&str]) -> Result<(Duration, f64)> 
         }
     };
     let took = started.elapsed();
-    // Lint has its own opinion of the benchmark's rules.
+    // `lint` may object to the benchmark's rules.
     ensure!(
         status.code().is_some_and(|code| code != 1),
         "{words:?}: {status}"

@@ -1,5 +1,5 @@
-//! Nodes join among pending pods, with a real scheduler: how many pods are bound to a node before its gate is there, by whoever
-//! closes it: the controller, the API server as it creates the node (`config/birth`), or that alone, with no controller.
+//! Nodes join while pods are pending, with a real scheduler. Counts the pods that are bound to a node before it is closed by
+//! the controller, by the API server as it creates the node (`config/birth`), or by the API server without a controller.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::results::{Births, Early};
 use crate::subject::{Recipe, Subject};
 use crate::world::Gate;
 
-/// So many pods wait for each node, and so many are the most that it takes.
+/// The number of pending pods per node, and the most that a node takes.
 const PODS_EACH: usize = 2;
 
-/// Where the pods are that wait.
+/// The namespace of the pending pods.
 const NAMESPACE: &str = "default";
 
-/// How long the controller or the API server may take to be ready for the first node.
+/// How long the controller or the API server may take until it closes nodes.
 const STARTUP: Duration = Duration::from_secs(60);
 
-/// Longer than the scheduler takes to come to a pod again that it has put off.
+/// Longer than the scheduler's back-off for a pod.
 const SCHEDULED: Duration = Duration::from_secs(11);
 
-/// Who closes nodes.
+/// What closes nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Controller,
@@ -40,7 +40,7 @@ enum By {
     Policy,
 }
 
-/// Measures all three, each with a cluster of its own.
+/// Measures all three, each in its own cluster.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub async fn measure(plan: &Plan, recipe: &Recipe, nodes: usize) -> Result<Birth
     })
 }
 
-/// Has so many nodes join, closed by these.
+/// Lets this many nodes join, closed by `by`.
 async fn early(plan: &Plan, recipe: &Recipe, nodes: usize, by: By) -> Result<Early> {
     let options = Options {
         scheduler: true,
@@ -71,7 +71,7 @@ async fn early(plan: &Plan, recipe: &Recipe, nodes: usize, by: By) -> Result<Ear
     }
     let rule = Gate::Agent.rule().bootstrap_only();
     let rule = if by == By::Policy {
-        // As the controller has left it, before it ended.
+        // As a controller leaves it when it ends.
         rule.finalizer("readiness.node.x-k8s.io/cleanup-taints")
     } else {
         rule
@@ -97,7 +97,7 @@ async fn early(plan: &Plan, recipe: &Recipe, nodes: usize, by: By) -> Result<Ear
     Ok(early)
 }
 
-/// Waits until nodes are closed. The node by which that is seen takes no pods.
+/// Waits until nodes are closed. The node that shows it takes no pods.
 async fn until_ready(client: &Client, by: By) -> Result<()> {
     if by != By::Controller {
         let only_try = PostParams {
@@ -119,7 +119,7 @@ async fn until_ready(client: &Client, by: By) -> Result<()> {
     .await
 }
 
-/// A pod that tolerates what every node is born with, and not the rule's taint: it is bound as soon as a node has room.
+/// A pod that tolerates the initial taints of every node, but not the rule's: it is bound as soon as a node has room.
 async fn wait_for_a_node(client: &Client, name: &str) -> Result<()> {
     pod(&format!("{NAMESPACE}/{name}"))
         .tolerate("node.kubernetes.io/not-ready", "NoSchedule")
@@ -128,7 +128,7 @@ async fn wait_for_a_node(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Nodes register, so many a second, none of them ready.
+/// Registers nodes at the plan's rate, none of them Ready.
 async fn join(client: &Client, plan: &Plan, nodes: usize) -> Result<()> {
     let mut ticks = interval(Duration::from_secs(1) / plan.joins_per_second);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -152,7 +152,8 @@ async fn join(client: &Client, plan: &Plan, nodes: usize) -> Result<()> {
     Ok(())
 }
 
-/// No node ever gets ready: what is bound was so before the gate was there, or before the scheduler knew of it.
+/// Counts the early pods. No node ever becomes Ready, so every bound pod was bound before the gate, or before the scheduler
+/// observed it.
 async fn count(client: &Client, nodes: usize) -> Result<Early> {
     let all: Api<Node> = Api::all(client.clone());
     let closed = all.list(&ListParams::default()).await?;
@@ -167,7 +168,7 @@ async fn count(client: &Client, nodes: usize) -> Result<Early> {
             == 1
     };
     let closed = closed.iter().filter(is_closed).count();
-    // And the first one.
+    // Including the first one.
     ensure!(
         closed == nodes + 1,
         "{closed} nodes are closed, not {}",

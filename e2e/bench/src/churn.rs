@@ -1,4 +1,4 @@
-//! Unrelated status writes at a steady rate, by which nothing should change.
+//! Unrelated status writes at a steady rate, which should change nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,10 +13,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::load::{AT_ONCE, patch_node_status, patch_pod_status};
 
-/// Below this share of the intended rate the phase is not what it claims to be.
+/// Below this share of the intended rate the phase is invalid.
 const ENOUGH: f64 = 0.9;
 
-/// Unrelated status writes, in turn on a node and on a critical pod.
+/// Writes unrelated statuses, alternately of a node and of a critical pod.
 #[derive(Debug)]
 pub struct Churn {
     per_second: u32,
@@ -26,14 +26,14 @@ pub struct Churn {
 }
 
 impl Churn {
-    /// Starts with so many writes a second on these nodes and pods.
+    /// Starts with this many writes per second on these nodes and pods.
     #[must_use]
     pub fn start(client: Client, nodes: Vec<String>, pods: Vec<String>, per_second: u32) -> Self {
         let written = Arc::new(AtomicU32::new(0));
         let count = written.clone();
         let writing = tokio::spawn(async move {
             let mut ticks = interval(Duration::from_secs(1) / per_second);
-            // A tick that comes late is made up for: the rate is what counts.
+            // Late ticks are made up for, to keep the rate.
             ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
             let mut under_way = JoinSet::new();
             let targets = nodes.into_iter().cycle().zip(pods.into_iter().cycle());
@@ -42,9 +42,9 @@ impl Churn {
                 under_way.spawn(beat(client.clone(), node));
                 ticks.tick().await;
                 under_way.spawn(restart_container(client.clone(), pod));
-                // A server that cannot keep up is not buried.
+                // Do not overload a slow server.
                 while under_way.len() >= AT_ONCE {
-                    // One write in thousands may find its connection closed. It is not made up for.
+                    // One write in thousands may hit a closed connection. It is not repeated.
                     if let Some(Ok(Ok(()))) = under_way.join_next().await {
                         count.fetch_add(1, Ordering::Relaxed);
                     }
@@ -64,7 +64,7 @@ impl Churn {
         }
     }
 
-    /// Ends it, and says so where the rate was not reached.
+    /// Ends it; returns a message if the rate was not reached.
     #[must_use]
     pub fn stop(self) -> Option<String> {
         let seconds = self.started.elapsed().as_secs_f64();
@@ -77,7 +77,7 @@ impl Churn {
     }
 }
 
-/// A heartbeat of a condition that no rule here asks for.
+/// A heartbeat of a condition that no rule uses.
 async fn beat(client: Client, node: String) -> Result<()> {
     let now = Timestamp::now().to_string();
     let condition = json!({
@@ -89,7 +89,7 @@ async fn beat(client: Client, node: String) -> Result<()> {
     patch_node_status(&client, &node, condition).await
 }
 
-/// A container of a pod that stays Ready was restarted.
+/// A container restart in a pod that stays Ready.
 async fn restart_container(client: Client, pod: String) -> Result<()> {
     static RESTARTS: AtomicU32 = AtomicU32::new(1);
     let restarts = RESTARTS.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The phases around rules that wait for critical components.
+//! The phases about rules that wait for critical components.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::run::{Bench, Changed, Seen};
 use crate::subject::cpu_of;
 use crate::world::{self, Gate, Member};
 
-/// How long the first critical pod of a node that joins takes to get Ready, and the next ones each.
+/// How long the first critical pod of a joining node takes to become Ready, and each further one.
 const PODS_READY_AFTER: Duration = Duration::from_millis(150);
 
 impl Bench<'_> {
-    /// Nodes join with a startup taint, at a steady rate, and their critical pods get Ready.
+    /// Nodes join at a steady rate with a startup taint, and their critical pods become Ready.
     pub(crate) async fn joins(&self) -> Result<Seen> {
         let joins = self.plan.joins;
         let mut ticks = interval(Duration::from_secs(1) / self.plan.joins_per_second);
@@ -67,7 +67,7 @@ impl Bench<'_> {
         Ok(changed.map_or(Joined::Missed, Joined::Released))
     }
 
-    /// The pods of a critical `DaemonSet` are replaced, on some nodes at a time.
+    /// Replaces the pods of a critical `DaemonSet`, on some nodes at a time.
     pub(crate) async fn rollout(&mut self) -> Result<Seen> {
         let mut seen = self
             .replace_pods(Gate::Critical, async |_, _| Ok(()))
@@ -77,8 +77,8 @@ impl Bench<'_> {
         Ok(seen)
     }
 
-    /// The same, and the client itself taints each node as soon as it knows that the pod is gone, and lifts that as soon as it
-    /// knows that the next one is Ready: no controller could do it sooner.
+    /// Like [`Self::rollout`], but the client itself taints each node as soon as it observes that the pod is gone, and lifts
+    /// the taint as soon as the next one is Ready: no controller can be faster.
     pub(crate) async fn rollout_by_client(&mut self) -> Result<Limit> {
         let before = cpu_of(self.api_server)?;
         let seen = self
@@ -98,7 +98,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Replaces pods, and has each node tainted and opened again by who is given.
+    /// Replaces pods; `taint` closes and opens each node.
     async fn replace_pods(
         &self,
         gate: Gate,
@@ -135,8 +135,8 @@ impl Bench<'_> {
         Ok(seen)
     }
 
-    /// Changes a pod, does what is given, and waits until the node's taint is seen to follow; says how long that took, if it
-    /// came.
+    /// Changes a pod, calls `then`, and waits for the node's taint to follow. Returns how long that took; `None` after a
+    /// timeout.
     async fn change<F: Future<Output = Result<()>>>(
         &self,
         node: &str,
@@ -145,8 +145,8 @@ impl Bench<'_> {
         change: Change,
         then: impl FnOnce() -> F,
     ) -> Result<Option<Changed>> {
-        // Pods and nodes are two watches, of which one may be behind the other, or behind the answer: the request is the one
-        // moment before which nobody can know of the change.
+        // Pods and nodes have separate watches, and either may lag behind the other or behind the answer. Only the request
+        // marks a moment before which nobody can know of the change.
         let asked = Instant::now();
         match change {
             Change::Ready => load::set_pod_ready(&self.client, pod).await?,
@@ -170,26 +170,23 @@ impl Bench<'_> {
     }
 }
 
-/// What is done where the controller does it.
+/// Leaves the taint to the controller.
 async fn left_to_others() -> Result<()> {
     Ok(())
 }
 
-/// What becomes of a critical pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// It turns Ready.
     Ready,
-    /// It is gone.
     End,
 }
 
-/// What became of a node that joined.
+/// The outcome for one joining node.
 enum Joined {
-    /// It was released.
+    /// Opened in time.
     Released(Changed),
-    /// It was not released in time.
+    /// Not opened in time.
     Missed,
-    /// It was released too early, in words.
+    /// Opened too early; the message says how.
     Early(String),
 }

@@ -1,4 +1,4 @@
-//! The phases around a rule that waits for a reported condition.
+//! The phases about a rule that waits for a reported condition.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::run::{Bench, Seen};
 use crate::world::{Gate, Member};
 use nodegate_testbed::fixtures::rules;
 
-/// How often it is looked whether a rule is gone.
+/// How often to check whether a rule is gone.
 const POLL: Duration = Duration::from_millis(10);
 
-/// How long after one flip the next one comes: apart enough that none waits for another's tail.
+/// The pause between flips, so that none delays the next.
 const PAUSE: Duration = Duration::from_millis(25);
 
 impl Phase {
-    /// The gate that it is about.
+    /// The gate of this phase.
     pub(crate) fn gate(self) -> Gate {
         match self {
             Self::Joins => Gate::Startup,
@@ -110,7 +110,7 @@ impl Bench<'_> {
         })
     }
 
-    /// How long it takes until the client sees the condition that it has written, and from then on until the taint follows.
+    /// The times from the client's write until it observes the condition, and from then until the taint follows.
     async fn flip_one(&self, node: &str) -> Result<Option<(Duration, Duration)>> {
         let ready = self.view.look(|sights| {
             let node = sights.nodes.get(node);
@@ -135,7 +135,7 @@ impl Bench<'_> {
     /// One node flips at a time among unrelated status writes.
     pub(crate) async fn flip_under_churn(&self) -> Result<Seen> {
         let nodes = self.world.members.iter().map(|member| &member.name);
-        // Those of a DaemonSet that no rollout replaces.
+        // The pods of a `DaemonSet` that no rollout replaces.
         let pods = nodes.clone().map(|node| self.world.pod_name(1, node, 1));
         let churn = Churn::start(
             self.client.clone(),
@@ -178,7 +178,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Deletes a gate's rule, waits until its taints and the rule itself are gone, and says whether it came to that.
+    /// Deletes a gate's rule and waits until its taints and the rule itself are gone. Returns false after a timeout.
     pub(crate) async fn remove(&self, gate: Gate) -> Result<bool> {
         let started = Instant::now();
         rules(&self.client)
@@ -196,7 +196,7 @@ impl Bench<'_> {
         Ok(true)
     }
 
-    /// The controller starts again over closed nodes.
+    /// The controller restarts over closed nodes.
     pub(crate) async fn restart(&mut self) -> Result<Seen> {
         self.stop_controller().await?;
         let started = Instant::now();
@@ -212,7 +212,7 @@ impl Bench<'_> {
         })
     }
 
-    /// The controller starts again; meanwhile one node has turned ready.
+    /// The controller restarts; in the meantime one node has become ready.
     pub(crate) async fn catch_up(&mut self) -> Result<Seen> {
         let changed = self.world.members[self.world.members.len() / 2]
             .name
@@ -240,7 +240,7 @@ impl Bench<'_> {
         })
     }
 
-    /// How long after a moment each node got the taint of the agent's rule, or lost it.
+    /// The time from a moment until each node got or lost the taint of the agent's rule.
     fn changes_since(&self, moment: Instant, tainted: bool) -> Vec<Duration> {
         self.view.look(|sights| {
             let taints = sights.nodes.values().map(|node| node.taint(Gate::Agent));
@@ -252,9 +252,9 @@ impl Bench<'_> {
     }
 }
 
-/// These nodes over and over, in an order that jumps about, and the same one each time.
+/// Cycles through these nodes in a fixed, scattered order.
 fn spread(nodes: &[Member]) -> impl Iterator<Item = &Member> {
-    // A prime that divides no usual number of nodes: all of them come before any comes again.
+    // A prime that divides no usual number of nodes, so that a cycle covers all of them.
     const STRIDE: usize = 7919;
     (0..).map(|turn: usize| &nodes[turn * STRIDE % nodes.len()])
 }

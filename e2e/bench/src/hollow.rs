@@ -1,5 +1,5 @@
-//! The way from a readiness probe to a lifted taint, with hollow kubelets: Kubernetes' own, whose containers alone are played. Each
-//! probes over HTTP what the benchmark answers, for a pod of a critical `DaemonSet` on its node.
+//! Measures the time from a readiness probe to a lifted taint, with Kubernetes' own hollow kubelets, which only simulate
+//! containers. Each probes the benchmark's HTTP endpoint for a pod of a critical `DaemonSet`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,10 +45,10 @@ const HOLLOW: Recipe = Recipe {
 const TAINT: &str = "readiness.k8s.io/critical";
 const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
 
-/// How long everything that is waited for may take.
+/// The timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What is seen of a node: whether it is closed, and whether its critical pod is Ready, and since when.
+/// The observed state of a node: whether it is closed, whether its critical pod is Ready, and since when.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sight {
     closed: Option<(bool, Instant)>,
@@ -56,18 +56,18 @@ struct Sight {
 }
 
 impl Sight {
-    /// Whether it is open by its own pod, or closed by it.
+    /// Whether it is open with a Ready pod, or closed without one.
     fn is(&self, open: bool) -> bool {
         let is = |flag: Option<(bool, Instant)>, what| flag.is_some_and(|(is, _)| is == what);
         is(self.closed, !open) && is(self.ready, open)
     }
 }
 
-/// What a watch shows.
+/// An observation from a watch.
 enum Seen {
-    /// Of a node: its name, and whether it is closed.
+    /// A node: its name, and whether it is closed.
     Node(String, bool),
-    /// Of a pod: its node, if it has one, and whether it is Ready.
+    /// A pod: its node, if it has one, and whether it is Ready.
     Pod(Option<String>, bool),
 }
 
@@ -82,14 +82,14 @@ impl Seen {
     }
 }
 
-/// All nodes, as watches show them.
+/// All nodes, according to the watches.
 struct View<S> {
     sights: BTreeMap<String, Sight>,
     events: S,
 }
 
 impl<S: Stream<Item = watcher::Result<Seen>> + Unpin> View<S> {
-    /// Follows the watches until so many nodes are as they should be.
+    /// Follows the watches until this many nodes are open, or closed.
     async fn until(&mut self, nodes: usize, open: bool) -> Result<()> {
         let all = async {
             while self.sights.values().filter(|sight| sight.is(open)).count() < nodes {
@@ -125,14 +125,14 @@ impl<S: Stream<Item = watcher::Result<Seen>> + Unpin> View<S> {
     }
 }
 
-/// Each part of the way, in one round or several.
+/// The times of each step, over all rounds.
 #[derive(Debug, Default)]
 struct Parts {
-    /// From the moment that probes are answered well until a node's pod is seen Ready.
+    /// From the first successful probe answer until the pod is observed Ready.
     probe: Vec<Duration>,
-    /// From there until its taint is seen gone.
+    /// From there until the taint is gone.
     lift: Vec<Duration>,
-    /// The whole way.
+    /// The sum of both.
     all: Vec<Duration>,
 }
 
@@ -164,11 +164,11 @@ impl Parts {
     }
 }
 
-/// Runs so many hollow kubelets, and has the probes of all fail and succeed so many times.
+/// Runs this many hollow kubelets, and lets all their probes fail and succeed this many times.
 ///
 /// # Errors
 ///
-/// When something does not come up, or nodes are not opened in time.
+/// When something does not start, or nodes do not open in time.
 pub async fn run(nodes: usize, rounds: usize) -> Result<()> {
     let program = GoModule::read(&HOLLOW)?.build()?.join("hollow");
     let options = Options {
@@ -211,7 +211,7 @@ pub async fn run(nodes: usize, rounds: usize) -> Result<()> {
         began.elapsed().as_secs_f64()
     );
 
-    // The first time they have pods to start, too: that does not count.
+    // The first round does not count: it includes the start of the pods.
     is_well.store(true, Ordering::Relaxed);
     view.until(nodes, true).await?;
     let memory: Result<Vec<u64>> = kubelets.iter().map(|it| it.memory("VmRSS")).collect();
@@ -231,7 +231,7 @@ pub async fn run(nodes: usize, rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// What a watch shows of each object, as it is now.
+/// The current state of each object in a watch.
 fn watch<K>(
     client: &Client,
     of: watcher::Config,
@@ -247,7 +247,7 @@ where
         .boxed()
 }
 
-/// A critical `DaemonSet` whose pods are Ready while the benchmark answers well.
+/// A critical `DaemonSet` whose pods are Ready while the benchmark answers their probes with success.
 async fn create_agent(client: &Client, port: u16) -> Result<()> {
     let agent = daemon_set("kube-system/agent").critical();
     let mut agent = serde_json::to_value(agent.tolerate_everything().build())?;
@@ -264,7 +264,7 @@ async fn create_agent(client: &Client, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// Starts a kubelet, as the node that it is.
+/// Starts the kubelet of a node.
 fn start(cluster: &Cluster, program: &Path, name: &str) -> Result<Process> {
     let kubeconfig = cluster.folder().join(format!("{name}.kubeconfig"));
     let content = json!({
@@ -292,7 +292,7 @@ fn start(cluster: &Cluster, program: &Path, name: &str) -> Result<Process> {
     Process::start(name, command, log, Lifetime::Owner)
 }
 
-/// Answers what is asked over HTTP, well or not, and says on which port.
+/// Answers probes with success or failure; returns the port.
 async fn answer_probes(is_well: Arc<AtomicBool>) -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
@@ -306,7 +306,7 @@ async fn answer_probes(is_well: Arc<AtomicBool>) -> Result<u16> {
 }
 
 async fn answer(mut connection: TcpStream, is_well: bool) -> std::io::Result<()> {
-    // A probe's request is shorter than this.
+    // Larger than the request of a probe.
     let mut request = [0; 2048];
     let _ = connection.read(&mut request).await?;
     let status = if is_well {

@@ -1,31 +1,29 @@
-//! What `make bench` measures: how fast a controller moves taints, and what that costs, seen from outside.
+//! What `make bench` measures: how fast a controller moves taints, and what that costs, observed from outside.
 //!
 //! ```text
-//! ask       what the commands of `kubectl nodegate` cost, apart from all the rest
-//! plan      the phases, and how much of each
-//! run       one cluster of so many nodes, and the phases in it one after another
-//! limit     how fast the client itself makes the writes that the controller has to make
-//! gates     the phases around a rule that waits for a reported condition
-//! critical  the phases around rules that wait for critical components
-//! birth     the phase that counts what is bound before a gate is there, in clusters of its own
+//! plan      the phases and their sizes
+//! run       one cluster of a given size, and the phases in it one after another
+//! limit     how fast the client itself makes the controller's writes
+//! gates     the phases about a rule that waits for a reported condition
+//! critical  the phases about rules that wait for critical components
+//! birth     counts pods bound before a gate is there, in its own clusters
 //! world     the nodes, `DaemonSet`s, pods and rules
 //! churn     unrelated writes
 //! load      the client's own writes
-//! view      what the watches show, and since when
+//! view      the state that the watches show, with times
 //! subject   the controller as a process: its CPU and memory
-//! requests  the controller's requests, by the audit log
-//! relay     the bytes that they take
+//! requests  the controller's requests, from the audit log
+//! relay     the bytes of these requests
 //! measure   quantiles and spread
-//! results   what came out, as JSON
-//! targets   what Nodegate aims at
-//! report    what came out, as lines and a page
-//! overview  its table of what matters most
+//! results   the results, as JSON
+//! targets   Nodegate's targets
+//! report    the results, as lines and a page
+//! overview  the page's summary table
 //! table     tables, and figures in them
-//! hollow    apart from all that: hollow kubelets, by `make bench-hollow`
-//! plots     which charts there are
+//! plots     the charts
 //! ```
 //!
-//! What `make bench-karpenter` measures is in [`karpenter`].
+//! `ask` measures the commands of `kubectl nodegate`, [`hollow`] runs hollow kubelets, and [`karpenter`] a real Karpenter.
 
 mod ask;
 mod birth;

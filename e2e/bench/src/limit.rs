@@ -1,9 +1,9 @@
 //! The limit: how fast the client itself makes the writes that the controller will have to make.
 //!
-//! It is meant to be a property of the API server and the machine alone. So no controller runs meanwhile, the writes
-//! have the shape of the controller's and are made with its account, the number of them under way is the one that turns
-//! out fastest, and the end is the same as in the phases: the moment in which the watch has shown the last of them.
-//! Since a machine is not always equally fast, it is measured right before what is compared with it.
+//! It depends only on the API server and the machine. No controller runs in the meantime, the writes have the shape of the
+//! controller's and use its account, and their concurrency is the fastest one found. A phase and its limit end at the same
+//! point: when the watch has shown the last write. As the speed of a machine varies, the limit is measured right before its
+//! phase.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,29 +19,29 @@ use crate::subject::cpu_of;
 use crate::view::View;
 use crate::world::{Gate, Member};
 
-/// How many writes at a time are tried.
+/// The tried numbers of concurrent writes.
 const TRIED: [usize; 4] = [8, 16, 32, 64];
 
-/// On how many nodes they are tried, at most.
+/// The most nodes to try them on.
 const SAMPLE: usize = 1000;
 
-/// How long the watch may take to show a pass.
+/// How long the watch may take to show all writes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What makes the writes, and what shows them.
+/// The clients that write, and the watches that show the result.
 pub struct Limiter<'a> {
-    /// What turns conditions `True`.
+    /// Writes conditions.
     pub reporter: &'a Client,
-    /// What taints: with the controller's account and rights.
+    /// Writes taints, with the controller's account.
     pub controller: &'a Client,
-    /// What shows it.
+    /// Shows the result.
     pub view: &'a View,
     /// The API server's process.
     pub api_server: u32,
 }
 
 impl Limiter<'_> {
-    /// How many writes at a time are fastest.
+    /// Finds the fastest number of concurrent writes.
     ///
     /// # Errors
     ///
@@ -59,8 +59,7 @@ impl Limiter<'_> {
         Ok(best.0)
     }
 
-    /// Measures what no controller could beat in the phases over all nodes, with so many writes at a time, and leaves the
-    /// nodes as they are.
+    /// Measures the limits of the phases over all nodes, with this many concurrent writes. The nodes end up as they were.
     ///
     /// # Errors
     ///
@@ -85,7 +84,7 @@ impl Limiter<'_> {
         ]))
     }
 
-    /// What something costs that says itself how long it took.
+    /// The cost of some work, which returns its own duration.
     async fn cost(&self, work: impl Future<Output = Result<Duration>>) -> Result<Limit> {
         let before = cpu_of(self.api_server)?;
         let wall = work.await?;
@@ -100,7 +99,7 @@ impl Limiter<'_> {
         })
     }
 
-    /// Taints these nodes or removes the taint, and says how long it took.
+    /// Adds the taint to these nodes or removes it, and returns the duration.
     async fn taint(&self, nodes: &[Member], tainted: bool, at_once: usize) -> Result<Duration> {
         let started = Instant::now();
         load::each(at_once, nodes, async |node| {
@@ -112,7 +111,7 @@ impl Limiter<'_> {
         Ok(started.elapsed())
     }
 
-    /// Turns these nodes' conditions `True` and removes each one's taint right after, and says how long it took.
+    /// Sets these nodes' conditions to `True`, removes each one's taint right after, and returns the duration.
     async fn release(&self, nodes: &[Member], at_once: usize) -> Result<Duration> {
         let started = Instant::now();
         load::each(at_once, nodes, async |node| {

@@ -1,4 +1,4 @@
-//! The client's own writes: those of reporters and kubelets, and those by which the limit is measured.
+//! The client's own writes: those of reporters and kubelets, and those that measure the limit.
 
 use anyhow::{Context, Result};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::world::{AGENT_READY, Gate, LIMIT_ANNOTATION, Member, NAMESPACE};
 
-/// How many writes at a time the client makes where it is not measured.
+/// The number of concurrent writes where the client is not measured.
 pub const AT_ONCE: usize = 48;
 
-/// Does something for each item, some at a time, and returns what came of it in no order.
+/// Does something for each item, some at a time, and returns the results in no particular order.
 ///
 /// # Errors
 ///
-/// The first that there is; the others are not begun then.
+/// The first error; further items are not started then.
 pub async fn each<T, R>(
     at_once: usize,
     items: impl IntoIterator<Item = T>,
@@ -32,7 +32,7 @@ pub async fn each<T, R>(
         .await
 }
 
-/// Says whether a node's agent is ready, as a reporter does.
+/// Reports whether a node's agent is ready, as a reporter does.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub async fn set_agent(client: &Client, node: &str, ready: bool) -> Result<()> {
     patch_node_status(client, node, condition).await
 }
 
-/// Turns a pod Ready, as a kubelet does.
+/// Sets a pod Ready, as a kubelet does.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
     Ok(())
 }
 
-/// Says how many of a `DaemonSet`'s pods are up to date, as its controller does whenever one is.
+/// Reports how many pods of a `DaemonSet` are up to date, as its controller does after each.
 ///
 /// # Errors
 ///
@@ -92,14 +92,13 @@ pub async fn report_rollout(client: &Client, daemon_set: &str, updated: u32) -> 
     Ok(())
 }
 
-/// Makes the write on a node that the controller would: one JSON patch that tests UID and taints, and changes taints
-/// and one annotation.
+/// Makes the controller's write on a node: one JSON patch that tests UID and taints, and changes taints and one annotation.
 ///
 /// # Errors
 ///
 /// When the API server refuses it.
 pub async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> Result<()> {
-    // Every node is born with this one.
+    // Every node is created with this one.
     let born = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let own = json!({"key": Gate::Limit.key(), "effect": "NoSchedule"});
     let (without, with) = (json!([born]), json!([born, own]));
@@ -165,8 +164,8 @@ pub async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Res
     Ok(())
 }
 
-/// Makes a request that may be made twice, once more when its connection broke: the server may close one that was idle
-/// just as it is used.
+/// Makes an idempotent request, and repeats it once if its connection broke: the server may close an idle connection just as it
+/// is used.
 async fn even_if_cut<T, F>(request: impl Fn() -> F) -> kube::Result<T>
 where
     F: Future<Output = kube::Result<T>>,

@@ -11,7 +11,7 @@ use nodegate_bench::{Phase, Plan, Recipe, Results, markdown, plots, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-/// The file that keeps what was measured.
+/// The results file in the output folder.
 const RESULTS: &str = "results.json";
 
 /// Measures a controller from outside, on a Kubernetes control plane of its own for each number of nodes.
@@ -62,7 +62,7 @@ struct Cli {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    // A signal ends the wait below, not the process, so that the cluster is taken down in order.
+    // A signal only ends the wait below, so that the cluster shuts down in order.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let results = tokio::select! {
@@ -122,7 +122,7 @@ async fn results(cli: &Cli) -> Result<Results> {
     sizes.sort_unstable();
     sizes.dedup();
     let started = Instant::now();
-    // Round by round, so that what makes the machine slower for a while does not make one size slow.
+    // Round by round, so that a slow period of the machine does not slow a single size.
     for round in 1..=cli.runs {
         for nodes in &sizes {
             let tell = |text: &str| {
@@ -141,20 +141,20 @@ async fn results(cli: &Cli) -> Result<Results> {
             let run = run(&plan, &recipe, (*nodes).try_into()?, tell).await?;
             results.runs.push(run);
             results.runs.sort_by_key(|run| run.nodes);
-            // The next one may fail: what there is, is there.
+            // A later run may fail: save what is there.
             keep(cli, &results)?;
         }
     }
     Ok(results)
 }
 
-/// What has been measured before.
+/// Reads earlier results.
 fn read(file: &Path) -> Result<Results> {
     let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("understanding {}", file.display()))
 }
 
-/// Writes everything into the folder that was asked for, if one was.
+/// Writes everything into the output folder, if there is one.
 fn keep(cli: &Cli, results: &Results) -> Result<()> {
     let Some(folder) = &cli.out else {
         return Ok(());
@@ -169,7 +169,7 @@ fn keep(cli: &Cli, results: &Results) -> Result<()> {
     Ok(())
 }
 
-/// What everything ran on, in words.
+/// A description of the machine.
 fn machine() -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     format!("with control plane, controller and client together on {cores} cores")

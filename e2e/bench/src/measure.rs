@@ -5,28 +5,28 @@ use std::time::Duration;
 use nodegate_plot::number;
 use serde::{Deserialize, Serialize};
 
-/// How many points a distribution is kept with. A sample of up to as many values is kept as it is.
+/// The points of a stored distribution. A sample of up to this size is stored as it is.
 const POINTS: usize = 200;
 
-/// How long something took each time, in milliseconds.
+/// A sample of latencies, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// How many there were.
+    /// The size of the sample.
     pub count: usize,
-    /// Half of them were at most this.
+    /// The median.
     pub p50: f64,
-    /// Nine in ten.
+    /// The 90th percentile.
     pub p90: f64,
-    /// Ninety-nine in a hundred.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The worst.
+    /// The maximum.
     pub max: f64,
-    /// The distribution: evenly spaced quantiles, ascending, from the least to the worst.
+    /// The distribution: evenly spaced quantiles, ascending, from the minimum to the maximum.
     pub curve: Vec<f64>,
 }
 
 impl Latencies {
-    /// Sums up a sample; `None` for an empty one.
+    /// Summarizes a sample; `None` for an empty one.
     #[must_use]
     pub fn of(mut sample: Vec<Duration>) -> Option<Self> {
         sample.sort_unstable();
@@ -50,19 +50,19 @@ impl Latencies {
     }
 }
 
-/// What came out of one measurement that was made several times.
+/// The results of a repeated measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The middle one; of an even number the upper of the two in the middle, which never looks better than it is.
+    /// The median; of an even number, the upper middle value, which never flatters.
     pub median: f64,
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// The most.
+    /// The maximum.
     pub most: f64,
 }
 
 impl Spread {
-    /// Sums up what was measured; `None` where nothing was.
+    /// Summarizes the values; `None` if there are none.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values = Vec::from_iter(values);
@@ -74,7 +74,7 @@ impl Spread {
         })
     }
 
-    /// The median, and the range where that is not the same.
+    /// The median, and the range where it is not a single value.
     #[must_use]
     pub fn text(self, format: impl Fn(f64) -> String) -> String {
         let [median, least, most] = [self.median, self.least, self.most].map(format);
@@ -86,7 +86,7 @@ impl Spread {
     }
 }
 
-/// Several distributions as one, as if all had been one sample of latencies. They should be of about the same size.
+/// Merges several distributions into one sample. They should be of similar size.
 #[must_use]
 pub fn together<'a>(all: impl IntoIterator<Item = &'a Latencies>) -> Vec<(f64, f64)> {
     let mut points: Vec<f64> = all
@@ -99,14 +99,14 @@ pub fn together<'a>(all: impl IntoIterator<Item = &'a Latencies>) -> Vec<(f64, f
     points.into_iter().zip(shares).collect()
 }
 
-/// The least value that so many per cent of a sorted, non-empty sample do not exceed (the nearest-rank method).
+/// The smallest value that `percent` of a sorted, non-empty sample do not exceed (the nearest-rank method).
 fn quantile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (percent * sorted.len()).div_ceil(100);
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
 fn milliseconds(duration: Duration) -> f64 {
-    // Microseconds are all that a watch can tell, and keep the results readable.
+    // A watch is not more precise than microseconds, and short numbers keep the results readable.
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 

@@ -1,4 +1,4 @@
-//! The table of what matters most. Pure.
+//! The summary table. Pure.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::table::{
 };
 use crate::targets::precise;
 
-/// What matters most, with one column for each number of nodes.
+/// The most important figures, with one column for each number of nodes.
 pub(crate) fn overview(results: &Results) -> String {
     let mut table = Table::new(head(String::new(), results));
     for row in [throughput(), latencies(), births(), costs()].concat() {
@@ -29,10 +29,9 @@ pub(crate) fn overview(results: &Results) -> String {
     table.text
 }
 
-/// What a row shows of a run.
+/// The value of a row for a run.
 type Shown = Rc<dyn Fn(&Run) -> Option<f64>>;
 
-/// A row of the table.
 #[derive(Clone)]
 struct Row {
     name: String,
@@ -72,7 +71,7 @@ fn throughput() -> Vec<Row> {
     rows.collect()
 }
 
-/// The phases that go node by node.
+/// The phases that change one node at a time.
 fn latencies() -> Vec<Row> {
     let of = |phase: Phase, what: &str, sample: fn(&Outcome) -> Option<&Latencies>| {
         let quantiles: [(&str, Quantile); 2] = [
@@ -109,7 +108,7 @@ fn latencies() -> Vec<Row> {
     rows
 }
 
-/// What was bound before a gate was there.
+/// The pods bound before a gate was there.
 fn births() -> Vec<Row> {
     let of = |what: &str, pods: fn(&Births) -> usize| {
         row(format!("birth: {what}"), whole, move |run| {
@@ -133,7 +132,7 @@ fn births() -> Vec<Row> {
     ]
 }
 
-/// What it costs, also where nothing happens.
+/// The costs, also of an idle controller.
 fn costs() -> Vec<Row> {
     vec![
         row("restart: writes where nothing has changed", whole, |run| {
@@ -166,7 +165,7 @@ fn costs() -> Vec<Row> {
     ]
 }
 
-/// Milliseconds for each taint change of gate and release together, of what is given in seconds.
+/// Milliseconds per taint change over gate and release together, from seconds per phase.
 fn over_both(run: &Run, seconds: fn(&Outcome) -> Option<f64>) -> Option<f64> {
     let outcomes = [run.outcome(Phase::Gate)?, run.outcome(Phase::Release)?];
     let sum: Option<f64> = outcomes.iter().map(|outcome| seconds(outcome)).sum();

@@ -1,4 +1,4 @@
-//! What is measured, and how much of it: phases, sizes, rates.
+//! The phases, and their sizes and rates.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All of them, in order.
+    /// All phases, in order.
     pub const ALL: [Self; 11] = [
         Self::Gate,
         Self::Release,
@@ -49,7 +49,7 @@ impl Phase {
         Self::Birth,
     ];
 
-    /// Whether it goes as fast as writes can be made, and is compared with how fast that is.
+    /// Whether it goes as fast as writes can be made, and is compared with that limit.
     #[must_use]
     pub fn has_limit(self) -> bool {
         matches!(
@@ -58,7 +58,7 @@ impl Phase {
         )
     }
 
-    /// What it is called on the command line and in tables.
+    /// Its name on the command line and in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,37 +77,37 @@ impl Phase {
     }
 }
 
-/// How much is measured.
+/// The phases to measure, and their sizes.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The phases, in their order.
     pub phases: Vec<Phase>,
-    /// How often the phases that have a limit are measured, with the limit each time; the median counts.
+    /// How often to measure the phases with a limit, each time with the limit; the median counts.
     pub rounds: usize,
     /// How many nodes flip in the phases that flip one at a time.
     pub flips: u32,
     /// Unrelated status writes per second under churn.
     pub churn_per_second: u32,
-    /// How long nothing happens.
+    /// The length of the idle phase.
     pub idle: Duration,
-    /// How many nodes join, at most.
+    /// The most nodes that join.
     pub joins: u32,
     /// Nodes that join per second.
     pub joins_per_second: u32,
-    /// On how many nodes a rollout replaces pods, at most.
+    /// The most nodes on which a rollout replaces pods.
     pub rollout_nodes: usize,
     /// On how many of them at a time.
     pub rollout_at_once: usize,
-    /// How long a whole phase may take.
+    /// The timeout of a phase.
     pub patience: Duration,
-    /// How long one node's change may take.
+    /// The timeout of one node's change.
     pub patience_each: Duration,
-    /// Whether bytes are counted, which makes the controller's requests a little slower.
+    /// Whether to count bytes, which makes the controller's requests a little slower.
     pub count_bytes: bool,
 }
 
 impl Plan {
-    /// What the published figures are measured with.
+    /// The plan of the published figures.
     #[must_use]
     pub fn full(phases: Vec<Phase>) -> Self {
         Self {
@@ -126,14 +126,14 @@ impl Plan {
         }
     }
 
-    /// How often the phases that have a limit are measured with so many nodes: writes by the ten thousand make a mean by
+    /// How often to measure the phases with a limit with this many nodes: tens of thousands of writes average out by
     /// themselves.
     #[must_use]
     pub fn rounds(&self, nodes: usize) -> usize {
         if nodes > 1000 { 1 } else { self.rounds }
     }
 
-    /// Enough to see that everything works, and roughly how fast.
+    /// A quick plan: it shows that everything works, and roughly how fast.
     #[must_use]
     pub fn quick(phases: Vec<Phase>) -> Self {
         Self {

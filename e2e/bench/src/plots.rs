@@ -1,4 +1,4 @@
-//! Which charts there are.
+//! The charts.
 
 use nodegate_plot::{Axis, Chart, Scale, Series, Style, number, svg};
 
@@ -7,10 +7,10 @@ use crate::plan::Phase;
 use crate::results::{Results, Run};
 use crate::table::count;
 
-/// A value of a run, where it was measured.
+/// A value of a run, if it was measured.
 type Value = fn(&Run) -> Option<f64>;
 
-/// All charts, as SVG, by the names of their files.
+/// All charts as SVG, by file name.
 #[must_use]
 pub fn plots(results: &Results) -> Vec<(&'static str, String)> {
     let latency = [
@@ -29,7 +29,7 @@ pub fn plots(results: &Results) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// How the latencies of a phase are distributed, for each number of nodes.
+/// The distribution of a phase's latencies, for each number of nodes.
 fn distribution(results: &Results, phase: Phase, title: &str) -> Option<Chart> {
     let series: Vec<Series> = results
         .sizes()
@@ -61,7 +61,7 @@ fn distribution(results: &Results, phase: Phase, title: &str) -> Option<Chart> {
     })
 }
 
-/// What grows with the number of nodes, and what should not.
+/// The costs by number of nodes; some should not grow with it.
 fn costs(results: &Results) -> [Chart; 4] {
     [
         over_nodes(

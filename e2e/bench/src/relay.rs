@@ -1,5 +1,4 @@
-//! Counts what goes over the wire between the controller and the API server: a relay that passes on every byte unread, TLS
-//! and all.
+//! Counts the bytes between the controller and the API server: a relay that passes on every byte unread, TLS included.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// How many bytes are passed on at a time.
+/// The buffer size.
 const CHUNK: usize = 64 * 1024;
 
-/// Bytes as they go over the wire.
+/// Bytes on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
     /// From the controller to the API server.
@@ -24,7 +23,7 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// Those since an earlier count.
+    /// The bytes since an earlier count.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -34,7 +33,7 @@ impl Bytes {
     }
 }
 
-/// Relays until it is dropped.
+/// Relays until dropped.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -49,7 +48,7 @@ struct Counts {
 }
 
 impl Relay {
-    /// Starts one to this port of the machine itself.
+    /// Starts a relay to this local port.
     ///
     /// # Errors
     ///
@@ -72,13 +71,13 @@ impl Relay {
         })
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// What has been passed on so far.
+    /// The bytes so far.
     #[must_use]
     pub fn so_far(&self) -> Bytes {
         Bytes {
@@ -94,12 +93,12 @@ impl Drop for Relay {
     }
 }
 
-/// Passes on one connection until either end closes it, or the server cannot be reached.
+/// Relays one connection until either end closes it, or the server is unreachable.
 async fn relay(from: TcpStream, port: u16, counts: Arc<Counts>) {
     let Ok(to) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
         return;
     };
-    // A request is one small packet, which nothing follows before its answer.
+    // A request is one small packet; nothing follows before its answer.
     if from.set_nodelay(true).is_err() || to.set_nodelay(true).is_err() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What came out, as a line for each phase on the screen and as tables in Markdown. Pure.
+//! The results, as a line for each phase on the screen and as tables in Markdown. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,7 +15,6 @@ use crate::table::{
 };
 use crate::targets::{TARGETS, conditions, events, precise, taints};
 
-/// A line for the screen.
 #[must_use]
 pub fn line(outcome: &Outcome) -> String {
     let mut text = format!("{}: {}", outcome.phase.name(), wall(outcome));
@@ -41,7 +40,7 @@ pub fn line(outcome: &Outcome) -> String {
     text
 }
 
-/// Everything, as a page.
+/// All results as a page.
 #[must_use]
 pub fn markdown(results: &Results) -> String {
     let runs = results.runs.iter();
@@ -68,7 +67,7 @@ pub fn markdown(results: &Results) -> String {
     page
 }
 
-/// What Nodegate aims at, with one column for each number of nodes.
+/// Nodegate's targets, with one column for each number of nodes.
 fn targets(results: &Results) -> String {
     let mut table = Table::new(head("target".to_owned(), results));
     for target in TARGETS {
@@ -187,7 +186,7 @@ fn details(runs: &[Run]) -> String {
     text
 }
 
-/// How many requests of each kind there were: taints, conditions, events, rules, other writes, lists, watches, failed ones.
+/// The number of requests of each kind: taints, conditions, events, rules, other writes, lists, watches, failures.
 fn requests(outcome: &Outcome) -> [f64; 8] {
     let with = |verb: &str, resource: &str| {
         let requests = outcome.requests.iter();
@@ -213,7 +212,7 @@ fn requests(outcome: &Outcome) -> [f64; 8] {
     .map(precise)
 }
 
-/// KiB sent, received, and both for each change, where they were counted.
+/// KiB sent, received, and both per change, if counted.
 fn bytes(outcome: &Outcome) -> Option<[Option<f64>; 3]> {
     let bytes = outcome.bytes?;
     let [sent, received] = [bytes.sent, bytes.received].map(|bytes| precise(bytes) / 1024.0);
@@ -221,7 +220,7 @@ fn bytes(outcome: &Outcome) -> Option<[Option<f64>; 3]> {
     Some([Some(sent), Some(received), each])
 }
 
-/// What is wrong, if anything.
+/// The problems of a phase.
 fn troubles(outcome: &Outcome) -> Vec<String> {
     let missed = (outcome.missed > 0).then(|| {
         format!(
@@ -235,7 +234,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
-/// How long a phase took, and how often its limit that is.
+/// The duration of a phase, and its ratio to the limit.
 fn wall(outcome: &Outcome) -> String {
     let wall = seconds(outcome.wall);
     match (&outcome.limit, outcome.over_limit()) {

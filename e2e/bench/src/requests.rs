@@ -1,4 +1,4 @@
-//! The controller's requests, by the API server's audit log, which is told to log nobody else's.
+//! The controller's requests, from the API server's audit log, which records no other client.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 
 use crate::results::is_write;
 
-/// How many requests there were by verb and resource, such as `patch nodes/status`; those that failed by status code
-/// too, such as `patch nodes -> 422`.
+/// The number of requests by verb and resource, such as `patch nodes/status`; failed ones with their status code, such as
+/// `patch nodes -> 422`.
 pub type Counts = BTreeMap<String, u64>;
 
 /// Reads an audit log as it grows.
@@ -43,7 +43,7 @@ struct Status {
 }
 
 impl Requests {
-    /// Those of this log, from its beginning.
+    /// Reads this log from its beginning.
     #[must_use]
     pub fn of(log: PathBuf) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Requests {
     pub fn so_far(&mut self) -> Result<&Counts> {
         let mut file = match File::open(&self.log) {
             Ok(file) => file,
-            // Nobody has asked for anything yet.
+            // No request yet.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(&self.counts),
             Err(error) => return Err(error).context("opening the audit log"),
         };
@@ -69,7 +69,7 @@ impl Requests {
         file.seek(SeekFrom::Start(self.read))
             .and_then(|_| file.read_to_end(&mut grown))
             .context("reading the audit log")?;
-        // The last line may still be in the making.
+        // The last line may be incomplete.
         let complete = grown.iter().rposition(|byte| *byte == b'\n');
         let complete = &grown[..complete.map_or(0, |end| end + 1)];
         self.read += u64::try_from(complete.len()).context("a log beyond 2^64 bytes")?;
@@ -78,7 +78,7 @@ impl Requests {
     }
 }
 
-/// How many requests are in `after` and not in `before`, earlier counts of the same log.
+/// The requests in `after` that are not in `before`, an earlier count of the same log.
 #[must_use]
 pub fn since(before: &Counts, after: &Counts) -> Counts {
     after
@@ -101,7 +101,7 @@ fn count(lines: &str, counts: &mut Counts) {
         let Ok(event) = serde_json::from_str::<Event<'_>>(line) else {
             continue;
         };
-        // A watch counts when it begins: its end may be far away.
+        // A watch counts when it starts, as its end may be far away.
         let stage = match event.verb {
             "watch" => "ResponseStarted",
             _ => "ResponseComplete",

@@ -1,4 +1,4 @@
-//! What came out, as it is kept in `results.json`.
+//! The results, as stored in `results.json`.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::relay::Bytes;
 /// All runs of one call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Results {
-    /// What was measured: the controller's command.
+    /// The controller's command.
     pub controller: String,
-    /// Where it was measured.
+    /// The machine.
     pub machine: String,
-    /// By the number of nodes, ascending; several of one number where it was measured several times.
+    /// Ordered by number of nodes; several of one number are repetitions.
     pub runs: Vec<Run>,
 }
 
@@ -27,48 +27,48 @@ impl Results {
     }
 }
 
-/// What came out with so many nodes.
+/// The results with one number of nodes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// What Kubernetes it was, such as `v1.36.3`.
+    /// The Kubernetes version, such as `v1.36.3`.
     pub kubernetes: String,
-    /// How many writes at a time turned out fastest for the client itself.
+    /// The number of concurrent writes that is fastest for the client itself.
     pub at_once: usize,
     /// The phases, in order.
     pub outcomes: Vec<Outcome>,
-    /// What was bound before a gate was there, where that was counted.
+    /// The pods bound before a gate was there, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub births: Option<Births>,
 }
 
-/// Pods that were bound to nodes which were to be closed, by who closes nodes.
+/// Pods bound to nodes that were to be closed, by what closes nodes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Births {
     /// How many nodes joined.
     pub nodes: usize,
-    /// How many pods were waiting.
+    /// How many pods were pending.
     pub pods: usize,
-    /// The controller alone.
+    /// Closed by the controller alone.
     pub by_controller: Early,
-    /// The API server as it creates them, and the controller runs.
+    /// Closed by the API server at creation, while the controller runs.
     pub by_both: Early,
-    /// The API server, and no controller runs.
+    /// Closed by the API server, while no controller runs.
     pub by_policy: Early,
 }
 
 /// What was bound too early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Early {
-    /// Pods.
+    /// The number of pods.
     pub pods: usize,
-    /// Nodes that they are on.
+    /// The number of their nodes.
     pub nodes: usize,
 }
 
 impl Births {
-    /// How many pods got onto nodes that the API server closed.
+    /// How many pods were bound to nodes that the API server closed.
     #[must_use]
     pub fn despite_the_policy(&self) -> usize {
         self.by_both.pods.max(self.by_policy.pods)
@@ -76,21 +76,21 @@ impl Births {
 }
 
 impl Run {
-    /// What came out of a phase, if it was measured.
+    /// The result of a phase, if it was measured.
     #[must_use]
     pub fn outcome(&self, phase: Phase) -> Option<&Outcome> {
         let mut outcomes = self.outcomes.iter();
         outcomes.find(|outcome| outcome.phase == phase)
     }
 
-    /// MiB that the controller had resident at most.
+    /// The controller's peak resident memory, in MiB.
     #[must_use]
     pub fn peak_memory(&self) -> Option<f64> {
         let peaks = self.outcomes.iter().map(|outcome| outcome.peak_memory);
         peaks.reduce(f64::max)
     }
 
-    /// KiB of the largest rule, as JSON.
+    /// The size of the largest rule as JSON, in KiB.
     #[must_use]
     pub fn rule_size(&self) -> Option<f64> {
         let sizes = self.outcomes.iter();
@@ -99,58 +99,57 @@ impl Run {
     }
 }
 
-/// What came out of one phase.
+/// The result of one phase.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// The phase.
     pub phase: Phase,
-    /// How many taint changes were due.
+    /// The number of expected taint changes.
     pub changes: usize,
-    /// How many of them were not seen in time.
+    /// How many of them did not happen in time.
     pub missed: usize,
-    /// Seconds from the first cause to the last effect; of an idle phase, how long it was.
+    /// Seconds from the first cause to the last effect; for the idle phase, its length.
     pub wall: f64,
-    /// What the client itself needed for the same writes right before, with no controller running; `None` for a phase that
-    /// does not go as fast as it can.
+    /// The client's own result for the same writes right before, without a controller; `None` for a phase without a limit.
     pub limit: Option<Limit>,
-    /// From each cause to its effect.
+    /// The times from each cause to its effect.
     pub latencies: Option<Latencies>,
-    /// From the request that was the cause until the client saw what it had written: what one write takes by itself.
+    /// The times from each causing request until the client observed its own write.
     pub own: Option<Latencies>,
     /// The controller's requests by verb and resource, until it was quiet again.
     pub requests: BTreeMap<String, u64>,
-    /// What went over the wire for that, where it was counted.
+    /// The bytes of these requests, if counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// Seconds of CPU that the controller used, until it was quiet again.
+    /// The controller's CPU time in seconds, until it was quiet again.
     pub cpu: f64,
-    /// Seconds of CPU that the API server used in the same time, for the client's own requests too, where that was measured.
+    /// The API server's CPU time in seconds over the same time, client requests included, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server_cpu: Option<f64>,
-    /// MiB that the controller had resident at most since it was started.
+    /// The controller's peak resident memory since its start, in MiB.
     pub peak_memory: f64,
-    /// Bytes of the rule, as JSON, where there was one at the end.
+    /// The size of the rule at the end as JSON, in bytes, if there was one.
     pub rule_bytes: Option<usize>,
-    /// What was not as it should have been at the end.
+    /// What was wrong at the end.
     pub faults: Vec<String>,
 }
 
-/// What the client itself needed to make a phase's writes.
+/// The client's own result for the writes of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// Seconds from the first cause to the last effect.
     pub wall: f64,
-    /// From each cause to its effect, where the phase goes node by node.
+    /// The times from each cause to its effect, where the phase changes one node at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latencies: Option<Latencies>,
-    /// Seconds of CPU that the API server used, where that was measured.
+    /// The API server's CPU time in seconds, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server_cpu: Option<f64>,
 }
 
 impl Outcome {
-    /// How often its limit the phase took: by the time for all nodes, or where it goes node by node by the latency that one
-    /// in a hundred exceeds. `None` where it has no limit, beyond all bounds where it did not end.
+    /// The ratio of the phase to its limit: of the total time, or of the 99th percentile where it changes one node at a time.
+    /// `None` without a limit, infinite if the phase did not end.
     #[must_use]
     pub fn over_limit(&self) -> Option<f64> {
         let limit = self.limit.as_ref()?;
@@ -166,7 +165,7 @@ impl Outcome {
         })
     }
 
-    /// How many of the controller's requests go by this name, such as `patch nodes`, whatever the answer was.
+    /// The number of the controller's requests of this name, such as `patch nodes`, failed ones included.
     #[must_use]
     pub fn requests_of(&self, name: &str) -> u64 {
         self.requests
@@ -186,13 +185,13 @@ impl Outcome {
             .sum()
     }
 
-    /// Milliseconds of the controller's CPU for each taint change.
+    /// The controller's CPU time per taint change, in milliseconds.
     #[must_use]
     pub fn cpu_per_change(&self) -> Option<f64> {
         self.per_change(self.cpu)
     }
 
-    /// Milliseconds of the API server's CPU for each taint change, the client's own writes included.
+    /// The API server's CPU time per taint change, in milliseconds, the client's own writes included.
     #[must_use]
     pub fn api_server_cpu_per_change(&self) -> Option<f64> {
         self.per_change(self.api_server_cpu?)
@@ -203,7 +202,7 @@ impl Outcome {
     }
 }
 
-/// Whether a request by this name changes something.
+/// Whether a request of this name is a write.
 #[must_use]
 pub fn is_write(request: &str) -> bool {
     !["get ", "list ", "watch "]
@@ -211,7 +210,7 @@ pub fn is_write(request: &str) -> bool {
         .any(|reading| request.starts_with(reading))
 }
 
-/// The name of a request without the answer of one that failed.
+/// The name of a request without the status code of a failed one.
 fn without_code(request: &str) -> &str {
     request.split(" -> ").next().unwrap_or(request)
 }

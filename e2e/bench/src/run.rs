@@ -1,4 +1,4 @@
-//! One run: a cluster of so many nodes, the limit, the controller, and the phases one after another.
+//! One run: a cluster of a given size, the limit, the controller, and the phases one after another.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,10 +26,10 @@ use nodegate_testbed::fixtures::rules;
 use nodegate_testbed::install::{CONTROLLER, NAMESPACE, SERVICE_ACCOUNT};
 use nodegate_testbed::sights;
 
-/// The controller is quiet when it has written nothing for so long: longer than it may hold back a rule's status.
+/// The controller is quiet after this long without a write: longer than it may delay a rule's status.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long it is given to come to rest.
+/// How long it may take to become quiet.
 const REST: Duration = Duration::from_secs(300);
 
 /// How long a controller may take until it watches the nodes.
@@ -37,10 +37,10 @@ const STARTUP: Duration = Duration::from_secs(60);
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// How many faults of a kind are told by name.
+/// How many faults of a kind to list by name.
 const EXAMPLES: usize = 3;
 
-/// What is needed to measure. Fields are dropped in order: the cluster goes last.
+/// The parts of a measurement. Fields drop in order: the cluster goes last.
 pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) client: Client,
@@ -49,13 +49,13 @@ pub(crate) struct Bench<'a> {
     pub(crate) at_once: usize,
     /// A client with the controller's account.
     pub(crate) controller: Client,
-    /// The API server's process.
+    /// The process ID of the API server.
     pub(crate) api_server: u32,
-    /// Which generation of pods of the first critical `DaemonSet` is there.
+    /// The current generation of pods of the first critical `DaemonSet`.
     pub(crate) generation: u32,
     recipe: &'a Recipe,
     requests: Requests,
-    /// What the controller goes through where bytes are counted.
+    /// Between the controller and the API server, if bytes are counted.
     relay: Option<Relay>,
     subject: Option<Subject>,
     /// How often the controller was started.
@@ -63,39 +63,39 @@ pub(crate) struct Bench<'a> {
     cluster: Cluster,
 }
 
-/// What a phase has seen.
+/// The observations of a phase.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// How many taint changes were due.
+    /// The number of expected taint changes.
     pub changes: usize,
-    /// How long those took that came.
+    /// The times of those that happened.
     pub latencies: Vec<Duration>,
-    /// How long it took until the client saw each cause that it had written.
+    /// The times until the client observed each cause that it had written.
     pub own: Vec<Duration>,
     /// From the first cause to the last effect.
     pub wall: Duration,
-    /// What was not as it should have been.
+    /// What was wrong at the end.
     pub faults: Vec<String>,
 }
 
-/// How long a change took, from the request that was its cause.
+/// The times of one change, from the request that caused it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed {
-    /// Until the client saw what it had written.
+    /// Until the client observed its own write.
     pub seen: Duration,
-    /// Until it saw the taint follow.
+    /// Until the client observed the taint.
     pub followed: Duration,
 }
 
 impl Seen {
-    /// Takes in a change that came.
+    /// Adds a change.
     pub(crate) fn take(&mut self, changed: Changed) {
         self.own.push(changed.seen);
         self.latencies.push(changed.followed);
     }
 }
 
-/// The state that the agent's rule and its nodes are in.
+/// The state of the agent's rule and its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Every agent is ready and no node is tainted.
@@ -104,14 +104,14 @@ pub(crate) enum State {
     Gated,
 }
 
-/// Measures a controller with so many nodes.
+/// Measures a controller with this many nodes.
 ///
 /// # Errors
 ///
-/// When something cannot be measured: the control plane does not come up, the controller ends. A controller that is
-/// slow or wrong is no error.
+/// When something cannot be measured: the control plane does not start, or the controller ends. A slow or wrong controller is
+/// no error.
 pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
-    // It has clusters of its own, with a scheduler.
+    // That phase has its own clusters, with a scheduler.
     let (births, phases): (Vec<Phase>, Vec<Phase>) = plan
         .phases
         .iter()
@@ -207,7 +207,7 @@ async fn in_one_cluster(
 }
 
 impl Bench<'_> {
-    /// Measures all phases, those with a limit first, some times over.
+    /// Measures all phases, those with a limit first and several times.
     async fn all_phases(&mut self, tell_of: impl Fn(&Outcome)) -> Result<Vec<Outcome>> {
         let (limited, other): (Vec<Phase>, Vec<Phase>) =
             self.plan.phases.iter().partition(|phase| phase.has_limit());
@@ -256,7 +256,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Measures one phase, and what it cost until the controller is quiet again.
+    /// Measures one phase, and its cost until the controller is quiet again.
     async fn measure(&mut self, phase: Phase) -> Result<Outcome> {
         self.prepare(phase).await?;
         self.rest().await?;
@@ -275,7 +275,7 @@ impl Bench<'_> {
             Phase::Delete => self.delete().await,
             Phase::Joins => self.joins().await,
             Phase::Rollout => self.rollout().await,
-            // It has clusters of its own.
+            // It has its own clusters.
             Phase::Birth => Ok(Seen::default()),
         };
         let seen = seen.with_context(|| format!("measuring {}", phase.name()))?;
@@ -320,7 +320,7 @@ impl Bench<'_> {
 
     async fn prepare(&mut self, phase: Phase) -> Result<()> {
         match phase {
-            // The first rule makes the API server compile the CRD's validation, which is none of the controller's doing.
+            // The first rule makes the API server compile the CRD's validation, which is not the controller's cost.
             Phase::Gate => Gate::Agent.rule().try_out(&self.client).await,
             Phase::Single | Phase::Churn | Phase::Idle => self.bring(State::Open).await,
             Phase::Release | Phase::Restart | Phase::CatchUp | Phase::Delete => {
@@ -340,7 +340,7 @@ impl Bench<'_> {
         Ok(rules.get_opt(gate.rule_name()).await?.is_some())
     }
 
-    /// Removes the rules that phases have left, with their taints.
+    /// Removes the rules that phases have left behind, and their taints.
     async fn remove_rules(&mut self) -> Result<()> {
         for gate in [Gate::Agent, Gate::Startup, Gate::Critical] {
             if self.has_rule(gate).await? {
@@ -351,7 +351,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Brings the agent's rule and the nodes into a state, if they are not in it yet.
+    /// Brings the agent's rule and the nodes into this state, if necessary.
     async fn bring(&self, state: State) -> Result<()> {
         let ready = state == State::Open;
         let stale: Vec<String> = self.view.look(|sights| {
@@ -401,13 +401,12 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Ends the controller.
     pub(crate) async fn stop_controller(&mut self) -> Result<()> {
         let subject = self.subject.take();
         subject.context("the controller does not run")?.stop().await
     }
 
-    /// Waits until the controller is quiet, and says whether it came to that.
+    /// Waits until the controller is quiet. Returns false after a timeout.
     pub(crate) async fn rest(&mut self) -> Result<bool> {
         let deadline = Instant::now() + REST;
         let mut writes = 0;
@@ -430,8 +429,7 @@ impl Bench<'_> {
         subject.context("the controller does not run")?.usage()
     }
 
-    /// Compares every node with what should be, by a fresh list: whether it has this gate's taint, once, and whether the
-    /// taint that it was born with is still there.
+    /// Checks every node in a fresh list: whether it has this gate's taint exactly once, and still has its initial taint.
     pub(crate) async fn faults(
         &self,
         gate: Gate,
@@ -459,14 +457,14 @@ impl Bench<'_> {
     }
 }
 
-/// The API server's process.
+/// The process ID of the API server.
 fn api_server(cluster: &Cluster) -> Result<u32> {
     let pids = cluster.pids();
     let pid = pids.get("kube-apiserver");
     pid.copied().context("the cluster has no API server")
 }
 
-/// The outcome whose ratio to its limit is the middle one; of an even number the better one of the middle two.
+/// The outcome with the median ratio to its limit; of an even number, the better of the middle two.
 fn median(mut outcomes: Vec<Outcome>) -> Option<Outcome> {
     let ratio = |outcome: &Outcome| outcome.over_limit().unwrap_or_default();
     outcomes.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));

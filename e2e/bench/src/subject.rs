@@ -1,4 +1,4 @@
-//! The controller that is measured: a process of its own, started by its command, seen only from outside.
+//! The measured controller: a separate process, started by its command, observed only from outside.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,24 +13,24 @@ use nodegate_testbed::controller;
 use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
 use nodegate_testbed::process::Process;
 
-/// How long it may take to end when it is told to.
+/// How long it may take to stop.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
-/// The shell's words for this repository's controller, as it is shipped.
+/// The shell command for this repository's controller as shipped.
 const NODEGATE: &str =
     r#""$NODEGATE" controller --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0"#;
 
-/// How the controller is started.
+/// How to start the controller.
 #[derive(Debug, Clone)]
 pub enum Recipe {
     /// This repository's, from this binary.
     Nodegate(PathBuf),
-    /// By a shell command, which finds the cluster by `$KUBECONFIG`.
+    /// With a shell command, which finds the cluster by `$KUBECONFIG`.
     Shell(String),
 }
 
 impl Recipe {
-    /// A shell command, or without one this repository's controller.
+    /// The recipe for a shell command, or else for this repository's controller.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Recipe {
         }
     }
 
-    /// What it is called in results. Figures of a build without optimization are marked.
+    /// Its name in the results, which marks a build without optimization.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -54,7 +54,7 @@ impl Recipe {
         }
     }
 
-    /// Gives it the rights that it may need. This repository's controller has those of `config/rbac`, and no others.
+    /// Grants its permissions. This repository's controller gets only those of `config/rbac`.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Recipe {
     }
 
     fn command(&self) -> Command {
-        // The shell makes way for the controller, which so has the process id that is looked at.
+        // `exec` gives the controller the shell's process ID, which is the measured one.
         let (line, binary) = match self {
             Self::Nodegate(path) => (NODEGATE, Some(path)),
             Self::Shell(command) => (command.as_str(), None),
@@ -82,12 +82,12 @@ impl Recipe {
     }
 }
 
-/// What it has used since it was started.
+/// The resources it has used since its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
-    /// CPU, in user and kernel mode.
+    /// CPU time, in user and kernel mode.
     pub cpu: Duration,
-    /// MiB that were resident at most.
+    /// Peak resident memory, in MiB.
     pub peak_memory: f64,
 }
 
@@ -98,12 +98,11 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Starts it in a cluster, as the service account of `config/rbac`, and does not wait. It finds the API server at
-    /// this port, where one is given.
+    /// Starts it in a cluster, as the service account of `config/rbac`, without waiting. `port` replaces the API server's port.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// When it cannot start.
     pub async fn start(cluster: &Cluster, recipe: &Recipe, port: Option<u16>) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -122,16 +121,16 @@ impl Subject {
         Ok(Self { process })
     }
 
-    /// An error with the end of its log when it has ended.
+    /// Checks that it still runs.
     ///
     /// # Errors
     ///
-    /// See above.
+    /// When it has ended, with the end of its log.
     pub fn ensure_running(&mut self) -> Result<()> {
         self.process.ensure_running()
     }
 
-    /// What it has used so far, by `/proc`.
+    /// Its resource usage so far, from `/proc`.
     ///
     /// # Errors
     ///
@@ -146,18 +145,18 @@ impl Subject {
         })
     }
 
-    /// Asks it to end, and waits.
+    /// Stops it and waits.
     ///
     /// # Errors
     ///
-    /// When it does not.
+    /// When it does not stop.
     pub async fn stop(mut self) -> Result<()> {
         self.process.terminate(SHUTDOWN).await?;
         Ok(())
     }
 }
 
-/// How much CPU a process has used, in user and kernel mode, by the threads that it has.
+/// The CPU time of a process's current threads, in user and kernel mode.
 ///
 /// # Errors
 ///
@@ -177,7 +176,7 @@ pub fn cpu_of(pid: u32) -> Result<Duration> {
     Ok(cpu)
 }
 
-/// How long a thread has run: the first number of its `schedstat`, in nanoseconds.
+/// A thread's run time: the first number of its `schedstat`, in nanoseconds.
 fn run_time(schedstat: &str) -> Option<Duration> {
     let nanoseconds = schedstat.split_whitespace().next()?;
     Some(Duration::from_nanos(nanoseconds.parse().ok()?))

@@ -1,19 +1,19 @@
-//! Tables in Markdown, and figures as they stand in them. Pure.
+//! Markdown tables, and the format of their figures. Pure.
 
 use std::fmt::Write as _;
 
 use crate::measure::{Latencies, Spread};
 use crate::results::{Results, Run};
 
-/// What can be said of a run in a number.
+/// A numeric value of a run.
 pub(crate) type Value<'a> = &'a dyn Fn(&Run) -> Option<f64>;
 
-/// A value over some runs: its median, and the range where that is not the same.
+/// A value over some runs: its median, and the range where it is not a single value.
 pub(crate) fn figure(runs: &[Run], value: Value<'_>, format: fn(f64) -> String) -> Option<String> {
     Some(Spread::of(runs.iter().filter_map(value))?.text(format))
 }
 
-/// What a table shows of latencies.
+/// A quantile of latencies.
 pub(crate) type Quantile = fn(&Latencies) -> f64;
 
 /// The head of a table with a column for each number of nodes.
@@ -44,7 +44,7 @@ pub(crate) fn kibibytes(value: f64) -> String {
     format!("{value:.1} KiB")
 }
 
-/// A count, which is a whole number.
+/// A count, as a whole number.
 pub(crate) fn whole(value: f64) -> String {
     with_thousands(&format!("{value:.0}"))
 }
@@ -59,7 +59,7 @@ pub(crate) fn milliseconds(value: f64) -> String {
     }
 }
 
-/// A count with its thousands set apart.
+/// A count with separated thousands.
 pub(crate) fn count(value: usize) -> String {
     with_thousands(&value.to_string())
 }
@@ -75,7 +75,7 @@ pub(crate) fn with_thousands(digits: &str) -> String {
     text
 }
 
-/// A table in Markdown, in the making.
+/// Builds a Markdown table.
 pub(crate) struct Table {
     pub(crate) text: String,
 }
@@ -90,7 +90,7 @@ impl Table {
         table
     }
 
-    /// Adds a row and says how many cells it has.
+    /// Adds a row and returns its number of cells.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) -> usize {
         let mut columns = 0;
         for cell in cells {

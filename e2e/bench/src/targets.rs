@@ -1,38 +1,36 @@
-//! What Nodegate aims at, and whether a run comes up to it. Pure.
+//! Nodegate's performance targets, and whether a run meets them. Pure.
 
 use nodegate_plot::number;
 
 use crate::plan::Phase;
 use crate::results::{Outcome, Run};
 
-/// Something aimed at.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// What it is, with its bound.
+    /// What it measures, with its bound.
     pub what: &'static str,
-    /// The most that meets it, with so many nodes.
+    /// The largest value that meets it, by number of nodes.
     bound: fn(usize) -> f64,
     measured: fn(&Run) -> Option<f64>,
 }
 
 impl Target {
-    /// What a run has measured of it; `None` where it has not.
+    /// The value of a run; `None` if not measured.
     #[must_use]
     pub fn measured(&self, run: &Run) -> Option<f64> {
         (self.measured)(run)
     }
 
-    /// Whether that is good enough, with so many nodes.
+    /// Whether the value meets the target with this many nodes.
     #[must_use]
     pub fn is_met(&self, nodes: usize, measured: f64) -> bool {
         measured <= (self.bound)(nodes)
     }
 }
 
-/// How often its limit a phase over all nodes may take.
+/// The largest ratio of a phase over all nodes to its limit.
 const OVER_LIMIT: f64 = 1.3;
 
-/// All targets.
 pub const TARGETS: [Target; 16] = [
     Target {
         what: "gate, times its limit: at most 1.3",
@@ -131,7 +129,7 @@ fn over_limit(run: &Run, phase: Phase) -> Option<f64> {
     run.outcome(phase)?.over_limit()
 }
 
-/// The most that any phase needed for a change.
+/// The most requests per change that any phase needed.
 fn most_per_change(run: &Run, count: fn(&Outcome) -> u64) -> Option<f64> {
     let phases = run.outcomes.iter().filter(|outcome| outcome.changes > 0);
     phases
@@ -149,7 +147,7 @@ pub(crate) fn conditions(outcome: &Outcome) -> u64 {
     outcome.requests_of("patch nodes/status") + outcome.requests_of("update nodes/status")
 }
 
-/// Events written, the first time or again.
+/// Events created or updated.
 pub(crate) fn events(outcome: &Outcome) -> u64 {
     ["create events", "patch events", "update events"]
         .iter()

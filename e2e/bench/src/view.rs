@@ -1,5 +1,4 @@
-//! What the watches show of nodes and pods, and since when: the cause and the effect of what is measured are both seen
-//! here, by the same clock.
+//! The observed state of nodes and pods, with times: causes and effects are both observed here, by the same clock.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -17,12 +16,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::world::{AGENT_READY, Gate, LABEL, NAMESPACE};
 
-/// Something that is or is not, and since when.
+/// A boolean, and since when it has its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
-    /// Whether it is.
+    /// The value.
     pub is: bool,
-    /// When it was first seen so.
+    /// When it was first observed.
     pub since: Instant,
 }
 
@@ -31,7 +30,7 @@ impl Flag {
         Self { is, since }
     }
 
-    /// Takes in what is seen now, and says what it is where that is new.
+    /// Updates the value, and returns it if it changed.
     fn set(&mut self, is: bool, now: Instant) -> Option<bool> {
         if self.is == is {
             return None;
@@ -41,7 +40,7 @@ impl Flag {
     }
 }
 
-/// What is seen of a node.
+/// The observed state of a node.
 #[derive(Debug, Clone)]
 pub struct NodeSight {
     /// Whether its agent is ready.
@@ -58,16 +57,16 @@ impl NodeSight {
     }
 }
 
-/// All that is seen.
+/// The observed state of everything.
 #[derive(Debug, Default)]
 pub struct Sights {
     /// The nodes.
     pub nodes: HashMap<String, NodeSight>,
-    /// Whether each pod is Ready; one that is gone is not.
+    /// Whether each pod is Ready; false for one that is gone.
     pub pods: HashMap<String, Flag>,
     /// How many nodes have the taint of each gate.
     tainted: [usize; Gate::ALL.len()],
-    /// How many nodes' agent is ready.
+    /// How many nodes have a ready agent.
     pub agents: usize,
 }
 
@@ -78,7 +77,7 @@ impl Sights {
         self.tainted[gate as usize]
     }
 
-    /// Whether a node has a gate's taint, and since when; `None` for a node that has not been seen.
+    /// Whether a node has a gate's taint, and since when; `None` for a node not yet observed.
     #[must_use]
     pub fn taint(&self, node: &str, gate: Gate) -> Option<Flag> {
         self.nodes.get(node).map(|node| node.taint(gate))
@@ -108,7 +107,7 @@ impl Sights {
     }
 }
 
-/// Keeps a number of flags that are set, after one of them was.
+/// Updates a count of set flags after a change of one.
 fn count(set: &mut usize, change: Option<bool>) {
     match change {
         Some(true) => *set += 1,
@@ -117,7 +116,7 @@ fn count(set: &mut usize, change: Option<bool>) {
     }
 }
 
-/// Watches until it is dropped.
+/// Watches until dropped.
 #[derive(Debug)]
 pub struct View {
     sights: watch::Sender<Sights>,
@@ -157,7 +156,7 @@ impl View {
         Self { sights, watching }
     }
 
-    /// Waits until what is seen is as it should be, and says whether it came to that.
+    /// Waits until `settled` returns true. Returns false after a timeout.
     pub async fn until(&self, patience: Duration, settled: impl FnMut(&Sights) -> bool) -> bool {
         let mut sights = self.sights.subscribe();
         let mut settled = settled;
@@ -167,7 +166,7 @@ impl View {
             .is_ok_and(|seen| seen.is_ok())
     }
 
-    /// Looks at what is seen now.
+    /// Evaluates `look` on the current state.
     pub fn look<T>(&self, look: impl FnOnce(&Sights) -> T) -> T {
         look(&self.sights.borrow())
     }
@@ -179,10 +178,10 @@ impl Drop for View {
     }
 }
 
-/// A node, as far as it is looked at: the less is decoded, the less the client is in the way.
+/// A node's decoded fields: fewer of them make the client faster.
 type NodeObject = Object<NodeSpec, Status>;
 
-/// A pod, likewise.
+/// A pod's decoded fields.
 type PodObject = Object<PodSpec, Status>;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -232,7 +231,7 @@ async fn follow<K>(
         let now = Instant::now();
         match event {
             Ok(event) => sights.send_modify(|sights| see(sights, event, now)),
-            // The watcher goes on by itself; this keeps it from doing so in a circle.
+            // The watcher restarts by itself; this keeps it from spinning.
             Err(_) => sleep(Duration::from_millis(100)).await,
         }
     }

@@ -1,5 +1,5 @@
-//! What the cluster consists of: nodes of a real node's size, each with a pod of three critical `DaemonSet`s. The client
-//! plays kubelets, reporters and the `DaemonSet` controller, so that nothing else sets the pace.
+//! The objects of the cluster: nodes of realistic size, each with a pod of three critical `DaemonSet`s. The client simulates
+//! kubelets, reporters and the `DaemonSet` controller, so that nothing else limits the speed.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -17,17 +17,17 @@ pub const AGENT_READY: &str = "bench.nodegate.dev/AgentReady";
 /// A label that all nodes and pods of the benchmark have.
 pub const LABEL: &str = "bench.nodegate.dev/part";
 
-/// Where the critical pods are.
+/// The namespace of the critical pods.
 pub const NAMESPACE: &str = "kube-system";
 
-/// The annotation that a node carries while the client itself has tainted it, as large as the controller's.
+/// The annotation of a node that the client itself has tainted, as large as the controller's.
 pub const LIMIT_ANNOTATION: &str =
     "bench.nodegate.dev/taint-added-by-3a4a9b5e-8d54-4f0c-9f0e-2f1d7a9c6b10";
 
-/// What a taint is there for.
+/// The purpose of a taint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Put on and lifted by the client itself.
+    /// Measures the limit: the client itself adds and lifts it.
     Limit,
     /// Of the rule that waits for [`AGENT_READY`].
     Agent,
@@ -38,7 +38,7 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// All of them.
+    /// All gates.
     pub const ALL: [Self; 4] = [Self::Limit, Self::Agent, Self::Startup, Self::Critical];
 
     /// The key of its taint. The effect is always `NoSchedule`.
@@ -63,7 +63,6 @@ impl Gate {
         }
     }
 
-    /// Its rule.
     #[must_use]
     pub fn rule(self) -> RuleBuilder {
         const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -74,13 +73,13 @@ impl Gate {
                 .waits_for(CRITICAL)
                 .bootstrap_only()
                 .spec("taintPolicy", "remove-only".into()),
-            // Each pod that goes counts, however soon the next one is Ready.
+            // Each deleted pod counts, however soon the next one is Ready.
             Self::Critical => rule.waits_for(CRITICAL).spec("gracePeriod", "1ms".into()),
         }
     }
 }
 
-/// A node that the client has made.
+/// A node that the client has created.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// Its name.
@@ -89,7 +88,7 @@ pub struct Member {
     pub uid: String,
 }
 
-/// What the client has made.
+/// The objects that the client has created.
 #[derive(Debug)]
 pub struct World {
     /// The nodes.
@@ -98,7 +97,7 @@ pub struct World {
 }
 
 impl World {
-    /// Makes the `DaemonSet`s, so many nodes whose agent is not ready, and a Ready pod of each `DaemonSet` on each node.
+    /// Creates the `DaemonSet`s, this many nodes whose agent is not ready, and a Ready pod of each `DaemonSet` on each node.
     ///
     /// # Errors
     ///
@@ -129,7 +128,7 @@ impl World {
         Ok(world)
     }
 
-    /// Makes a pod of each `DaemonSet` on a node, not Ready, and returns their names.
+    /// Creates a pod of each `DaemonSet` on a node, not Ready, and returns their names.
     ///
     /// # Errors
     ///
@@ -144,14 +143,14 @@ impl World {
         Ok(names)
     }
 
-    /// The name of the pod that the `DaemonSet` of this index has on a node in a generation of the rollout.
+    /// The name of the pod of the `DaemonSet` with this index on a node, in this generation of the rollout.
     #[must_use]
     pub fn pod_name(&self, daemon_set: usize, node: &str, generation: u32) -> String {
         let owner = self.daemon_sets[daemon_set].name_any();
         format!("{owner}-{node}-{generation}")
     }
 
-    /// Makes one pod of the `DaemonSet` of this index, not Ready.
+    /// Creates one pod of the `DaemonSet` with this index, not Ready.
     ///
     /// # Errors
     ///
@@ -182,14 +181,14 @@ impl World {
         Ok(())
     }
 
-    /// The name of the `DaemonSet` of this index.
+    /// The name of the `DaemonSet` with this index.
     #[must_use]
     pub fn daemon_set_name(&self, index: usize) -> String {
         self.daemon_sets[index].name_any()
     }
 }
 
-/// Registers a node whose agent is not ready, with a startup taint where it is asked for.
+/// Registers a node whose agent is not ready, with an optional startup taint.
 ///
 /// # Errors
 ///
@@ -229,7 +228,7 @@ pub async fn register(client: &Client, name: &str, startup: Option<Gate>) -> Res
     })
 }
 
-/// What a kubelet reports and nobody here reads. It makes a node as large as they are.
+/// Fields that a kubelet reports and nobody here reads. They give the node a realistic size.
 fn fill_in(node: &mut Node, name: &str) {
     let status = node.status.get_or_insert_default();
     status.node_info = Some(NodeSystemInfo {

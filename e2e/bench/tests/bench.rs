@@ -1,4 +1,4 @@
-//! The benchmark itself, on a handful of nodes: that it measures, not what comes out.
+//! The benchmark itself, on a handful of nodes: checks that it measures, not the figures.
 
 use anyhow::Result;
 use nodegate_bench::{Births, Phase, Plan, Recipe, Results, markdown, plots, run};
@@ -6,7 +6,7 @@ use nodegate_bench::{Births, Phase, Plan, Recipe, Results, markdown, plots, run}
 #[tokio::test(flavor = "multi_thread")]
 async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
     let recipe = Recipe::new(None)?;
-    // Churn is only right on a machine that keeps up with it.
+    // Churn is left out: it needs a machine that keeps up.
     let phases = Phase::ALL.into_iter();
     let phases = phases.filter(|phase| ![Phase::Churn, Phase::Birth].contains(phase));
     let phases: Vec<Phase> = phases.collect();

@@ -1,12 +1,12 @@
-//! What Nodegate does, told as stories in a terminal: each on a real control plane of its own, each asserting what it shows.
+//! Stories about Nodegate in a terminal: each runs on its own real control plane, and asserts what it shows.
 //!
 //! ```text
-//! stage     what stories are told with: screen, watches, checks
-//! rollout   the story that `make demo` shows: nodes join, and open once what they need is there
-//! machine   the story that `make demo-node` shows: one real node joins, loses its network and reboots
-//! outage    the story that `make demo-outage` shows: what reports on the nodes breaks
-//! recording what `make recording` makes: the command line in a terminal, as the README shows it
-//! dashboard what `make dashboard` makes: the panels of the Grafana dashboard, as the documentation shows them
+//! stage     what stories share: screen, watches, checks
+//! rollout   `make demo`: nodes join, and open once they are ready
+//! machine   `make demo-node`: one real node joins, loses its network and reboots
+//! outage    `make demo-outage`: the reporters on the nodes fail
+//! recording `make recording`: the command line in a terminal, for the README
+//! dashboard `make dashboard`: the panels of the Grafana dashboard, for the documentation
 //! ```
 
 pub mod dashboard;

@@ -1,4 +1,4 @@
-//! The demos keep what they promise, run as `make` runs them, but not on a terminal.
+//! The demos work as `make` runs them, without a terminal.
 
 use std::process::{Command, Stdio};
 
@@ -55,7 +55,7 @@ fn the_outage_is_told_with_and_without_a_limit_and_everything_in_it_really_happe
     Ok(())
 }
 
-/// Runs a demo to its good end; answers what it told.
+/// Runs a demo that must succeed; returns its output.
 fn tell(binary: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(binary)
         .args(arguments)

@@ -1,4 +1,4 @@
-//! What the server answers, as a value.
+//! The server's answers, as values.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::kind::Key;
 
-/// What a request comes to.
+/// The outcome of one request.
 pub type Answer = Result<Success, Refusal>;
 
-/// The answer to a request that was carried out.
+/// The answer to a request that succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Success {
-    /// The object as it has been made.
+    /// The object as created.
     Created(Arc<Value>),
     /// The object as it is now.
     Object(Arc<Value>),
-    /// The objects that were asked for.
+    /// The requested objects.
     List(List),
     /// The object is gone.
     Deleted,
@@ -24,26 +24,26 @@ pub enum Success {
     Bound,
 }
 
-/// The objects of a kind, as they were at one revision.
+/// The objects of one kind at one revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List {
-    /// The revision; a watch goes on from here.
+    /// The list's revision; a watch continues from here.
     pub revision: u64,
-    /// The objects, by namespace and name.
+    /// The objects, ordered by namespace and name.
     pub items: Vec<Arc<Value>>,
 }
 
-/// Why a request was not carried out.
+/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     /// The HTTP status.
     pub code: u16,
-    /// The machine-readable reason, where the API server gives one.
+    /// The machine-readable reason; empty where the API server gives none.
     pub reason: &'static str,
-    /// What it says.
+    /// The message for people.
     pub message: String,
-    /// The fields that are not as they should be. A patch that does not apply names none.
+    /// The invalid fields; empty for a patch that does not apply.
     pub fields: Vec<String>,
 }
 
@@ -98,12 +98,11 @@ impl Refusal {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// A patch that does not apply: a 422 that names neither an object nor a field.
+    /// A 422 for a patch that does not apply; it names neither an object nor a field.
     pub(crate) fn not_applicable(message: String) -> Self {
         Self::new(422, "Invalid", message)
     }
 
-    /// An object that is not valid, by these fields.
     pub(crate) fn invalid(key: &Key, fields: Vec<String>) -> Self {
         let message = format!("{key} is invalid: {}", fields.join(", "));
         Self {

@@ -1,4 +1,4 @@
-//! What becomes of an object that is deleted.
+//! What deleting an object does: remove it, mark it, or nothing.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use crate::kind::Kind;
 use crate::write::{bump_generation, wire};
 
-/// How long a pod has to end that says nothing of it, in seconds.
+/// The grace period of a pod that sets none, in seconds.
 const POD_GRACE: i64 = 30;
 
-/// What a deletion does.
+/// The effect of a deletion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Course {
-    /// The object goes.
+    /// The object is removed.
     Remove,
-    /// It is marked as being deleted, and then goes.
+    /// The object gets a deletion timestamp and is then removed.
     MarkAndRemove(Value),
-    /// It is marked as being deleted, and stays for its finalizers or its grace period.
+    /// The object gets a deletion timestamp and stays for its finalizers or its grace period.
     Mark(Value),
-    /// Nothing: it is being deleted.
+    /// None: the object is already being deleted.
     UnderWay,
 }
 
-/// What the deletion of this object does, with a grace period of this many seconds where the request names one.
+/// The effect of deleting this object. `grace` is the request's grace period in seconds, if it names one.
 pub fn course(kind: Kind, object: &Value, grace: Option<i64>, now: Timestamp) -> Course {
     let has_finalizers = has_finalizers(object);
     let metadata = &object["metadata"];
@@ -60,7 +60,7 @@ pub fn course(kind: Kind, object: &Value, grace: Option<i64>, now: Timestamp) ->
     }
 }
 
-/// Whether this update takes away the last that kept an object that is being deleted.
+/// Whether this update removes the last finalizer of an object that is being deleted.
 pub fn is_complete(old: &Value, new: &Value) -> bool {
     let metadata = &old["metadata"];
     let has_time_left = metadata["deletionGracePeriodSeconds"]
@@ -77,7 +77,7 @@ fn after_mark(marked: Value, grace: i64, has_finalizers: bool) -> Course {
     }
 }
 
-/// A pod that has not begun or has ended needs no time.
+/// Pods that have not started or have ended get no grace period.
 fn pod_grace(pod: &Value, grace: Option<i64>) -> i64 {
     let is_bound = !pod["spec"]["nodeName"].is_null();
     let phase = pod["status"]["phase"].as_str();

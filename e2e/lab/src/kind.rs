@@ -1,4 +1,4 @@
-//! What is known of each kind: where it is, what its subresource covers, how it is deleted.
+//! The kinds of object that the model knows: their paths, their subresources and how they are deleted.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ pub enum Kind {
     Pod,
     /// A `DaemonSet`.
     DaemonSet,
-    /// The CSI drivers of a node.
+    /// A `CSINode`: the CSI drivers of a node.
     CsiNode,
     /// Nodegate's own resource.
     NodeReadinessRule,
     /// Karpenter's request for a node.
     NodeClaim,
-    /// What Karpenter makes requests for nodes from.
+    /// A Karpenter `NodePool`, the template of `NodeClaim`s.
     NodePool,
     /// A lease, such as the leader's.
     Lease,
@@ -25,12 +25,12 @@ pub enum Kind {
     Event,
 }
 
-/// What an object is found by. Ordered as the API server lists.
+/// Identifies an object. Ordered as the API server lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its kind.
     pub kind: Kind,
-    /// Its namespace; empty for a kind that has none.
+    /// Its namespace; empty for cluster-scoped kinds.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -83,7 +83,7 @@ impl Kind {
         Self::Event,
     ];
 
-    /// The kind's name, as objects carry it.
+    /// The kind, as objects carry it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ impl Kind {
         }
     }
 
-    /// The resource's name, as paths have it.
+    /// The plural resource name, as in paths.
     #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
@@ -129,7 +129,7 @@ impl Kind {
         }
     }
 
-    /// Whether its objects are in namespaces.
+    /// Whether its objects are namespaced.
     #[must_use]
     pub fn is_namespaced(self) -> bool {
         matches!(
@@ -147,33 +147,33 @@ impl Kind {
         )
     }
 
-    /// Whether its status is written by a subresource of its own, and by nothing else.
+    /// Whether only a status subresource writes its status.
     #[must_use]
     pub fn has_status(self) -> bool {
         !matches!(self, Self::CsiNode | Self::Lease | Self::Event)
     }
 
-    /// Whether an object keeps the status that it is created with.
+    /// Whether a created object keeps the status in the request.
     pub(crate) fn is_created_with_status(self) -> bool {
         self == Self::Node
     }
 
-    /// Whether the generation of its objects is counted.
+    /// Whether its objects count a generation.
     pub(crate) fn has_generation(self) -> bool {
         self.is_custom() || matches!(self, Self::Pod | Self::DaemonSet)
     }
 
-    /// Whether its objects may be replaced without saying which revision is replaced.
+    /// Whether an update may leave out the resource version.
     pub(crate) fn may_be_replaced_blindly(self) -> bool {
         matches!(self, Self::Node | Self::Pod | Self::DaemonSet | Self::Event)
     }
 
-    /// Whether replacing an object that is not there creates it.
+    /// Whether updating an object that does not exist creates it.
     pub(crate) fn is_created_by_update(self) -> bool {
         matches!(self, Self::Lease | Self::Event)
     }
 
-    /// The fields that this kind's objects can be selected by, beside name and namespace, as JSON pointers.
+    /// The fields, beside name and namespace, that field selectors may name, as JSON pointers.
     pub(crate) fn selectable(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Pod => &[

@@ -1,28 +1,28 @@
-//! The laboratory's cluster: the API server as a value, pure and deterministic, for the kinds of object that Nodegate
-//! touches.
+//! The laboratory: a model of the API server as a pure, deterministic value, for the kinds of object that Nodegate touches, and
+//! in `sim` a whole simulated cluster around the engine.
 //!
 //! ```text
-//! kind       what is known of each kind: where it is, what its subresource covers, how it is deleted
-//! request    what is asked of the server, as a value
-//! answer     what it answers, as a value
+//! kind       the kinds of object: paths, subresources, deletion
+//! request    requests, as values
+//! answer     answers, as values
 //! server     the objects, the revision, and what a request does to them
-//! write      what an object becomes as it is created or updated
-//! deletion   what becomes of an object that is deleted
+//! write      the stored object after a create or an update
+//! deletion   what a deletion does
 //! patch      JSON patches, merge patches and strategic merge patches
 //! selector   label and field selectors
-//! watch      what a watch shows of the changes since a revision
-//! normal     an object as the API server would write it
-//! uid        UIDs out of a seed
-//! sim        a whole cluster in one process, around the engine, where things happen and go wrong
+//! watch      watch events, derived from changes
+//! normal     objects as the API server would write them
+//! uid        UIDs that follow from a seed
+//! sim        a simulated cluster around the engine, with faults
 //! ```
 //!
-//! But for `sim`, nothing here knows a clock, a network or chance: time comes with each request, and UIDs follow from a seed.
-//! Nothing goes wrong here either: who carries a [`Request`] to [`Server::answer`] decides whether it arrives and whether its answer
-//! comes back, and who reads [`Server::events`] decides what of it is seen, and when.
+//! Outside `sim`, nothing here knows a clock, a network or chance: each request carries the time, and UIDs follow from a seed.
+//! Nothing fails here either. The carrier of a [`Request`] to [`Server::answer`] decides whether the request and its answer
+//! arrive; the reader of [`Server::events`] decides which events it sees, and when.
 //!
-//! Not modelled: validation beyond what Nodegate's own writes can offend against, generated names, server-side apply,
-//! collection of what is owned, pages of lists, managed fields, and the defaults that Nodegate does not read. `tests/model`
-//! holds all else against the real API server.
+//! Not modelled: validation that Nodegate's own writes cannot fail, generated names, server-side apply, garbage collection,
+//! paged lists, managed fields, and defaults that Nodegate does not read. `tests/model` compares everything else with the real
+//! API server.
 
 pub mod answer;
 mod deletion;

@@ -1,18 +1,17 @@
-//! An object as the API server would write it: what is empty is left out.
+//! An object as the API server would write it: empty values are left out.
 
 use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
 
-/// Texts that are left out where they are empty; elsewhere an empty text is a value, as of a label.
+/// Texts that are left out where they are empty; elsewhere, as in a label, an empty text is a value.
 const OPTIONAL_TEXTS: [&str; 5] = ["value", "reason", "message", "nodeName", "providerID"];
 
-/// Brings an object into the form in which the API server keeps it.
 pub fn normalize(kind: Kind, object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|_, value| !is_empty(value));
     }
-    // Of a custom resource the API server keeps what it is given.
+    // The API server keeps custom resources as they were sent.
     if kind.is_custom() {
         return;
     }
@@ -21,7 +20,7 @@ pub fn normalize(kind: Kind, object: &mut Value) {
         _ if kind.has_status() => &["spec", "status"],
         _ => &["spec"],
     };
-    // They are there even where they are empty.
+    // These are written even where they are empty.
     for part in parts {
         let part = &mut object[part];
         if part.is_null() {

@@ -7,11 +7,11 @@ use crate::answer::Refusal;
 use crate::kind::{Key, Kind};
 use crate::request::Patch;
 
-/// The directive of a strategic merge patch that takes an item out of a list.
+/// The directive of a strategic merge patch that removes an item from a list.
 const DIRECTIVE: &str = "$patch";
 const DELETE: &str = "delete";
 
-/// Refuses a patch of a sort that this kind does not take.
+/// Refuses a patch type that this kind does not accept.
 pub fn check(key: &Key, patch: &Patch) -> Result<(), Refusal> {
     match patch {
         Patch::Strategic(_) if key.kind.is_custom() => Err(Refusal::unsupported_media_type(key)),
@@ -19,7 +19,6 @@ pub fn check(key: &Key, patch: &Patch) -> Result<(), Refusal> {
     }
 }
 
-/// Applies a patch to an object.
 pub fn apply(kind: Kind, object: &Value, patch: &Patch) -> Result<Value, Refusal> {
     let mut patched = object.clone();
     match patch {
@@ -30,7 +29,7 @@ pub fn apply(kind: Kind, object: &Value, patch: &Patch) -> Result<Value, Refusal
     Ok(patched)
 }
 
-/// As RFC 6902 has it, but that a `test` for `null` is met where nothing is, as long as its parent is there.
+/// Follows RFC 6902, except that a `test` for `null` also passes for a missing field whose parent exists.
 fn apply_json(object: &mut Value, patch: &JsonPatch) -> Result<(), Refusal> {
     for operation in &patch.0 {
         if is_test_for_absence(object, operation) {
@@ -54,7 +53,7 @@ fn is_test_for_absence(object: &Value, operation: &PatchOperation) -> bool {
         && parent.is_some_and(|parent| !parent.contains_key(last.decoded().as_ref()))
 }
 
-/// Lays a strategic merge patch over what is at this path.
+/// Applies a strategic merge patch to the value at this path.
 fn merge<'a>(kind: Kind, path: &mut Vec<&'a str>, target: &mut Value, patch: &'a Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
@@ -86,12 +85,12 @@ fn merge<'a>(kind: Kind, path: &mut Vec<&'a str>, target: &mut Value, patch: &'a
     }
 }
 
-/// How the items of a list are told apart.
+/// What identifies the items of a list.
 #[derive(Clone, Copy)]
 enum ListKey {
     /// By this field.
     Field(&'static str),
-    /// By themselves.
+    /// The whole item.
     Item,
 }
 
@@ -121,9 +120,9 @@ fn merge_key(kind: Kind, path: &[&str]) -> Option<ListKey> {
     }
 }
 
-/// Items of the patch are laid over those of their key, or are new. The patch's items are in the patch's order, the
-/// others in theirs; which of the two comes first at each place follows the old list, and a new item comes before what
-/// is not in the patch.
+/// Each item of the patch merges with the old item of the same key, or is new. Items of the patch keep the patch's order, and
+/// the other items theirs. The old list decides how the two are interleaved; a new item comes before items that are not in the
+/// patch.
 fn merge_list(key: ListKey, old: &[Value], patch: &[Value]) -> Vec<Value> {
     let is_deletion = |item: &Value| item.get(DIRECTIVE).is_some_and(|it| it == DELETE);
     let (deleted, patch): (Vec<&Value>, Vec<&Value>) =

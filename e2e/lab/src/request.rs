@@ -1,4 +1,4 @@
-//! What is asked of the server, as a value.
+//! Requests to the server, as values.
 
 use serde_json::Value;
 
@@ -8,59 +8,59 @@ use crate::selector::Selector;
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// Make this object; its kind and, where it has one, its namespace are where it is sent to.
+    /// Create an object.
     Create {
-        /// Where to.
+        /// Its kind, name and, for a namespaced kind, namespace.
         key: Key,
         /// The object.
         object: Value,
     },
     /// Read one object.
     Get {
-        /// Which.
+        /// The object to read.
         key: Key,
     },
-    /// Read all objects of a kind that a selector matches.
+    /// List the objects of a kind that match a selector.
     List {
         /// The kind.
         kind: Kind,
         /// Only in this namespace.
         namespace: Option<String>,
-        /// What they have to match.
+        /// The selector.
         selector: Selector,
     },
     /// Change one object.
     Patch {
-        /// Which.
+        /// The object to patch.
         key: Key,
-        /// The part of it that this may change.
+        /// The part of the object that the patch may change.
         part: Part,
-        /// How.
+        /// The patch.
         patch: Patch,
     },
-    /// Put this in the place of an object.
+    /// Replace an object.
     Update {
-        /// Of which.
+        /// The object to replace.
         key: Key,
-        /// The part of it that this may change.
+        /// The part of the object that the update may change.
         part: Part,
-        /// The object as it is to be.
+        /// The new object.
         object: Value,
     },
-    /// Let a pod run on this node: what a scheduler asks for.
+    /// Bind a pod to a node, as the scheduler does.
     Bind {
-        /// Which pod.
+        /// The pod.
         key: Key,
         /// The node.
         node: String,
     },
     /// Delete one object.
     Delete {
-        /// Which.
+        /// The object to delete.
         key: Key,
-        /// What it has to be for that.
+        /// Conditions on the object's identity.
         preconditions: Preconditions,
-        /// How many seconds it has, where that is not what the object says.
+        /// The grace period in seconds, if the request sets one.
         grace: Option<i64>,
     },
 }
@@ -68,24 +68,24 @@ pub enum Request {
 /// The part of an object that a write may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All but the status, where that is a subresource.
+    /// Everything, except the status of a kind with a status subresource.
     Main,
     /// The status.
     Status,
 }
 
-/// A change to an object.
+/// A patch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Patch {
-    /// A list of operations (RFC 6902).
+    /// A JSON patch (RFC 6902).
     Json(json_patch::Patch),
-    /// An object that is laid over it (RFC 7386).
+    /// A merge patch (RFC 7386).
     Merge(Value),
-    /// The same, with lists that are merged by key; not for custom resources.
+    /// A strategic merge patch: lists merge by key. Custom resources refuse it.
     Strategic(Value),
 }
 
-/// What an object has to be to be deleted.
+/// What must match for an object to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// Its UID.

@@ -1,10 +1,10 @@
-//! Label and field selectors, in the words of the API server's query.
+//! Label and field selectors, in the API server's query syntax.
 
 use serde_json::Value;
 
 use crate::kind::{Key, Kind};
 
-/// What objects have to be for a list or a watch. The default selects all.
+/// Selects objects for a list or a watch. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
     labels: Vec<Requirement>,
@@ -23,11 +23,11 @@ enum Demand {
     Exists,
     Absent,
     In(Vec<String>),
-    /// An absent label is none of these.
+    /// Matches objects without the label, too.
     NotIn(Vec<String>),
 }
 
-/// One condition on a field; an absent field is an empty text.
+/// One condition on a field; an absent field counts as an empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
     name: String,
@@ -35,37 +35,37 @@ struct Field {
     is_equal: bool,
 }
 
-/// A selector that cannot be read, or that names a field by which this kind is not selected.
+/// A selector that cannot be parsed, or that names a field that this kind cannot be selected by.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot select by {0:?}")]
 pub struct InvalidSelector(String);
 
 impl Selector {
-    /// Only objects with labels like this: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+    /// Selects by labels: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When the text cannot be parsed.
     pub fn labels(self, text: &str) -> Result<Self, InvalidSelector> {
         let labels = split(text).map(requirement).collect::<Result<_, _>>()?;
         Ok(Self { labels, ..self })
     }
 
-    /// Only objects with fields like this: `metadata.name=a,spec.nodeName!=`.
+    /// Selects by fields: `metadata.name=a,spec.nodeName!=`.
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When the text cannot be parsed.
     pub fn fields(self, text: &str) -> Result<Self, InvalidSelector> {
         let fields = split(text).map(field).collect::<Result<_, _>>()?;
         Ok(Self { fields, ..self })
     }
 
-    /// Whether every field is one by which this kind's objects are selected.
+    /// Checks that this kind's objects can be selected by every field named.
     ///
     /// # Errors
     ///
-    /// When one is not.
+    /// When they cannot be selected by one of them.
     pub fn check(&self, kind: Kind) -> Result<(), InvalidSelector> {
         let unknown = self.fields.iter().find(|field| {
             let mut known = kind.selectable().iter().map(|(name, _)| *name);
@@ -76,7 +76,7 @@ impl Selector {
         unknown.map_or(Ok(()), |field| Err(InvalidSelector(field.name.clone())))
     }
 
-    /// Whether the object is one of those.
+    /// Whether the object matches.
     #[must_use]
     pub fn matches(&self, key: &Key, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
@@ -121,7 +121,7 @@ impl Field {
     }
 }
 
-/// The parts between commas that are in no parentheses.
+/// Splits at the commas outside parentheses.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |character| {

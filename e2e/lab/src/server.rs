@@ -16,27 +16,27 @@ use crate::uid::Uids;
 use crate::watch::{Change, Event, bookmark};
 use crate::write;
 
-/// The namespaces that the API server makes itself.
+/// The namespaces that the API server creates itself.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// An API server with all that it stores.
+/// An API server and its storage.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// The revision of the last change.
     revision: u64,
-    /// The changes up to this revision are forgotten.
+    /// Changes up to this revision have been compacted.
     compacted: u64,
     namespaces: BTreeSet<String>,
     objects: BTreeMap<Key, Arc<Value>>,
-    /// The changes since, each with a revision of its own, in their order.
+    /// The changes since then, in order, one per revision.
     log: VecDeque<Change>,
     uids: Uids,
-    /// What admission does to a node that is created.
+    /// What admission does to a created node.
     admission: Option<fn(&Self, &mut Value)>,
 }
 
 impl Server {
-    /// An empty one, whose UIDs follow from this seed.
+    /// An empty server. Its UIDs follow from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Server {
         }
     }
 
-    /// Has every node that is created from now on changed like this.
+    /// Installs what admission does to every created node.
     pub fn admit_nodes_by(&mut self, admission: fn(&Self, &mut Value)) {
         self.admission = Some(admission);
     }
@@ -61,7 +61,7 @@ impl Server {
         self.revision
     }
 
-    /// Makes a namespace.
+    /// Creates a namespace.
     pub fn add_namespace(&mut self, name: &str) {
         self.namespaces.insert(name.to_owned());
     }
@@ -70,7 +70,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When it is refused; nothing has changed then.
+    /// When the request is refused; then nothing has changed.
     pub fn answer(&mut self, request: &Request, now: Timestamp) -> Answer {
         match request {
             Request::Create { key, object } => self.create(key, object.clone(), now),
@@ -96,11 +96,11 @@ impl Server {
         }
     }
 
-    /// What a watch with this selector shows of the changes after a revision.
+    /// The events that a watch with this selector receives for the changes after a revision.
     ///
     /// # Errors
     ///
-    /// When some of these changes are forgotten (410).
+    /// When some of these changes have been compacted (410).
     pub fn events(
         &self,
         kind: Kind,
@@ -119,32 +119,32 @@ impl Server {
             .collect())
     }
 
-    /// The changes after a revision that are not forgotten.
+    /// The changes after a revision, without compacted ones.
     pub fn changes(&self, since: u64) -> impl Iterator<Item = &Change> {
         let first = self.log.partition_point(|change| change.revision <= since);
         self.log.range(first..)
     }
 
-    /// An object as it is.
+    /// The current object.
     #[must_use]
     pub fn object(&self, key: &Key) -> Option<&Arc<Value>> {
         self.objects.get(key)
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// All objects of a kind, ordered by namespace and name.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.objects
             .range(Key::cluster(kind, "")..)
             .take_while(move |(key, _)| key.kind == kind)
     }
 
-    /// The bookmark of a watch that has shown all there is.
+    /// The bookmark of a watch that has received everything.
     #[must_use]
     pub fn bookmark(&self, kind: Kind) -> Event {
         bookmark(kind, self.revision)
     }
 
-    /// Forgets the changes up to this revision.
+    /// Compacts the changes up to this revision.
     pub fn compact(&mut self, revision: u64) {
         self.compacted = self.compacted.max(revision.min(self.revision));
         let forgotten = |change: &Change| change.revision <= self.compacted;
@@ -213,7 +213,7 @@ impl Server {
         self.replace(key, part, &old, object)
     }
 
-    /// Puts an object in the place of the old one, as far as this part goes.
+    /// Replaces this part of an object.
     fn replace(&mut self, key: &Key, part: Part, old: &Value, new: Value) -> Answer {
         let new = write::updated(key, part, old, new)?;
         if deletion::is_complete(old, &new) {
@@ -263,7 +263,7 @@ impl Server {
         Ok(Success::Deleted)
     }
 
-    /// Stores an object; what changes nothing makes no revision.
+    /// Stores an object. A write that changes nothing makes no revision.
     fn put(&mut self, key: &Key, mut object: Value) -> Arc<Value> {
         let before = self.objects.get(key).cloned();
         if let Some(before) = &before {

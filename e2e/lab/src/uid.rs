@@ -1,11 +1,10 @@
-//! UIDs out of a seed.
+//! UIDs that follow from a seed.
 
-/// A source of UIDs that are the same for the same seed.
+/// A generator of UIDs that repeats for the same seed.
 #[derive(Debug, Clone)]
 pub struct Uids(u64);
 
 impl Uids {
-    /// A source with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,4 +1,4 @@
-//! What a watch shows of the changes since a revision.
+//! The events that a watch derives from changes.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ pub struct Change {
     pub revision: u64,
     /// The object.
     pub key: Key,
-    /// What it was, unless it was not there.
+    /// The object before; `None` if it did not exist.
     pub before: Option<Arc<Value>>,
-    /// What it is, unless it is gone.
+    /// The object after; `None` if it is gone.
     pub after: Option<Arc<Value>>,
 }
 
-/// What a watch says.
+/// A watch event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// What happened, as this watch sees it.
+    /// The type of the change, as this watch sees it.
     pub event_type: EventType,
-    /// The object as it is; as it last was, with the revision of its end, for one that is gone from view.
+    /// The current object. For a deletion: the last state, with the revision of the deletion.
     pub object: Arc<Value>,
 }
 
 /// What happened to an object, as a watch sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventType {
-    /// It has come into view.
+    /// It exists, or now matches the selector.
     Added,
     /// It has changed.
     Modified,
-    /// It is gone from view.
+    /// It is gone, or no longer matches the selector.
     Deleted,
-    /// Nothing; all up to this revision has been shown.
+    /// No change: the watch has shown everything up to this revision.
     Bookmark,
 }
 
@@ -56,7 +56,7 @@ impl EventType {
 }
 
 impl Change {
-    /// What a watch with this selector shows of it.
+    /// The event that a watch with this selector shows, if any.
     #[must_use]
     pub fn seen_through(&self, selector: &Selector) -> Option<Event> {
         let in_view =
@@ -75,7 +75,7 @@ impl Change {
     }
 }
 
-/// The bookmark that says that a watch of this kind has shown all up to this revision.
+/// A bookmark: a watch of this kind has shown everything up to this revision.
 pub(crate) fn bookmark(kind: Kind, revision: u64) -> Event {
     let object = json!({
         "apiVersion": kind.api_version(),

@@ -1,4 +1,4 @@
-//! What an object becomes as it is created or updated.
+//! The stored object that results from a create, an update or a binding.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use crate::request::Part;
 /// The taint that admission (`TaintNodesByCondition`) gives every new node.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// Where a `DaemonSet` carries how often its template has changed, beginning with one.
+/// The annotation that counts the versions of a `DaemonSet`'s template, from one.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// What only the server says.
+/// The metadata that only the server sets.
 const SYSTEM: [&str; 5] = [
     "resourceVersion",
     "generation",
@@ -23,12 +23,12 @@ const SYSTEM: [&str; 5] = [
     "managedFields",
 ];
 
-/// A time as objects carry it, in whole seconds.
+/// A timestamp as objects carry it, in whole seconds.
 pub fn wire(time: Timestamp) -> Value {
     json!(time.strftime("%FT%TZ").to_string())
 }
 
-/// Counts a change of what is asked for, where that is counted.
+/// Increments the generation, if the object counts one.
 pub fn bump_generation(object: &mut Value) {
     if let Some(generation) = object.pointer_mut("/metadata/generation")
         && let Some(number) = generation.as_i64()
@@ -37,7 +37,7 @@ pub fn bump_generation(object: &mut Value) {
     }
 }
 
-/// The object that comes of this one as it is created.
+/// The stored object after a create.
 pub fn created(key: &Key, mut object: Value, uid: &str, now: Timestamp) -> Result<Value, Refusal> {
     let kind = key.kind;
     name(key, &mut object);
@@ -64,7 +64,7 @@ pub fn created(key: &Key, mut object: Value, uid: &str, now: Timestamp) -> Resul
     Ok(object)
 }
 
-/// The object that comes of `old` as this part of it is replaced with that of `new`.
+/// The stored object after an update of this part.
 pub fn updated(key: &Key, part: Part, old: &Value, mut new: Value) -> Result<Value, Refusal> {
     let kind = key.kind;
     check_version(key, old, &new)?;
@@ -89,7 +89,7 @@ pub fn updated(key: &Key, part: Part, old: &Value, mut new: Value) -> Result<Val
     Ok(new)
 }
 
-/// A pod as it is once it is bound to this node.
+/// A pod after its binding to this node.
 pub fn bound(key: &Key, pod: &Value, node: &str, now: Timestamp) -> Result<Value, Refusal> {
     if !pod["metadata"]["deletionTimestamp"].is_null() {
         return Err(Refusal::conflict(key, "it is being deleted"));
@@ -114,7 +114,7 @@ pub fn bound(key: &Key, pod: &Value, node: &str, now: Timestamp) -> Result<Value
     Ok(bound)
 }
 
-/// Refuses what was made of another revision, or says of none though it has to.
+/// Refuses another revision than the stored one, or a missing one where the kind requires it.
 fn check_version(key: &Key, old: &Value, new: &Value) -> Result<(), Refusal> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     let is_unsaid = |version: &Value| version.as_str().is_none_or(str::is_empty);
@@ -133,7 +133,7 @@ fn check_version(key: &Key, old: &Value, new: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// The old object with the new one's status. What a status update does to the metadata differs by kind.
+/// The old object with the new one's status. How a status update treats the metadata differs by kind.
 fn with_status_of(kind: Kind, old: &Value, mut new: Value) -> Value {
     let mut object = old.clone();
     set(&mut object, "status", new.get("status").cloned());
@@ -163,7 +163,7 @@ fn keep_system_fields(old: &Value, metadata: &mut Map<String, Value>) {
     }
 }
 
-/// Whether there is another generation: for a custom resource, any change but those of metadata and status.
+/// Whether the generation must grow: for a custom resource, with any change outside metadata and status.
 fn asks_for_something_else(kind: Kind, old: &Value, new: &Value) -> bool {
     if !kind.is_custom() {
         return old["spec"] != new["spec"];
@@ -248,7 +248,7 @@ fn set_template_generation(daemon_set: &mut Value, generation: i64) {
     annotations[TEMPLATE_GENERATION] = json!(generation.to_string());
 }
 
-/// Has the object say what and where it is.
+/// Sets the object's kind, API version, name and namespace.
 fn name(key: &Key, object: &mut Value) {
     set(object, "apiVersion", Some(json!(key.kind.api_version())));
     set(object, "kind", Some(json!(key.kind.name())));

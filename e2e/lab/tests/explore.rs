@@ -1,5 +1,5 @@
-//! A minute of the laboratory: every scenario with nothing going wrong, then several faults by chance, others each time. With
-//! `LAB_SEED` it is so many schedules of that seed, the same ones each time; `make lab` goes on for longer.
+//! A minute of the laboratory: every scenario without faults, then several random faults, different each time. `LAB_SEED` fixes
+//! the seed and the number of schedules; `make lab` runs for longer.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use nodegate_lab::sim::scenarios;
 const LASTS: Duration = Duration::from_secs(60);
 /// How many schedules of a given seed are tried.
 const SCHEDULES: usize = 1000;
-/// Names the seed of all chance.
+/// The variable that fixes the seed.
 const SEED: &str = "LAB_SEED";
 
 #[test]

@@ -1,5 +1,5 @@
-//! What the laboratory has found, each as the schedule in which it went wrong, made as small as it gets. A scenario that is
-//! changed gives its seeds another meaning: then what is found here has to be found anew.
+//! Bugs that the laboratory has found, each as the smallest schedule that showed it. Changing a scenario changes what its seeds
+//! mean: then its findings must be searched again.
 
 use nodegate_lab::sim::Fault;
 use nodegate_lab::sim::fault::Side;

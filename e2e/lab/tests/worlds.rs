@@ -1,5 +1,5 @@
-//! A thousand worlds of chance, each from a seed of its own, the same ones each time: the command line says of every node what the
-//! controller has made of it, and why in the controller's words.
+//! A thousand random worlds, with fixed seeds: the command line reports of every node what the controller has done, with the
+//! controller's reasons.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::judged_run;
 use nodegate_lab::sim::scenarios::WORLD;
 
-/// How many worlds there are; as many as this variable says, where it is set.
+/// The number of worlds, unless [`VARIABLE`] sets it.
 const WORLDS: u64 = 1000;
 const VARIABLE: &str = "LAB_WORLDS";
 

@@ -1,4 +1,4 @@
-//! `DaemonSet`s that do on a node what real ones do, and a workload. Their containers run the image [`POD`].
+//! `DaemonSet`s that act on a node like real ones, and a workload. Their containers run the image [`POD`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 
 use crate::images::POD;
 
-/// The part that a network's pods play, for [`RealNode::kill`](crate::RealNode::kill).
+/// The role of a network's pods, for [`RealNode::kill`](crate::RealNode::kill).
 pub const NETWORK: &[&str] = &["cni"];
 
-/// The part that Node Problem Detector's pods play.
+/// The role of Node Problem Detector's pods.
 pub const DETECTOR: &[&str] = &["detect"];
 
-/// The folder of the log that such pods read, and its name in there.
+/// The folder of the log that such pods read, and the log's name in it.
 const KERNEL: (&str, &str) = ("/run/kernel-log", "kmsg");
 
-/// Where agents are told whether they are ready.
+/// Holds the files that make agents ready.
 const AGENTS: &str = "/run/agents";
 
-/// The `DaemonSet` with pods that bring the plugins and the configuration of a network to the node's own folders, as CNI projects'
-/// do, and are Ready once that is done.
+/// Makes the pods install a network's plugins and configuration on the node, as CNI projects' do. They are Ready once that is
+/// done.
 ///
 /// # Errors
 ///
-/// When the two do not fit together.
+/// When the `DaemonSet` and the added container do not fit together.
 pub fn network(daemon_set: DaemonSet) -> Result<DaemonSet> {
     let configuration = json!({
         "cniVersion": "1.0.0",
@@ -55,11 +55,11 @@ pub fn network(daemon_set: DaemonSet) -> Result<DaemonSet> {
     )
 }
 
-/// The `DaemonSet` with pods that are a CSI driver, which registers with the kubelet through its plugin watcher.
+/// Makes the pods a CSI driver, which registers with the kubelet through its plugin watcher.
 ///
 /// # Errors
 ///
-/// As for [`network`].
+/// Like [`network`].
 pub fn driver(daemon_set: DaemonSet, name: &str) -> Result<DaemonSet> {
     let folder = format!("/var/lib/kubelet/plugins/{name}");
     let container = json!({
@@ -70,47 +70,44 @@ pub fn driver(daemon_set: DaemonSet, name: &str) -> Result<DaemonSet> {
     run(daemon_set, json!({}), container, &folders)
 }
 
-/// The `DaemonSet` with pods that are a device plugin: the kubelet has so many of a resource to give away, none of which is
-/// anything.
+/// Makes the pods a device plugin, which offers the kubelet this many dummy devices of a resource.
 ///
 /// # Errors
 ///
-/// As for [`network`].
+/// Like [`network`].
 pub fn devices(daemon_set: DaemonSet, resource: &str, count: u32) -> Result<DaemonSet> {
     let container = json!({"command": ["/pod", "devices", resource, count.to_string()]});
     let folders = ["/var/lib/kubelet/device-plugins"];
     run(daemon_set, json!({}), container, &folders)
 }
 
-/// The `DaemonSet` with pods that write a node condition when what they take for the kernel's log speaks of a problem, as Node
-/// Problem Detector's do.
+/// Makes the pods write a node condition when their simulated kernel log reports a problem, like Node Problem Detector's.
 ///
 /// # Errors
 ///
-/// As for [`network`].
+/// Like [`network`].
 pub fn detector(daemon_set: DaemonSet) -> Result<DaemonSet> {
     let (folder, log) = KERNEL;
     let container = json!({"command": ["/pod", "detect", format!("{folder}/{log}")]});
     run(daemon_set, json!({}), container, &[folder])
 }
 
-/// Has the kernel's log, as far as [`detector`] goes by it, say this.
+/// Writes a line to the kernel log that [`detector`] reads.
 ///
 /// # Errors
 ///
-/// When that cannot be written.
+/// When the file cannot be written.
 pub fn log_of_kernel(line: &str) -> Result<()> {
     let (folder, log) = KERNEL;
     let file = Path::new(folder).join(log);
     fs::write(&file, format!("{line}\n")).with_context(|| format!("writing {}", file.display()))
 }
 
-/// The `DaemonSet` with pods that answer over HTTP, gRPC and sockets, and are Ready while [`set_ready`] says so. They are on the
-/// pod network.
+/// Makes the pods answer over HTTP, gRPC and sockets. They are Ready as [`set_ready`] decides, and on the pod network.
 ///
 /// # Errors
 ///
-/// As for [`network`].
+/// Like [`network`].
 pub fn agent(daemon_set: DaemonSet) -> Result<DaemonSet> {
     let folder = agent_folder(&daemon_set.name_any());
     let folder = folder.to_string_lossy();
@@ -121,11 +118,11 @@ pub fn agent(daemon_set: DaemonSet) -> Result<DaemonSet> {
     run(daemon_set, json!({}), container, &[&folder])
 }
 
-/// Makes an agent ready, or not.
+/// Sets whether an agent is ready.
 ///
 /// # Errors
 ///
-/// When that cannot be written.
+/// When the file cannot be written.
 pub fn set_ready(agent: &str, ready: bool) -> Result<()> {
     let folder = agent_folder(agent);
     let file = folder.join("ready");
@@ -142,14 +139,14 @@ pub fn set_ready(agent: &str, ready: bool) -> Result<()> {
     change().with_context(|| format!("changing {}", file.display()))
 }
 
-/// The folder of an agent, on the node and in its containers: `ready` is there while it is ready, and `http.sock` is where it
-/// answers over HTTP.
+/// An agent's folder, on the node and in its containers: `ready` exists while it is ready, and it answers over HTTP at
+/// `http.sock`.
 #[must_use]
 pub fn agent_folder(name: &str) -> PathBuf {
     Path::new(AGENTS).join(name)
 }
 
-/// Puts a container into the pods of a `DaemonSet`, with these folders of the node.
+/// Adds a container to the pods of a `DaemonSet`, with these folders of the node.
 fn run(daemon_set: DaemonSet, pod: Value, container: Value, folders: &[&str]) -> Result<DaemonSet> {
     let mut daemon_set = serde_json::to_value(daemon_set).context("writing a DaemonSet")?;
     let spec = &mut daemon_set["spec"]["template"]["spec"];
@@ -188,7 +185,7 @@ fn push(list: &mut Value, element: Value) {
     }
 }
 
-/// Creates it.
+/// Creates the `DaemonSet`.
 ///
 /// # Errors
 ///
@@ -202,11 +199,11 @@ pub async fn create(client: &Client, daemon_set: &DaemonSet) -> Result<()> {
     Ok(())
 }
 
-/// Creates a workload of so many pods that tolerate nothing, in `default`.
+/// Creates a workload of this many pods without tolerations, in `default`.
 ///
 /// # Errors
 ///
-/// As for [`create`].
+/// Like [`create`].
 pub async fn create_workload(client: &Client, name: &str, replicas: u32) -> Result<()> {
     let labels = json!({"app": name});
     let deployment: Deployment = serde_json::from_value(json!({

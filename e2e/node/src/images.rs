@@ -1,4 +1,4 @@
-//! What containers are made of: images made on the spot, and given to containerd as archives.
+//! Container images, built on the spot and imported into containerd as archives.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,12 +11,12 @@ use kube_testbed::tool;
 use crate::programs::Programs;
 use crate::settings::SOCKET;
 
-/// The image that every pod of the tests runs: one program, which plays all parts.
+/// The image of every pod in the tests: a single program with several roles.
 pub const POD: &str = "realnode.test/pod:1";
 
 const PLUGINS: [&str; 3] = ["bridge", "host-local", "loopback"];
 
-/// An image that a program alone is in, with the libraries that it is linked with.
+/// An image that contains a program and its shared libraries.
 #[derive(Debug, Clone)]
 pub struct Image {
     name: String,
@@ -25,11 +25,11 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image that runs this program, which is at this path in it.
+    /// An image that runs this program, at this path in the image.
     ///
     /// # Errors
     ///
-    /// When nothing tells what the program is linked with.
+    /// When the program's libraries cannot be found.
     pub fn of(name: &str, in_image: &str, program: &Path) -> Result<Self> {
         let mut image = Self {
             name: name.to_owned(),
@@ -43,7 +43,7 @@ impl Image {
         Ok(image)
     }
 
-    /// The same, with the program that plays all parts in it, as `/pod`.
+    /// Adds the test pods' program as `/pod`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Image {
         self.files.push(pair);
     }
 
-    /// Makes it, and gives it to containerd.
+    /// Builds it and imports it into containerd.
     pub(crate) async fn import(&self, programs: &Programs, folder: &Path) -> Result<()> {
         let archive = folder.join("image.tar");
         let mut make = Command::new(programs.path("image")?);
@@ -86,7 +86,7 @@ impl Image {
     }
 }
 
-/// The shared libraries of a program, as the system's linker finds them: none for a static one.
+/// The shared libraries of a program, from the system's linker: none for a static one.
 fn libraries(program: &Path) -> Result<Vec<String>> {
     let output = Command::new("ldd")
         .arg(program)
@@ -97,7 +97,7 @@ fn libraries(program: &Path) -> Result<Vec<String>> {
     Ok(paths(&said))
 }
 
-/// The paths in what `ldd` says: `libc.so.6 => /lib/libc.so.6 (0x7f)`, `/lib64/ld-linux.so.2 (0x7f)`.
+/// The paths in the output of `ldd`: `libc.so.6 => /lib/libc.so.6 (0x7f)`, `/lib64/ld-linux.so.2 (0x7f)`.
 fn paths(said: &str) -> Vec<String> {
     let words = said.split_whitespace();
     let paths = words.filter(|word| word.starts_with('/') && !word.ends_with(':'));

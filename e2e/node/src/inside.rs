@@ -1,4 +1,4 @@
-//! A test, or a command, in namespaces of its own: a machine that has nothing but a node on it.
+//! Runs a test or a command in its own namespaces: a machine with nothing but a node on it.
 
 use std::env;
 use std::fs;
@@ -12,16 +12,16 @@ use tokio::runtime::Builder;
 
 use crate::programs::Programs;
 
-/// Set by the program that enters namespaces, for what it runs there.
+/// Marks processes that run in their own namespaces.
 const VARIABLE: (&str, &str) = ("KUBE_REALNODE", "inside");
 
-/// Whether this process is in namespaces of its own.
+/// Whether this process is in its own namespaces.
 #[must_use]
 pub fn is_inside() -> bool {
     env::var(VARIABLE.0).is_ok_and(|value| value == VARIABLE.1)
 }
 
-/// Whether there are other users in there than root: root outside may hand them on, nobody else.
+/// Whether users other than root exist in there: only root outside can map them.
 #[must_use]
 pub fn has_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -29,7 +29,7 @@ pub fn has_users() -> bool {
     count.and_then(|count| count.parse::<u64>().ok()) > Some(1)
 }
 
-/// This command, to be run in namespaces of its own. Without arguments it tells whether the machine allows them.
+/// A command that runs in its own namespaces. Without arguments it reports whether the machine allows them.
 ///
 /// # Errors
 ///
@@ -37,15 +37,15 @@ pub fn has_users() -> bool {
 pub fn command(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(Programs::locate()?.path("namespaces")?);
     command.args(arguments);
-    // Folders of clusters are swept by those who see whose owners are gone: in there, nobody sees the others'.
+    // Inside, the owners of folders from outside are invisible: their folders would be swept. So it gets a folder of its own.
     let folder = env::temp_dir().join(format!("kube-realnode-{}", getuid()));
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     command.env("TMPDIR", folder);
     Ok(command)
 }
 
-/// Runs the test that calls this in namespaces of its own: the test binary runs once more there, for this test alone. What it
-/// prints is shown once it has ended.
+/// Runs the calling test in its own namespaces: the test binary runs again there, for this test alone. Its output is printed at
+/// the end.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     ])?
     .output()
     .context("entering namespaces")?;
-    // Past what captures the output of tests that pass: it has the times.
+    // Bypasses the capture of a passing test's output, to show the times.
     let mut shown = io::stdout().lock();
     shown.write_all(&output.stdout)?;
     shown.write_all(&output.stderr)?;

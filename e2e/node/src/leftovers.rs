@@ -1,4 +1,4 @@
-//! What a machine loses when it goes down: every process of containers, and every mount that was made for them.
+//! What a machine loses when it powers off: all container processes, and all their mounts.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Where containers and pods have mounts.
+/// The folders under which containers and pods have mounts.
 const MOUNTED: [&str; 4] = [
     "/run/containerd/",
     "/run/netns/",
@@ -20,15 +20,15 @@ const MOUNTED: [&str; 4] = [
     "/var/lib/kubelet/",
 ];
 
-/// Folders that are in the memory of a machine.
+/// Folders in a machine's memory.
 const IN_MEMORY: [&str; 2] = ["/run/containerd", "/run/netns"];
 
-/// A process as `/proc` has it.
+/// A process in `/proc`.
 #[derive(Debug)]
 struct Seen {
     pid: i32,
     arguments: Vec<String>,
-    /// Whether its processes are counted from 1, as a container's are.
+    /// Whether it is in a PID namespace of its own, as containers are.
     is_contained: bool,
 }
 
@@ -64,13 +64,13 @@ fn processes() -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
-/// Kills what runs with these first arguments in containers, and says how many that were.
+/// Kills container processes with these first arguments, and returns how many.
 pub fn kill_with_arguments(arguments: &[&str]) -> Result<usize> {
     let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
     kill_contained(|seen| seen.arguments.starts_with(&arguments))
 }
 
-/// Kills what runs with this environment variable in containers, and says how many that were.
+/// Kills container processes with this environment variable, and returns how many.
 pub fn kill_with_variable(name: &str, value: &str) -> Result<usize> {
     let variable = format!("{name}={value}");
     kill_contained(|seen| {
@@ -90,7 +90,7 @@ fn kill_contained(is_meant: impl Fn(&Seen) -> bool) -> Result<usize> {
     Ok(meant.len())
 }
 
-/// Kills everything that runs in containers, and what watches over it; then nothing of it is mounted any more.
+/// Kills all container processes and their shims, and unmounts their file systems.
 pub fn clear() -> Result<()> {
     let started = Instant::now();
     loop {
@@ -101,7 +101,7 @@ pub fn clear() -> Result<()> {
         }
         ensure!(started.elapsed() < PATIENCE, "cannot be killed: {left:?}");
         for process in left {
-            // One that is gone by now is as good as killed.
+            // It may be gone by now.
             let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
         }
         std::thread::sleep(POLL);
@@ -112,7 +112,7 @@ pub fn clear() -> Result<()> {
         .filter_map(|line| line.split(' ').nth(1))
         .filter(|point| MOUNTED.iter().any(|folder| point.starts_with(folder)))
         .collect();
-    // The last one may be over an earlier one.
+    // Later mounts may lie over earlier ones.
     points.reverse();
     for point in points {
         umount2(point, MntFlags::MNT_DETACH).with_context(|| format!("unmounting {point}"))?;

@@ -1,19 +1,19 @@
-//! A real Kubernetes node for tests, beside the control plane of [`kube_testbed`]: kubelet, containerd, runc and CNI plugins as
-//! they are, with pods that are processes. Everything is built from Go modules; nothing is pulled, and nothing needs root.
+//! A real Kubernetes node for tests, beside the control plane of [`kube_testbed`]: unmodified kubelet, containerd, runc and CNI
+//! plugins, with pods that are processes. Everything is built from Go modules; nothing is pulled, and nothing needs root.
 //!
-//! All of it runs in namespaces of its own (users, mounts, processes, network, IPC, host name), control plane and test
-//! included, and is gone with the first process in there. What it cannot show: cgroups (no limits, no eviction), seccomp
-//! profiles, Services (there is no kube-proxy; the API server's alone has its address), other nodes.
+//! It runs in its own namespaces (users, mounts, processes, network, IPC, host name), together with the control plane and the
+//! test, and ends with the first process in there. It lacks cgroups (no limits, no eviction), seccomp profiles, Services (there
+//! is no kube-proxy; only the API server has its Service address) and other nodes.
 //!
 //! ```text
-//! programs     what is built, and where it is
-//! inside       a test, or a command, in namespaces of its own
-//! node         the node: started, and what befalls it
-//! settings     how kubelet and containerd are configured
-//! images       what containers are made of
-//! leftovers    what a machine loses when it goes down: processes and mounts
-//! components   `DaemonSet`s that do on a node what real ones do
-//! times        when things were seen, printed
+//! programs     the node's programs: how they are built, and their paths
+//! inside       runs a test or a command in its own namespaces
+//! node         the node: its start, and what may happen to it
+//! settings     the configuration of kubelet and containerd
+//! images       container images
+//! leftovers    what a machine loses when it powers off: processes and mounts
+//! components   `DaemonSet`s that act on a node like real ones
+//! times        prints when things happened
 //! ```
 
 pub mod components;

@@ -1,4 +1,4 @@
-//! The node: a kubelet and its containerd, on the machine that this process is alone on, and what befalls them.
+//! The node: a kubelet and its containerd on this process's own machine, and what may happen to them.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,51 +17,51 @@ use crate::programs::Programs;
 use crate::settings::{self, SOCKET, STATIC_PODS};
 use crate::{inside, leftovers};
 
-/// Its name, which is the machine's.
+/// The name of the node and its machine.
 pub const NAME: &str = "node-1";
 
-/// Its address, which the machine has on a bridge.
+/// The node's address, on a bridge of the machine.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 
-/// Where a network's configuration is put.
+/// The folder of network configurations.
 pub const NETWORKS: &str = "/etc/cni/net.d";
 
-/// What says which boot this is. It covers the kernel's own.
+/// The file with the boot ID, which hides the kernel's own.
 const BOOT_ID: &str = "/run/kernel/kernel/random/boot_id";
 
-/// Where its settings are.
+/// The folder of the node's settings.
 const FOLDER: &str = "/run/node";
 
-/// How long containerd may take to come up.
+/// The timeout for containerd's start.
 const STARTUP: Duration = Duration::from_secs(60);
 
-/// What a node is to be.
+/// The properties of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// The taints that it registers with, as key and effect.
     pub taints: Vec<(String, String)>,
-    /// Its labels, beside those that a kubelet puts on.
+    /// Its labels, beside the kubelet's own.
     pub labels: Vec<(String, String)>,
-    /// Images that there are on it, beside the one that plays all parts.
+    /// Its images, beside that of the tests' pods.
     pub images: Vec<Image>,
 }
 
 impl Setup {
-    /// Registers with this taint, too.
+    /// Adds a taint that it registers with.
     #[must_use]
     pub fn taint(mut self, key: &str, effect: &str) -> Self {
         self.taints.push((key.to_owned(), effect.to_owned()));
         self
     }
 
-    /// Has this label, too.
+    /// Adds a label.
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// Has this image, too.
+    /// Adds an image.
     #[must_use]
     pub fn image(mut self, image: Image) -> Self {
         self.images.push(image);
@@ -69,7 +69,7 @@ impl Setup {
     }
 }
 
-/// The control plane that a real node belongs to: with every controller, and without simulated kubelets.
+/// The control plane for a real node: every controller, and no simulated kubelets.
 #[must_use]
 pub const fn options() -> Options {
     Options {
@@ -80,12 +80,12 @@ pub const fn options() -> Options {
     }
 }
 
-/// A running node. Dropping it ends everything that ran on it.
+/// A running node. Dropping it ends everything on it.
 #[derive(Debug)]
 pub struct RealNode {
     programs: Programs,
     setup: Setup,
-    /// Where logs are.
+    /// The folder of its logs.
     folder: PathBuf,
     kubelet: Option<Process>,
     containerd: Option<Process>,
@@ -93,11 +93,11 @@ pub struct RealNode {
 }
 
 impl RealNode {
-    /// Starts containerd and makes the images, but no kubelet yet: nothing is registered.
+    /// Starts containerd and imports the images, but starts no kubelet: no node is registered yet.
     ///
     /// # Errors
     ///
-    /// When this process is not alone on its machine, or containerd does not come up.
+    /// When this process is not in its own namespaces, or containerd does not start.
     pub async fn prepare(cluster: &Cluster, setup: Setup) -> Result<Self> {
         ensure!(
             inside::is_inside(),
@@ -121,11 +121,11 @@ impl RealNode {
         Ok(node)
     }
 
-    /// As [`Self::prepare`], with the kubelet started.
+    /// Like [`Self::prepare`], and starts the kubelet.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Like there.
     pub async fn start(cluster: &Cluster, setup: Setup) -> Result<Self> {
         let mut node = Self::prepare(cluster, setup).await?;
         node.start_kubelet()?;
@@ -143,7 +143,7 @@ impl RealNode {
                 "server": cluster.url(),
                 "certificate-authority": cluster.folder().join("ca.crt"),
             }}],
-            // As the node, with all that the API server allows nodes and nothing else.
+            // The node's identity, with exactly the permissions of a node.
             "users": [{"name": "kubelet", "user": {
                 "token": cluster.admin_token(),
                 "as": format!("system:node:{NAME}"),
@@ -179,11 +179,11 @@ impl RealNode {
         Ok(())
     }
 
-    /// Starts the kubelet, which registers the node or finds it registered.
+    /// Starts the kubelet, which registers the node unless it exists.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// When it cannot start.
     pub fn start_kubelet(&mut self) -> Result<()> {
         let labels: Vec<String> = self
             .setup
@@ -205,12 +205,12 @@ impl RealNode {
         Ok(())
     }
 
-    /// Kills the kubelet. Its pods go on.
+    /// Kills the kubelet. Its pods continue.
     pub fn stop_kubelet(&mut self) {
         self.kubelet = None;
     }
 
-    /// The kubelet as a process: to be paused and resumed, and for its log.
+    /// The kubelet's process, to pause and resume it, or to read its log.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl RealNode {
             .context("the kubelet has been stopped")
     }
 
-    /// Kills the process that plays this part in a pod, named by its arguments.
+    /// Kills a pod's process that has this role, identified by its arguments.
     ///
     /// # Errors
     ///
@@ -233,7 +233,7 @@ impl RealNode {
         Ok(())
     }
 
-    /// Kills the process of a pod's container that has this environment variable.
+    /// Kills a container's process that has this environment variable.
     ///
     /// # Errors
     ///
@@ -244,7 +244,7 @@ impl RealNode {
         Ok(())
     }
 
-    /// Takes the network's configuration away, as an uninstalled CNI does.
+    /// Removes the network's configuration, as an uninstalled CNI plugin does.
     ///
     /// # Errors
     ///
@@ -259,7 +259,7 @@ impl RealNode {
         Ok(())
     }
 
-    /// Puts a static pod on the node.
+    /// Adds a static pod to the node.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ impl RealNode {
         fs::write(path, pod.to_string()).with_context(|| format!("writing static pod {name}"))
     }
 
-    /// Cuts the power: kubelet, containerd and all that runs in pods are gone, and what is in memory is.
+    /// Cuts the power: kubelet, containerd, all pods and everything in memory are gone.
     ///
     /// # Errors
     ///
@@ -280,11 +280,11 @@ impl RealNode {
         leftovers::clear()
     }
 
-    /// Starts it after that, as another boot of the same machine.
+    /// Boots the machine again after [`Self::go_down`].
     ///
     /// # Errors
     ///
-    /// When containerd does not come up.
+    /// When containerd does not start.
     pub async fn come_up(&mut self) -> Result<()> {
         self.boots += 1;
         let id = format!("00000000-0000-4000-8000-{:012}\n", self.boots);
@@ -293,7 +293,7 @@ impl RealNode {
         self.start_kubelet()
     }
 
-    /// A program with the others on its path.
+    /// A program with the other programs on its `PATH`.
     fn program(&self, name: &str) -> Result<Command> {
         let mut path: Vec<PathBuf> = self.programs.folders().to_vec();
         let inherited = std::env::var_os("PATH").unwrap_or_default();

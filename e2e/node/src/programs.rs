@@ -1,4 +1,4 @@
-//! What a node is made of: programs built from Go modules, once, into the cache that the control plane is in, too.
+//! The node's programs, built once from Go modules into the control plane's cache.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use kube_testbed::go_module::{GoModule, Recipe, kubernetes_linker_flags};
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime");
 
 const KUBELET: Recipe = Recipe {
-    // What it is built from is there already, with the control plane.
+    // The control plane's module contains the kubelet's sources, too.
     source: "controlplane",
     folder: "kubelet",
     name: "the kubelet",
@@ -39,7 +39,7 @@ const RUNTIME: Recipe = Recipe {
         "github.com/containernetworking/plugins/plugins/main/bridge",
         "github.com/containernetworking/plugins/plugins/main/loopback",
     ],
-    // Snapshots are overlays alone.
+    // Only overlay snapshots are needed.
     tags: "no_btrfs,no_devmapper,no_zfs,no_aufs,no_tracing",
     c: false,
     binaries: &[
@@ -73,20 +73,20 @@ const RUNC: Recipe = Recipe {
     takes: "about a minute",
 };
 
-/// The programs, built.
+/// The built programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     folders: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// Builds those that are not in the cache.
+    /// Builds those that the cache lacks.
     ///
     /// # Errors
     ///
     /// When there is no Go or no C compiler, or a build fails.
     pub fn build() -> Result<Self> {
-        // The smallest needs most: what it lacks is said first.
+        // The smallest has the most requirements, so missing ones are reported first.
         Self::from(|module| module.build().map(Path::to_owned))
     }
 
@@ -94,7 +94,7 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// When they have not been built; the message says what to type.
+    /// When they have not been built; the message says how.
     pub fn locate() -> Result<Self> {
         Self::from(|module| {
             let built = module.built().map(Path::to_owned);
@@ -110,11 +110,11 @@ impl Programs {
         })
     }
 
-    /// The path of one.
+    /// The path of one program.
     ///
     /// # Errors
     ///
-    /// When there is none of this name.
+    /// When it does not exist.
     pub fn path(&self, name: &str) -> Result<PathBuf> {
         let mut paths = self.folders.iter().map(|folder| folder.join(name));
         paths
@@ -122,7 +122,7 @@ impl Programs {
             .with_context(|| format!("no program {name} has been built"))
     }
 
-    /// The folders that they are in, for a `PATH`.
+    /// Their folders, for a `PATH`.
     #[must_use]
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders

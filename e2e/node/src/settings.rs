@@ -1,4 +1,4 @@
-//! How kubelet and containerd are configured.
+//! The configuration of kubelet and containerd.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::images::POD;
 use crate::node::Setup;
 
-/// Where containerd listens.
+/// containerd's socket.
 pub const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// Where static pods are put.
+/// The folder of static pods.
 pub const STATIC_PODS: &str = "/run/node/static";
 
-/// How soon a container that ends is started again, at most; by default that grows to minutes.
+/// The longest back-off before a container restarts; the default grows to minutes.
 const RESTART: Duration = Duration::from_secs(6);
 
 /// The kubelet's configuration. JSON is YAML.
@@ -31,10 +31,10 @@ pub fn kubelet(setup: &Setup) -> Value {
         "staticPodPath": STATIC_PODS,
         "clusterDomain": "cluster.local",
         "resolvConf": "",
-        // `kubectl logs` and `kubectl exec` ask without a certificate.
+        // `kubectl logs` and `kubectl exec` connect without a certificate.
         "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
         "authorization": {"mode": "AlwaysAllow"},
-        // In a user namespace there are no cgroups to write.
+        // Cgroups are not writable in a user namespace.
         "featureGates": {"KubeletInUserNamespace": true},
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": false,
@@ -45,7 +45,7 @@ pub fn kubelet(setup: &Setup) -> Value {
         "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%", "nodefs.inodesFree": "0%"},
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
-        // What takes a while is asked for more often.
+        // More frequent than the defaults, to save time.
         "nodeStatusUpdateFrequency": "1s",
         "nodeLeaseDurationSeconds": 4,
         "fileCheckFrequency": "1s",
@@ -53,7 +53,6 @@ pub fn kubelet(setup: &Setup) -> Value {
     })
 }
 
-/// containerd's configuration.
 pub fn containerd(runc: &str) -> String {
     format!(
         r#"version = 3

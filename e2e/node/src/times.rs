@@ -1,4 +1,4 @@
-//! When things were seen, printed: a test that is about a node's birth says how long each step took.
+//! Prints when things happened, so that a test about a node's start shows how long each step took.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use anyhow::Result;
 use kube_testbed::eventually;
 use kube_testbed::wait::Look;
 
-/// Longer than anything takes, however busy the machine.
+/// A timeout for anything, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Counts from a moment on.
+/// Measures times from one moment on.
 #[derive(Debug)]
 pub struct Times {
     started: Instant,
 }
 
 impl Times {
-    /// Counts from now on, from what is named.
+    /// Starts to measure at this event.
     #[must_use]
     pub fn since(what: &str) -> Self {
         println!("  0.00 s  {what}");
@@ -25,18 +25,18 @@ impl Times {
         }
     }
 
-    /// So long ago was that.
+    /// The time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Says when this is.
+    /// Prints the time of this event.
     pub fn note(&self, what: &str) {
         println!("{:6.2} s  {what}", self.elapsed().as_secs_f32());
     }
 
-    /// Waits until what is looked for is there, and says when that was.
+    /// Polls until the result is there, and prints when.
     ///
     /// # Errors
     ///

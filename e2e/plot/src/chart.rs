@@ -2,10 +2,10 @@
 
 use crate::unit::Unit;
 
-/// A chart with curves over two axes.
+/// A chart: curves over two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// Its heading.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -18,13 +18,13 @@ pub struct Chart {
 /// A curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// The number of its colour: curves that belong together share one.
+    /// The number of its colour: related curves share one.
     pub colour: usize,
-    /// Its points, from left to right. One without a value, a NaN, interrupts the curve.
+    /// Its points, from left to right. A NaN value interrupts the curve.
     pub points: Vec<(f64, f64)>,
-    /// Over which range the values of a point are spread, from below to above, where that is known.
+    /// The spread of values at a point: x, lowest and highest value.
     pub ranges: Vec<(f64, f64, f64)>,
     /// How it is drawn.
     pub style: Style,
@@ -33,36 +33,36 @@ pub struct Series {
 /// How a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Straight lines, for what is seen at short intervals.
+    /// Straight lines, for frequent samples.
     Line,
     /// Steps, for a distribution.
     Steps,
     /// Straight lines with a mark at each point, for single measurements.
     Marks,
-    /// A dashed line, for what others are compared with.
+    /// A dashed line, for a reference.
     Dashed,
 }
 
-/// How values are spread along an axis.
+/// Maps values to places on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences are equal distances.
     Linear,
-    /// Equal factors are equal distances. Values are above zero.
+    /// Equal factors are equal distances. Values must be above zero.
     Logarithmic,
 }
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What is along it, with its unit.
+    /// Its title, with the unit.
     pub label: String,
-    /// How its values are written.
+    /// How to write its values.
     pub unit: Unit,
     scale: Scale,
     low: f64,
     high: f64,
-    /// Where values are written, ascending.
+    /// The values to mark, ascending.
     pub ticks: Vec<f64>,
 }
 
@@ -84,7 +84,7 @@ impl Axis {
         }
     }
 
-    /// An axis between the round values around these. Those of zero and below are no values here.
+    /// An axis between the round values around these; values of zero and below are ignored.
     #[must_use]
     pub fn logarithmic(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let values = values.into_iter().filter(|value| *value > 0.0);
@@ -100,7 +100,7 @@ impl Axis {
             tick = next_round(tick);
             ticks.push(tick);
         }
-        // Over many decades the powers of ten are enough.
+        // Over many decades only powers of ten are marked.
         if ticks.len() > 8 {
             ticks.retain(|tick| is_power_of_ten(*tick));
         }
@@ -114,7 +114,7 @@ impl Axis {
         }
     }
 
-    /// A stretch of time from zero to this many seconds, with its values written this far apart.
+    /// A time axis from zero to this many seconds, marked at this interval.
     #[must_use]
     pub fn time(seconds: u32, apart: u32) -> Self {
         let ticks = (0..=seconds).step_by(apart.max(1) as usize);
@@ -128,26 +128,26 @@ impl Axis {
         }
     }
 
-    /// The same axis with its values written in this unit.
+    /// Writes the axis's values in this unit.
     #[must_use]
     pub fn of(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// The same axis with values written at just these places.
+    /// Marks exactly these values.
     #[must_use]
     pub fn with_ticks(mut self, ticks: Vec<f64>) -> Self {
         self.ticks = ticks;
         self
     }
 
-    /// Where a value is: 0 at the axis's beginning, 1 at its end, and no further.
+    /// The place of a value: 0 at the axis's start, 1 at its end; clamped.
     #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
-            // The least positive number stands in for what has no logarithm.
+            // The smallest positive number replaces values without a logarithm.
             Scale::Logarithmic => {
                 (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
             }
@@ -156,10 +156,10 @@ impl Axis {
     }
 }
 
-/// The steps within a decade.
+/// The marked values within a decade.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// Room for what floating point makes of a round value.
+/// Tolerance for rounding errors in round values.
 const SLACK: f64 = 1e-9;
 
 fn decade(value: f64) -> f64 {

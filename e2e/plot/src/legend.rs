@@ -1,9 +1,9 @@
-//! What the curves are called, in as many lines as that takes.
+//! Chart legends, over as many lines as needed.
 
 use crate::chart::Series;
 use crate::number;
 
-/// The length of a line in the legend, and the gap behind it and behind its text.
+/// The length of a line sample in the legend, and the gaps behind it and behind its text.
 pub(crate) const SAMPLE: f64 = 16.0;
 pub(crate) const GAP: f64 = 5.0;
 
@@ -11,22 +11,22 @@ pub(crate) const GAP: f64 = 5.0;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Legend {
     pub(crate) lines: Vec<Vec<Entry>>,
-    /// How many curves there was no room for.
+    /// How many curves did not fit.
     pub(crate) left_out: usize,
 }
 
 /// A curve in the legend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Entry {
-    /// How far from the beginning of the line it is.
+    /// Its offset in the line.
     pub x: f64,
-    /// Which curve it is.
+    /// The index of the curve.
     pub series: usize,
 }
 
 impl Legend {
-    /// Breaks it into lines of this width, in a font whose characters are so wide, about, with no more lines than these. Where
-    /// there are more, the last one is for the number of those left out.
+    /// Breaks it into at most `most` lines of this width, for a font with about this character width. If curves do not fit, the
+    /// last line is for the number of those left out.
     #[must_use]
     pub fn new(series: &[Series], width: f64, character: f64, most: usize) -> Self {
         let mut lines: Vec<Vec<Entry>> = Vec::new();
@@ -52,7 +52,7 @@ impl Legend {
         }
     }
 
-    /// How many lines it has.
+    /// The number of its lines.
     #[must_use]
     pub fn height(&self) -> usize {
         self.lines.len() + usize::from(self.left_out > 0)
@@ -75,7 +75,7 @@ mod tests {
         names.iter().map(curve).collect()
     }
 
-    /// Which curves are in which lines.
+    /// The curves of each line.
     fn lines(legend: &Legend) -> Vec<Vec<usize>> {
         let line = |line: &Vec<Entry>| line.iter().map(|entry| entry.series).collect();
         legend.lines.iter().map(line).collect()
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_goes_on_in_the_next_line() {
         let curves = curves(&["1234", "1234", "a long name", "1234"]);
-        // Two short ones have 25 each and 10 between them.
+        // Two short entries take 25 each, with 10 between them.
         let legend = Legend::new(&curves, 60.0, 1.0, 9);
         assert_eq!(lines(&legend), [vec![0, 1], vec![2], vec![3]]);
         assert!((legend.lines[0][1].x - 35.0).abs() < 1e-9, "{legend:?}");

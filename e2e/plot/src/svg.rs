@@ -1,4 +1,4 @@
-//! Charts as SVG: panels in a grid, each with a title, a legend, axes and curves, for a light and for a dark ground.
+//! Charts as SVG: panels in a grid, each with a title, a legend, axes and curves, for light and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::chart::{Axis, Chart, Series, Style};
 use crate::legend::{GAP, Legend, SAMPLE};
 use crate::number;
 
-/// Where the plot is within its panel, in pixels: what is around it is for title, legend, tick texts and labels.
+/// The plot's place within its panel, in pixels; around it are title, legend, tick texts and labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frame {
     /// Its left end.
@@ -19,7 +19,7 @@ pub struct Frame {
     pub bottom: f64,
 }
 
-/// The size of a panel that is drawn by [`draw`], and its plot.
+/// The size of a panel drawn by [`draw`], and its plot.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 340.0;
 const FRAME: Frame = Frame {
@@ -29,18 +29,18 @@ const FRAME: Frame = Frame {
     bottom: HEIGHT - 48.0,
 };
 
-/// The size of the font of [`draw`], and how wide a character is, about.
+/// The font size of [`draw`], and an approximate character width.
 const FONT: f64 = 12.0;
 const CHARACTER: f64 = 6.8;
 
-/// How far apart the legend's lines are in [`draw`].
+/// The line spacing of the legend in [`draw`].
 const LINE: f64 = 18.0;
 
-/// How many colours there are. More curves than these are drawn dashed.
+/// The number of colours. Further curves are dashed.
 const COLOURS: usize = 6;
 
-/// Colours that can be told apart by the colour-blind too (after Okabe and Ito), dark enough for a white ground, and light enough
-/// for a dark one.
+/// Colours that colour-blind readers can distinguish (after Okabe and Ito), dark enough for a white background, and light
+/// enough for a dark one.
 const THEME: &str = "<style>\n\
     text{fill:#222}.ground{fill:#fff}.grid{stroke:#ddd}.panel{fill:#fff;stroke:#d0d7de}.faint{fill:#667}\n\
     .c0{color:#0072b2}.c1{color:#d55e00}.c2{color:#009e73}.c3{color:#a0508a}.c4{color:#b58900}.c5{color:#444}\n\
@@ -49,7 +49,7 @@ const THEME: &str = "<style>\n\
     .c0{color:#56b4e9}.c1{color:#f0883e}.c2{color:#3fb98a}.c3{color:#d38bc0}.c4{color:#e0b040}.c5{color:#bbb}}\n\
     </style>\n";
 
-/// Draws charts beside and below each other, so many in a row.
+/// Draws charts in a grid with this many columns.
 #[must_use]
 pub fn draw(charts: &[Chart], columns: usize) -> String {
     let columns = columns.clamp(1, charts.len().max(1));
@@ -65,7 +65,7 @@ pub fn draw(charts: &[Chart], columns: usize) -> String {
     document(WIDTH * number(columns), HEIGHT * number(rows), FONT, &svg)
 }
 
-/// A picture of this size, with this in it, in a font of this size.
+/// An SVG document of this size, with this content and font size.
 #[must_use]
 pub fn document(width: f64, height: f64, font: f64, content: &str) -> String {
     format!(
@@ -102,7 +102,7 @@ pub fn plot(svg: &mut String, frame: Frame, chart: &Chart) {
     }
 }
 
-/// Draws a legend whose first line of text is here, and whose lines are so far apart.
+/// Draws a legend: `at` is its first line of text, `apart` the line spacing.
 pub fn legend(svg: &mut String, at: (f64, f64), apart: f64, legend: &Legend, series: &[Series]) {
     let (left, mut y) = at;
     for line in &legend.lines {
@@ -127,7 +127,7 @@ pub fn legend(svg: &mut String, at: (f64, f64), apart: f64, legend: &Legend, ser
     }
 }
 
-/// The class that has its colour.
+/// The CSS class of its colour.
 fn colour_of(series: &Series) -> String {
     format!("c{}", series.colour % COLOURS)
 }
@@ -156,7 +156,7 @@ fn vertical(svg: &mut String, frame: Frame, axis: &Axis) {
     label(svg, (x, middle), &turned, &axis.label);
 }
 
-/// What is along an axis, if that has to be said.
+/// The label of an axis, unless it is empty.
 fn label(svg: &mut String, at: (f64, f64), attributes: &str, content: &str) {
     if !content.is_empty() {
         text(svg, at, "middle", attributes, content);
@@ -186,7 +186,7 @@ fn curve(svg: &mut String, frame: Frame, chart: &Chart, series: &Series) {
         let command = if is_down { 'L' } else { 'M' };
         let _ = match series.style {
             Style::Steps => write!(path, "{command}{x:.1} {height:.1}L{x:.1} {y:.1}"),
-            // A point that is alone is a dot.
+            // A lone point becomes a dot.
             Style::Line if !is_down => write!(path, "M{x:.1} {y:.1}h0"),
             _ => write!(path, "{command}{x:.1} {y:.1}"),
         };
@@ -236,7 +236,7 @@ fn grid_line(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-/// Writes something here, which is where it starts, its middle or its end.
+/// Writes a text with its start, middle or end at this place.
 pub fn text(svg: &mut String, at: (f64, f64), anchor: &str, attributes: &str, content: &str) {
     let content = escape(content);
     let _ = writeln!(

@@ -1,21 +1,21 @@
 //! How values are written.
 
-/// What values are of.
+/// The unit of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
-    /// Nothing, or what the axis's label says.
+    /// None, or the one in the axis's label.
     #[default]
     Plain,
-    /// Durations in seconds, written in what suits them.
+    /// Durations in seconds, written in a suitable unit.
     Seconds,
-    /// Operations by the second.
+    /// Operations per second.
     PerSecond,
-    /// Seconds since the beginning, written as a clock shows them.
+    /// Seconds since the beginning, written as a clock time.
     Clock,
 }
 
 impl Unit {
-    /// A value as it is written: no more digits than it has, thousands apart.
+    /// Formats a value: no superfluous digits, separated thousands.
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {

@@ -1,8 +1,8 @@
-//! At the end of a scenario `kubectl nodegate` is asked, and has to say what the controller has done and said: which nodes are
-//! held, by which rules, and why.
+//! Checks at the end of a scenario that `kubectl nodegate` agrees with what the controller has done and reported: which nodes
+//! are held, by which rules, and why.
 //!
-//! It is asked where a controller comes to its end with its test, and where the last test leaves a shared installation. It waits
-//! until both agree: what is under way then comes to rest. A scenario at whose end they cannot agree says so, with the reason
+//! It runs when a test stops its controller, and when the last test leaves a shared installation. It waits until both agree, as
+//! changes may still be under way. A scenario whose end does not allow that opts out, with the reason
 //! ([`crate::Controller::unasked`]).
 
 use std::path::PathBuf;
@@ -16,23 +16,23 @@ use serde_json::Value;
 
 use crate::ask::ask_json_now;
 
-/// How long it may take until all is at rest: longer than a lease, a pause in a contention, and a busy machine.
+/// How long until everything settles: longer than a lease, a pause in a contention, and a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(500);
-/// About how many nodes it is asked at most: those with a taint of a rule's come first.
+/// The approximate number of nodes to check; those with a rule's taint come first.
 const NODES: usize = 6;
 
-/// What is asked, and where.
+/// How to run `kubectl nodegate`.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Of somebody who may do everything.
+    /// A kubeconfig with all permissions.
     pub kubeconfig: PathBuf,
-    /// How the controller is configured, where it has a file for that.
+    /// The controller's configuration file, if it has one.
     pub config: Option<String>,
 }
 
 impl Question {
-    /// Asks until what is said is what has been done, for as long as `goes_on` says so.
+    /// Retries until both agree, while `goes_on` returns true.
     pub fn hold(&self, goes_on: impl Fn() -> bool) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -74,8 +74,7 @@ impl Question {
         Ok(())
     }
 
-    /// Nodes and rules, as kubectl reads them; none where there are no rules to be had: no resource of that kind, or nobody who
-    /// answers.
+    /// Nodes and rules, as kubectl reads them; `None` without a server or a definition of rules.
     fn objects(&self) -> Result<Option<Value>> {
         let output = Command::new(Binaries::locate()?.path(Component::Kubectl)?)
             .args(["get", "nodes,nodereadinessrules", "-o", "json"])
@@ -104,7 +103,7 @@ impl Question {
     }
 }
 
-/// What is counted for a rule is what its status counts, where the controller is to change something for it.
+/// The reported counts match the rule's status, unless the rule changes nothing.
 fn counts_agree(said: &Value, rule: &Value) -> Result<()> {
     let status = &rule["status"];
     let conditions = items(&status["conditions"]);
@@ -114,7 +113,7 @@ fn counts_agree(said: &Value, rule: &Value) -> Result<()> {
         return Ok(());
     }
     for (ours, theirs) in [("matched", "matchedNodes"), ("held", "heldNodes")] {
-        // A definition of rules that is not ours may not keep it.
+        // Another project's definition of rules may drop the field.
         if status[theirs].is_null() {
             continue;
         }
@@ -129,7 +128,7 @@ fn counts_agree(said: &Value, rule: &Value) -> Result<()> {
     Ok(())
 }
 
-/// What is said of a node is what has been done there, and published.
+/// The report about a node matches its taints and published conditions.
 fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
     if ["leftAlone", "deleting"]
         .iter()
@@ -159,7 +158,7 @@ fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
     Ok(())
 }
 
-/// What conditions are said to be is what they are in the rule's status, and why is what is published on the node.
+/// The reported conditions match the rule's status, and their reasons match those published on the node.
 fn conditions_agree(said: &Value, node: &Value, rule: &Value) -> Result<()> {
     let listed = items(&rule["status"]["nodeEvaluations"]);
     let listed = listed.iter().find(|it| it["nodeName"] == name(node));

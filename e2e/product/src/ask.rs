@@ -1,4 +1,4 @@
-//! `kubectl nodegate`: the same binary, asked as kubectl asks its plugins.
+//! `kubectl nodegate`: the same binary, run as kubectl runs its plugins.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,18 +9,18 @@ use serde_json::Value;
 
 use crate::controller::binary;
 
-/// What a command has answered.
+/// The answer of a command.
 #[derive(Debug)]
 pub struct Said {
     /// Its exit code.
     pub code: i32,
-    /// What it has printed.
+    /// Its standard output.
     pub out: String,
-    /// What it has complained of.
+    /// Its standard error.
     pub err: String,
 }
 
-/// The command line, by the name under which kubectl finds it.
+/// The command line, under the name by which kubectl finds it.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Asks, and waits for the answer.
+/// Runs a command and waits for its answer.
 ///
 /// # Errors
 ///
@@ -45,17 +45,17 @@ pub async fn ask(kubeconfig: &Path, arguments: &[&str]) -> Result<Said> {
     tokio::task::spawn_blocking(move || answer(command)).await?
 }
 
-/// The same for an answer as JSON.
+/// Runs a command that answers in JSON.
 ///
 /// # Errors
 ///
-/// When the binary cannot be run, or answers something else.
+/// When the binary cannot be run, or the answer is not JSON.
 pub async fn ask_json(kubeconfig: &Path, arguments: &[&str]) -> Result<Value> {
     let command = command(kubeconfig, &as_json(arguments))?;
     json(&tokio::task::spawn_blocking(move || answer(command)).await??)
 }
 
-/// The same where nothing else is to be done meanwhile: on whatever thread this is.
+/// Like [`ask_json`], but blocks the current thread.
 pub(crate) fn ask_json_now(kubeconfig: &Path, arguments: &[&str]) -> Result<Value> {
     json(&answer(command(kubeconfig, &as_json(arguments))?)?)
 }

@@ -1,4 +1,4 @@
-//! What a test changes in a running cluster: what the test bed changes, and rules.
+//! Changes to a running cluster: those of the test bed, and rules.
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -9,7 +9,7 @@ pub use kube_testbed::changes::*;
 
 use crate::rule::rules;
 
-/// Deletes a rule. It is gone once its finalizers are.
+/// Deletes a rule, which goes once its finalizers are gone.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub async fn delete_rule(client: &Client, rule: &str) -> Result<()> {
     Ok(())
 }
 
-/// Patches a rule, by JSON merge.
+/// Patches a rule with a JSON merge patch.
 ///
 /// # Errors
 ///

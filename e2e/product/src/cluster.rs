@@ -1,4 +1,4 @@
-//! A cluster with Nodegate's own in it: this repository's CRD and RBAC, put there by `kubectl`, as a user does.
+//! A cluster with this repository's CRD and RBAC, installed by `kubectl`, as a user does.
 
 use std::ops::Deref;
 
@@ -12,7 +12,7 @@ use crate::install::{CONTROLLER, NAMESPACE, config};
 
 const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
 
-/// A running cluster of the test bed, with all that one has.
+/// A running cluster of the test bed; it dereferences to that.
 #[derive(Debug)]
 pub struct Cluster {
     bed: kube_testbed::Cluster,
@@ -28,7 +28,7 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it answers; nothing is installed yet.
+    /// Starts a cluster and waits until it is ready, with nothing installed.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Cluster {
         })
     }
 
-    /// Leaves the cluster running and returns what to tell the user: how to reach it and how to end it.
+    /// Leaves the cluster running and returns the instructions for the user: how to reach it and how to end it.
     ///
     /// # Errors
     ///
@@ -49,13 +49,13 @@ impl Cluster {
         self.bed.leave_running()
     }
 
-    /// What the controller has written so far, oldest first. The cluster needs an audit log.
+    /// The controller's writes so far, oldest first. The cluster needs an audit log.
     #[must_use]
     pub fn controllers_writes(&self) -> Vec<Write> {
         self.writes_of(CONTROLLER)
     }
 
-    /// Installs CRD and RBAC, once; later calls find it done.
+    /// Installs CRD and RBAC; later calls do nothing.
     ///
     /// # Errors
     ///
@@ -70,8 +70,7 @@ impl Cluster {
             .copied()
     }
 
-    /// Installs the RBAC alone, and has [`Self::install`] leave it at that: for a test that brings a CRD of its own, or
-    /// none.
+    /// Installs only the RBAC, also for later calls of [`Self::install`]: for tests with a CRD of their own, or none.
     ///
     /// # Errors
     ///
@@ -120,7 +119,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When Karpenter's module cannot be had, or `kubectl` fails.
+    /// When Karpenter's module is not available, or `kubectl` fails.
     pub async fn install_karpenter(&self) -> Result<()> {
         self.install_definitions(&KARPENTER).await?;
         self.install_karpenter_rbac().await

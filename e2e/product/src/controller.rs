@@ -1,4 +1,4 @@
-//! The `nodegate` binary under test: run as its own service account, observed through its probes and log.
+//! The `nodegate` binary under test: it runs as its own service account, and is observed through its probes and log.
 
 use std::env;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,31 +25,31 @@ const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(25);
 
-/// A running controller, with all that a process has. Killed when dropped; what `kubectl nodegate` says of the cluster then is held
-/// against what it has done.
+/// A running controller; it dereferences to its process. Killed when dropped, after a check that `kubectl nodegate` agrees with
+/// it.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
     probes: SocketAddr,
-    /// What is asked at its end.
+    /// The check at its end.
     question: Option<Question>,
 }
 
 impl Controller {
-    /// Starts it with these arguments, beside those for kubeconfig and probes, and waits until it is ready.
+    /// Starts it with these arguments, plus those for kubeconfig and probes, and waits until it is ready.
     ///
     /// # Errors
     ///
-    /// When the binary is missing, or it does not get ready; the message shows the end of its log.
+    /// When the binary is missing, or it does not become ready; the message shows the end of its log.
     pub async fn start(cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
         Self::start_with(cluster, arguments, &[]).await
     }
 
-    /// As [`Self::start`], with environment variables.
+    /// Like [`Self::start`], with environment variables.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Like there.
     pub async fn start_with(
         cluster: &Cluster,
         arguments: &[&str],
@@ -59,11 +59,11 @@ impl Controller {
         controller.once_ready().await
     }
 
-    /// Starts it with these arguments, reaching the API server through a relay, without waiting until it is ready.
+    /// Starts it with these arguments behind a relay to the API server, without waiting until it is ready.
     ///
     /// # Errors
     ///
-    /// When the binary is missing or cannot be started.
+    /// When the binary is missing or cannot start.
     pub async fn spawn_behind(
         relay: &Relay,
         cluster: &Cluster,
@@ -75,11 +75,11 @@ impl Controller {
         Ok(launched.unasked("the relay may be what keeps it from doing what is said"))
     }
 
-    /// As [`Self::spawn_behind`], with an API server that may lag.
+    /// Like [`Self::spawn_behind`], with an API server that may lag.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Like there.
     pub async fn spawn_on(
         server: &LaggingServer,
         cluster: &Cluster,
@@ -91,14 +91,14 @@ impl Controller {
         Ok(launched.unasked("what is said is read from another server"))
     }
 
-    /// Has nobody ask `kubectl nodegate` at its end, for this reason.
+    /// Skips the check with `kubectl nodegate` at its end, for this reason.
     #[must_use]
     pub fn unasked(mut self, _why: &'static str) -> Self {
         self.question = None;
         self
     }
 
-    /// What is to be asked of its cluster, if anything.
+    /// The check at its end, if any.
     pub(crate) fn question(&self) -> Option<&Question> {
         self.question.as_ref()
     }
@@ -123,11 +123,11 @@ impl Controller {
         Ok(self)
     }
 
-    /// As [`Self::start_with`], without waiting: for one that is not expected to get ready.
+    /// Like [`Self::start_with`], without waiting: for one that may never become ready.
     ///
     /// # Errors
     ///
-    /// When the binary is missing or cannot be started.
+    /// When the binary is missing or cannot start.
     pub async fn spawn(
         cluster: &Cluster,
         arguments: &[&str],
@@ -150,7 +150,7 @@ impl Controller {
         Self::launch(cluster, kubeconfig, &arguments, environment)
     }
 
-    /// Starts the binary with these arguments, and then those for kubeconfig and probes.
+    /// Starts the binary with these arguments, followed by those for kubeconfig and probes.
     pub(crate) fn launch(
         cluster: &Cluster,
         kubeconfig: &Path,
@@ -182,20 +182,20 @@ impl Controller {
         })
     }
 
-    /// Where its probes are.
+    /// The address of its probes.
     #[must_use]
     pub fn probes(&self) -> SocketAddr {
         self.probes
     }
 
-    /// Whether `/readyz` says so.
+    /// Whether `/readyz` succeeds.
     pub async fn is_ready(&self) -> bool {
         get(self.probes, "/readyz")
             .await
             .is_ok_and(|(status, _)| status == 200)
     }
 
-    /// What `/readyz` answers: the status code and the text.
+    /// The answer of `/readyz`: the status code and the text.
     ///
     /// # Errors
     ///
@@ -204,16 +204,16 @@ impl Controller {
         get(self.probes, "/readyz").await
     }
 
-    /// Asks it to end (SIGTERM) and waits for how it does.
+    /// Asks it to end (SIGTERM) and waits for its exit status.
     ///
     /// # Errors
     ///
-    /// When it takes longer than a pod may.
+    /// When it takes longer than a pod's grace period.
     pub async fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(SHUTDOWN).await
     }
 
-    /// Leaves it running, beside a cluster that is left running too, and returns its process id.
+    /// Leaves it running, together with its cluster, and returns its process ID.
     #[must_use]
     pub fn leave_running(mut self) -> u32 {
         self.process.detach();
@@ -255,11 +255,11 @@ impl DerefMut for Controller {
     }
 }
 
-/// The binary: `NODEGATE_BIN`, or the one that Cargo built beside this test.
+/// The binary: `NODEGATE_BIN`, or the one that Cargo built for this test.
 ///
 /// # Errors
 ///
-/// When there is none; the message says what to type.
+/// When there is none; the message says how to build it.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = env::var_os("NODEGATE_BIN").map(PathBuf::from) {
         ensure!(

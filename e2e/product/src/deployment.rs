@@ -1,5 +1,4 @@
-//! The installed Deployment, run as a process: there are no containers here, so everything is as its pod template says but
-//! what cannot be the same outside a pod.
+//! Runs the installed Deployment as a process. It follows the pod template in everything that does not need a container.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,10 +15,10 @@ use crate::controller::Controller;
 
 const NAME: &str = "nrr-controller-manager";
 
-/// How long a pod may wait for a Secret that somebody else makes.
+/// How long a pod may wait for a Secret.
 const MOUNTED: Duration = Duration::from_secs(60);
 
-/// Where the process listens instead.
+/// The addresses of the process, in place of those of a pod.
 #[derive(Debug)]
 pub struct Addresses {
     /// Of metrics.
@@ -28,12 +27,12 @@ pub struct Addresses {
     pub webhook: String,
 }
 
-/// Starts what the Deployment in this namespace runs, under its service account and with its arguments, environment,
-/// configuration file and mounted Secrets, which it waits for as a pod does. Kubeconfig and addresses are added at the end, where they win.
+/// Runs the Deployment of this namespace under its service account, with its arguments, environment, configuration file and
+/// mounted Secrets, for which it waits as a pod does. Arguments for kubeconfig and addresses come last and take precedence.
 ///
 /// # Errors
 ///
-/// When there is no such Deployment, a Secret does not come, or the process cannot be started.
+/// When there is no such Deployment, a Secret is missing, or the process cannot start.
 pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addresses)> {
     let client = cluster.client().await?;
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
@@ -80,7 +79,7 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addr
     Ok((controller, addresses))
 }
 
-/// The container's variables, with what the downward API would put in.
+/// The container's environment variables, with the values of the downward API.
 fn environment<'a>(container: &'a Container, namespace: &str) -> BTreeMap<&'a str, String> {
     let field = |path: &str| match path {
         "metadata.name" => format!("{NAME}-0"),
@@ -101,7 +100,7 @@ fn environment<'a>(container: &'a Container, namespace: &str) -> BTreeMap<&'a st
         .collect()
 }
 
-/// The file that the pod would find in its mounted `ConfigMap`.
+/// The configuration file in the pod's mounted `ConfigMap`.
 async fn configuration(cluster: &Cluster, client: &Client, namespace: &str) -> Result<String> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let map = maps.get("nrr-controller-manager-config").await?;
@@ -112,7 +111,7 @@ async fn configuration(cluster: &Cluster, client: &Client, namespace: &str) -> R
     Ok(path.display().to_string())
 }
 
-/// The paths that Secrets are mounted at, and the folders that have their files here.
+/// The mount paths of Secrets, and the local folders with their files.
 async fn mounted_secrets(
     cluster: &Cluster,
     client: &Client,

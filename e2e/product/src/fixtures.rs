@@ -1,4 +1,4 @@
-//! Builders for what a test puts into a cluster: those of the test bed, and rules.
+//! Builders for the objects of a test: those of the test bed, and rules.
 
 pub use kube_testbed::fixtures::*;
 

@@ -1,4 +1,4 @@
-//! What this repository has for users to install: where it is, what it is called, and what `kubectl` makes of it.
+//! What users install from this repository: its folders, its names, and the rendered manifests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,13 +8,13 @@ use kube_testbed::binaries::{Binaries, Component};
 use kube_testbed::tool;
 use serde_json::json;
 
-/// The namespace that Nodegate is installed in.
+/// The namespace of an installation.
 pub const NAMESPACE: &str = "nrr-system";
 
-/// The service account that the controller runs as.
+/// The controller's service account.
 pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
 
-/// The user that this makes the controller.
+/// The controller's user name.
 pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
 
 /// The root of this repository.
@@ -41,7 +41,7 @@ pub fn chart() -> PathBuf {
     repository().join("charts/nodegate")
 }
 
-/// What `kubectl kustomize` makes of a folder.
+/// Renders a folder with `kubectl kustomize`.
 ///
 /// # Errors
 ///
@@ -52,15 +52,14 @@ pub async fn kustomize(folder: &Path) -> Result<String> {
     tool::run(kubectl, "").await
 }
 
-/// Writes a kustomization with these resources and components into this folder, as a user does; they are named by their
-/// folders in `config/`.
+/// Writes a kustomization into this folder, as a user does. Resources and components are named by their folders in `config/`.
 ///
 /// # Errors
 ///
 /// When it cannot be written.
 pub fn write_kustomization(folder: &Path, resources: &[&str], components: &[&str]) -> Result<()> {
     std::fs::create_dir_all(folder)?;
-    // Kustomize takes no absolute paths.
+    // Kustomize accepts no absolute paths.
     let root: PathBuf = folder
         .canonicalize()?
         .iter()

@@ -2,21 +2,21 @@
 //!
 //! ```text
 //! cluster      a cluster of the test bed, with this repository's CRD and RBAC
-//! install      what this repository has for users to install
+//! install      what users install from this repository
 //! controller   the `nodegate` binary as a controller, as its own service account
 //! reporter     the same binary as a reporter
 //! ask          the same binary as `kubectl nodegate`
-//! agreement    what it says of a cluster, held against what the controller has done there
+//! agreement    checks that `kubectl nodegate` agrees with the controller
 //! deployment   the installed Deployment, run as a process
 //! shared       one cluster, or one installation, for all tests of a test binary
 //! rule         a builder for rules
-//! fixtures     that builder, and those of the test bed
-//! changes      what a test changes: rules, and what the test bed changes
-//! sights       what a test looks at: the status of rules, and what the test bed shows
-//! relay        the test bed's relay, which knows rules too
+//! fixtures     builders for objects
+//! changes      changes to a running cluster
+//! sights       reads the state of a cluster
+//! relay        the test bed's relay, extended to rules
 //! ```
 //!
-//! The rest of the test bed, [`kube_testbed`], is handed on: who depends on this crate needs no other for a test.
+//! The rest of the test bed, [`kube_testbed`], is re-exported: tests need no other crate.
 
 mod agreement;
 pub mod ask;

@@ -1,4 +1,4 @@
-//! The relay of the test bed, and what it tells apart beyond Kubernetes' own.
+//! The test bed's relay, extended to rules.
 
 pub use kube_testbed::relay::*;
 

@@ -1,4 +1,4 @@
-//! The `nodegate` binary as a reporter: told what to do by environment variables, as in a pod.
+//! The `nodegate` binary as a reporter, configured by environment variables, as in a pod.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
@@ -15,10 +15,10 @@ use kube_testbed::process::Process;
 use crate::cluster::Cluster;
 use crate::controller::binary;
 
-/// How long it may take to end.
+/// The timeout for its end.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
-/// A running reporter, with all that a process has. Killed when dropped.
+/// A running reporter; it dereferences to its process. Killed when dropped.
 #[derive(Debug)]
 pub struct Reporter {
     process: Process,
@@ -26,11 +26,11 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Starts it with these environment variables, beside those for kubeconfig and metrics.
+    /// Starts it with these environment variables, plus arguments for kubeconfig and metrics.
     ///
     /// # Errors
     ///
-    /// When the binary is missing or cannot be started.
+    /// When the binary is missing or cannot start.
     pub fn start(
         cluster: &Cluster,
         kubeconfig: &Path,
@@ -51,7 +51,7 @@ impl Reporter {
         Ok(Self { process, address })
     }
 
-    /// What it answers on a path, such as `/readyz`: the status code and the text.
+    /// The answer on a path, such as `/readyz`: the status code and the text.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Reporter {
         get(self.address, path).await
     }
 
-    /// The value of a metric, named with its labels as it is printed.
+    /// The value of a metric, named with its labels as printed.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Reporter {
         value.trim().parse().context("a metric without a number")
     }
 
-    /// Asks it to end (SIGTERM) and waits for how it does.
+    /// Asks it to end (SIGTERM) and waits for its exit status.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-/// Makes a rule: `continuous`, `NoSchedule`, without conditions until told.
+/// Builds a rule: by default `continuous`, `NoSchedule`, without conditions.
 #[derive(Debug, Clone)]
 pub struct RuleBuilder {
     rule: Value,
@@ -37,45 +37,45 @@ impl RuleBuilder {
         self
     }
 
-    /// Ends for a node with its first success.
+    /// Makes it ignore a node after its first success there.
     #[must_use]
     pub fn bootstrap_only(self) -> Self {
         self.spec("enforcementMode", json!("bootstrap-only"))
     }
 
-    /// Only counts what it would do.
+    /// Makes it only count what it would do.
     #[must_use]
     pub fn dry_run(self) -> Self {
         self.spec("dryRun", json!(true))
     }
 
-    /// Is about nodes with this label, in place of all Linux nodes.
+    /// Selects nodes with this label, instead of all Linux nodes.
     #[must_use]
     pub fn selects(self, label: &str, value: &str) -> Self {
         self.spec("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
-    /// Sets a field of the spec, sensible or not.
+    /// Sets a field of the spec; the value need not be valid.
     #[must_use]
     pub fn spec(mut self, field: &str, value: Value) -> Self {
         self.rule["spec"][field] = value;
         self
     }
 
-    /// Carries a finalizer from the start.
+    /// Sets a finalizer from the start.
     #[must_use]
     pub fn finalizer(mut self, finalizer: &str) -> Self {
         self.rule["metadata"]["finalizers"] = json!([finalizer]);
         self
     }
 
-    /// The rule, as it would be sent.
+    /// The rule to create.
     #[must_use]
     pub fn build(self) -> Value {
         self.rule
     }
 
-    /// Has the API server do everything that it does for a new rule, save keeping it.
+    /// Sends the rule as a server-side dry run: everything happens except storing it.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ pub fn rules(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &resource())
 }
 
-/// What rules are to the API server.
+/// The API resource of rules.
 #[must_use]
 pub fn resource() -> ApiResource {
     let kind = GroupVersionKind::gvk("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule");

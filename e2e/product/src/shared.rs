@@ -1,7 +1,6 @@
-//! One cluster, or one cluster with a controller in it, for all tests of a test binary.
+//! One cluster, or one cluster with a controller, for all tests of a test binary.
 //!
-//! A `static` is never dropped: the guards end its processes with the test binary, and the next cluster sweeps its
-//! folder away.
+//! A `static` is never dropped: the guards end its processes with the test binary, and the next cluster sweeps its folder.
 
 use std::future;
 use std::io::{Write, stderr};
@@ -15,7 +14,7 @@ use tokio::sync::OnceCell;
 use crate::cluster::Cluster;
 use crate::controller::Controller;
 
-/// A cluster that starts when it is first asked for.
+/// A cluster that starts when it is first needed.
 #[derive(Debug)]
 pub struct SharedCluster {
     options: Options,
@@ -23,7 +22,7 @@ pub struct SharedCluster {
 }
 
 impl SharedCluster {
-    /// A cluster to be, for a `static`.
+    /// Describes a cluster, for a `static`.
     #[must_use]
     pub const fn new(options: Options) -> Self {
         Self {
@@ -32,11 +31,11 @@ impl SharedCluster {
         }
     }
 
-    /// The cluster; the first caller starts it, and later ones wait for that.
+    /// The cluster. The first caller starts it, and later ones wait for that.
     ///
     /// # Errors
     ///
-    /// When it does not come up.
+    /// When it does not start.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.cluster
             .get_or_try_init(async || Cluster::start(self.options.clone()).await)
@@ -44,22 +43,22 @@ impl SharedCluster {
     }
 }
 
-/// A cluster with the controller running in it, for tests that keep to nodes, labels and taint keys of their own.
+/// A cluster with a running controller, for tests that use only their own nodes, labels and taint keys.
 #[derive(Debug)]
 pub struct SharedInstallation {
     cluster: SharedCluster,
     arguments: &'static [&'static str],
     controller: OnceCell<Controller>,
-    /// How many tests use it now, as often as each of them has asked for it.
+    /// The number of current uses; a test counts once for each call.
     uses: AtomicUsize,
 }
 
-/// That a test uses an installation, until its runtime ends. Whoever is the last to do so for now asks `kubectl nodegate` whether it
-/// agrees with the controller.
+/// A test's use of an installation, until its runtime ends. The last use to end checks that `kubectl nodegate` agrees with the
+/// controller.
 struct Use(&'static SharedInstallation);
 
 impl SharedInstallation {
-    /// An installation to be, for a `static`; the controller gets these arguments.
+    /// Describes an installation, for a `static`, with the controller's arguments.
     #[must_use]
     pub const fn new(options: Options, arguments: &'static [&'static str]) -> Self {
         Self {
@@ -70,11 +69,11 @@ impl SharedInstallation {
         }
     }
 
-    /// The cluster, with the controller ready in it.
+    /// The cluster, with a ready controller.
     ///
     /// # Errors
     ///
-    /// When either does not come up.
+    /// When either does not start.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.controller().await?;
         self.uses.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +89,7 @@ impl SharedInstallation {
     ///
     /// # Errors
     ///
-    /// When it or its cluster does not come up.
+    /// When it or its cluster does not start.
     pub async fn controller(&'static self) -> Result<&'static Controller> {
         let cluster = self.cluster.get().await?;
         self.controller
@@ -112,7 +111,7 @@ impl Drop for Use {
         if goes_on()
             && let Err(error) = question.hold(goes_on)
         {
-            // A runtime that ends catches panics, and what a test prints is kept back.
+            // A runtime that ends catches panics, and the output of a test is captured.
             let _ = writeln!(stderr(), "{error:?}");
             process::exit(1);
         }

@@ -1,4 +1,4 @@
-//! What a test looks at: what the test bed shows, and the status of rules.
+//! Reads the state of a cluster: that of the test bed, and the status of rules.
 
 use anyhow::{Context, Result};
 use kube::Client;

@@ -1,4 +1,4 @@
-//! Waits for a node to be closed, and to be open again.
+//! Waits until a node is closed, or open.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use nodegate_testbed::sights::has_taint;
 
 use crate::SOON;
 
-/// Waits until the node has the taint of this key.
+/// Waits until the node has a taint with this key.
 ///
 /// # Errors
 ///
-/// When it does not get it soon.
+/// After [`SOON`].
 pub async fn eventually_gated(client: &Client, node: &str, key: &str) -> Result<()> {
     gated_within(client, node, key, SOON).await
 }
 
-/// As [`eventually_gated`], with so much time.
+/// Like [`eventually_gated`], with another timeout.
 ///
 /// # Errors
 ///
-/// As there.
+/// After `timeout`.
 pub async fn gated_within(client: &Client, node: &str, key: &str, timeout: Duration) -> Result<()> {
     eventually(&format!("{node} gets {key}"), timeout, async || {
         has_taint(client, node, key).await
@@ -30,20 +30,20 @@ pub async fn gated_within(client: &Client, node: &str, key: &str, timeout: Durat
     .await
 }
 
-/// Waits until the node has no taint of this key.
+/// Waits until the node has no taint with this key.
 ///
 /// # Errors
 ///
-/// When it does not lose it soon.
+/// After [`SOON`].
 pub async fn eventually_open(client: &Client, node: &str, key: &str) -> Result<()> {
     opened_within(client, node, key, SOON).await
 }
 
-/// As [`eventually_open`], with so much time.
+/// Like [`eventually_open`], with another timeout.
 ///
 /// # Errors
 ///
-/// As there.
+/// After `timeout`.
 pub async fn opened_within(
     client: &Client,
     node: &str,

@@ -1,11 +1,11 @@
-//! Requests as a kubelet makes them.
+//! Requests with a kubelet's identity.
 
 use anyhow::Result;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use nodegate_testbed::Cluster;
 
-/// A client of the kubelet of this node.
+/// A client with the identity of this node's kubelet.
 ///
 /// # Errors
 /// When the cluster's kubeconfig cannot be used.

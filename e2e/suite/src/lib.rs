@@ -1,13 +1,13 @@
-//! Nodegate's tests on a real Kubernetes control plane. Each file or folder under `tests/` is a binary of its own; here is
-//! what several of them have in common.
+//! Nodegate's tests on a real Kubernetes control plane. Each file or folder under `tests/` is a test binary; this library holds
+//! what several of them share.
 //!
 //! ```text
-//! gates     waits for a node to be closed, and to be open again
-//! kubelet   requests as a kubelet makes them
-//! network   the rule that most tests have, the nodes that it is about, and what becomes of them
-//! pages     the pages of this repository, and what is fenced on them
-//! turns     how many clusters a test binary has at a time
-//! versions  what not every Kubernetes has
+//! gates     waits until a node is closed, or open
+//! kubelet   requests with a kubelet's identity
+//! network   the rule and the nodes of most tests
+//! pages     this repository's pages and their fenced blocks
+//! turns     limits the number of clusters in a test binary
+//! versions  Kubernetes features by version
 //! ```
 
 use std::time::Duration;
@@ -21,10 +21,10 @@ pub mod versions;
 
 pub use turns::turn;
 
-/// Longer than anything takes, however busy the machine.
+/// The timeout for anything, also on a busy machine.
 pub const SOON: Duration = Duration::from_secs(60);
 
-/// Longer than anything takes that is not put off for a while, however busy the machine.
+/// The timeout for anything that is not deliberately delayed, also on a busy machine.
 pub const PROMPTLY: Duration = Duration::from_secs(20);
 
 /// Longer than a decision takes.

@@ -1,4 +1,4 @@
-//! A rule that closes nodes until their network is ready, the nodes that it is about, and what becomes of them.
+//! A rule that closes nodes until their network is ready, and its nodes.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use nodegate_testbed::sights::{count_taints, nodes};
 use crate::SOON;
 use crate::gates::{eventually_gated, eventually_open};
 
-/// The condition that the rule waits for.
+/// The rule's condition.
 pub const CONDITION: &str = "example.com/NetworkReady";
 
-/// The key of its taint.
+/// The key of the rule's taint.
 pub const TAINT: &str = "readiness.k8s.io/network";
 
-/// What the keys of the annotations begin with that say who has added a taint.
+/// The prefix of the annotations that record who added a taint.
 pub const OWNER: &str = "nodegate.dev/taint-added-by-";
 
-/// The rule, about nodes labelled `network`.
+/// The rule, which selects nodes labelled `network`.
 #[must_use]
 pub fn network_rule(name: &str) -> RuleBuilder {
     rule(name, TAINT)
@@ -30,13 +30,13 @@ pub fn network_rule(name: &str) -> RuleBuilder {
         .selects("network", "yes")
 }
 
-/// The name of one of many nodes.
+/// The name of the node with this index.
 #[must_use]
 pub fn name(index: usize) -> String {
     format!("node-{index:03}")
 }
 
-/// Creates so many nodes that the rule is about, with this status of the condition.
+/// Creates this many nodes that the rule selects, with this status of the condition.
 ///
 /// # Errors
 ///
@@ -45,11 +45,11 @@ pub async fn create_nodes(client: &Client, count: usize, status: &str) -> Result
     create_nodes_from(client, 0..count, status).await
 }
 
-/// As [`create_nodes`], for these of the many nodes.
+/// Like [`create_nodes`], for nodes with these indices.
 ///
 /// # Errors
 ///
-/// As there.
+/// Like there.
 pub async fn create_nodes_from(client: &Client, range: Range<usize>, status: &str) -> Result<()> {
     for index in range {
         create_node(client, &name(index), status).await?;
@@ -57,7 +57,7 @@ pub async fn create_nodes_from(client: &Client, range: Range<usize>, status: &st
     Ok(())
 }
 
-/// Creates a node that the rule is about, with this status of the condition.
+/// Creates a node that the rule selects, with this status of the condition.
 ///
 /// # Errors
 ///
@@ -90,18 +90,18 @@ pub async fn count_gated(client: &Client) -> Result<usize> {
     Ok(gated)
 }
 
-/// The annotations that say who added a taint.
+/// The annotations that record who added a taint.
 #[must_use]
 pub fn owners(node: &Node) -> Vec<String> {
     let keys = node.annotations().keys();
     keys.filter(|key| key.starts_with(OWNER)).cloned().collect()
 }
 
-/// Has a rule gate and release a node of this name, then deletes the rule: whether the controller works.
+/// Checks that the controller works: a rule closes and opens a node of this name, and is deleted.
 ///
 /// # Errors
 ///
-/// When one of these does not happen soon.
+/// When one of these does not happen in time.
 pub async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
     node(name).label("test", name).create(client).await?;
     rule(name, TAINT)

@@ -1,4 +1,4 @@
-//! The pages of this repository, and what is fenced on them.
+//! This repository's pages and their fenced blocks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use nodegate_testbed::install::repository;
 
-/// Pages outside of the folders of documentation.
+/// Pages outside the documentation folders.
 pub const OUTSIDE: [&str; 6] = [
     "README.md",
     "CHANGELOG.md",
@@ -16,19 +16,19 @@ pub const OUTSIDE: [&str; 6] = [
     "charts/nodegate/README.md",
 ];
 
-/// A fenced block of a page.
+/// A fenced block on a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
     /// The page, by its path in the repository.
     pub page: String,
-    /// Its line there.
+    /// Its line on the page.
     pub line: usize,
-    /// What is in it; of a session in a terminal, what is typed there.
+    /// Its content; for a terminal session, only the typed commands.
     pub text: String,
 }
 
 impl Block {
-    /// Where it is.
+    /// Its page and line.
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}:{}", self.page, self.line)
@@ -66,7 +66,7 @@ fn collect(folder: &str, pages: &mut BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// What is to be typed, page by page, in the pages' order.
+/// All blocks with commands to type, ordered by page.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub fn typed() -> Result<Vec<Block>> {
     fenced(&["sh", "console"])
 }
 
-/// What is fenced as YAML.
+/// All YAML blocks.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ fn fenced(kinds: &[&str]) -> Result<Vec<Block>> {
     Ok(blocks.collect())
 }
 
-/// The blocks of these kinds on a page.
+/// The blocks of these languages on a page.
 fn on_page(page: &str, text: &str, kinds: &[&str]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -104,7 +104,7 @@ fn on_page(page: &str, text: &str, kinds: &[&str]) -> Vec<Block> {
         };
         let body = lines.by_ref().map(|(_, line)| line);
         let body = body.take_while(|line| !line.trim_start().starts_with("```"));
-        // A block in a list is indented as the list is.
+        // A block in a list is indented with the list.
         let body = body.map(|line| line.get(indent..).unwrap_or_default());
         let body: Vec<&str> = match kind {
             "console" => body.filter_map(|line| line.strip_prefix("$ ")).collect(),

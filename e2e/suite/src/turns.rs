@@ -1,13 +1,13 @@
-//! How many clusters a test binary has at a time.
+//! Limits the number of clusters in a test binary.
 
 use anyhow::Result;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Waits until one cluster more may be started. Each takes its share of memory, so there are two at a time.
+/// Waits until another cluster may start: two at a time, since each needs memory.
 ///
 /// # Errors
 ///
-/// None, unless somebody closes what this waits for.
+/// Only if the semaphore is closed, which does not happen.
 pub async fn turn() -> Result<SemaphorePermit<'static>> {
     static TURNS: Semaphore = Semaphore::const_new(2);
     Ok(TURNS.acquire().await?)

@@ -1,5 +1,5 @@
-//! Rules under another definition than ours: the Node Readiness Controller's, which drops what it does not know, and one
-//! that lets everything through. What cannot be used is turned down aloud, and everything else goes on.
+//! Rules under other definitions than ours: the Node Readiness Controller's, which drops unknown fields, and one that accepts
+//! everything. The controller reports unusable rules, and everything else continues.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     let controller = Controller::start(&cluster, &[]).await?;
     unchanged(&client, &names, Duration::from_secs(3)).await?;
 
-    // The dry run goes into force, and the conditions are met.
+    // The dry run ends while the conditions are met.
     patch_rule(&client, "dry", &json!({"spec": {"dryRun": false}})).await?;
     eventually("the dry run is in force", SOON, async || {
         has_taint(&client, "closed", "readiness.k8s.io/dry").await
@@ -133,7 +133,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
         .create(&client)
         .await?;
     let bad = bad_rules();
-    // Some are there when the controller starts, others come later.
+    // Some exist when the controller starts, others come later.
     let (early, late) = bad.split_at(5);
     for (rule, ..) in early {
         rule.clone().create(&client).await?;
@@ -163,13 +163,13 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
         ensure!(!has_taint(&client, name, "example.com/x").await?, "{name}");
     }
 
-    // Others go on.
+    // Other rules continue.
     set_node_condition(&client, "closed", CONDITION, "True").await?;
     has(&client, "closed", [false, false]).await?;
     set_node_condition(&client, "closed", CONDITION, "False").await?;
     has(&client, "closed", [true, false]).await?;
 
-    // A rule that works is spoilt: it keeps what it has until it is mended, or deleted.
+    // A working rule becomes invalid: it keeps its taints until it is fixed or deleted.
     patch_rule(&client, "good", &json!({"spec": {"conditions": "no"}})).await?;
     eventually_eq("it is turned down", SOON, json!("False"), async || {
         Ok(rule_condition(&client, "good", "Accepted").await?["status"].take())
@@ -200,7 +200,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
             .with_context(|| (*name).to_owned())?;
     }
     has(&client, "closed", [false, false]).await?;
-    // A finalizer from elsewhere is somebody else's to remove.
+    // Others must remove their own finalizers.
     delete_rule(&client, "kept").await?;
     never("it goes", Duration::from_secs(1), async || {
         Ok(rules(&client).get_opt("kept").await?.is_none())
@@ -216,7 +216,7 @@ fn network_rule(name: &str) -> RuleBuilder {
     rule(name, TAINT).waits_for(CONDITION)
 }
 
-/// Rules that no other definition lets through, with their names and words of the complaint.
+/// Rules that only a lax definition accepts, with their names and a part of the error message.
 fn bad_rules() -> Vec<(RuleBuilder, &'static str, &'static str)> {
     let start = |name: &str| {
         network_rule(name).spec(
@@ -317,7 +317,7 @@ async fn uid(client: &Client, rule: &str) -> Result<String> {
         .context("a rule without a UID")
 }
 
-/// Waits until a node has the taints of the continuous and of the bootstrap rule, or not.
+/// Waits until the taints of the continuous and of the bootstrap rule on a node are as expected.
 async fn has(client: &Client, name: &str, expected: [bool; 2]) -> Result<()> {
     eventually_eq(name, SOON, expected, async || {
         let continuous = has_taint(client, name, TAINT).await?;
@@ -329,7 +329,7 @@ async fn has(client: &Client, name: &str, expected: [bool; 2]) -> Result<()> {
     .await
 }
 
-/// Waits until the rule's status and an event say why it is turned down.
+/// Waits until the rule's status and an event report why the rule is unusable.
 async fn is_turned_down(client: &Client, name: &str, words: &str) -> Result<()> {
     let accepted = eventually("it is turned down", SOON, async || {
         let accepted = rule_condition(client, name, "Accepted").await?;
@@ -356,7 +356,7 @@ async fn is_gone(client: &Client, rule: &str) -> Result<()> {
     .await
 }
 
-/// Wants the rules to stay as they are, once what is under way has ended.
+/// Checks that the rules stay unchanged, once pending writes are done.
 async fn unchanged(client: &Client, names: &[&str], duration: Duration) -> Result<()> {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let versions = async || {

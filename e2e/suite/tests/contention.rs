@@ -1,5 +1,5 @@
-//! Others write the same nodes at the same time, re-create them, or flip their conditions in bursts: nobody's taint gets
-//! lost, and every node ends as it should be.
+//! Others write the same nodes at the same time, recreate them, or flip their conditions in bursts. No taint gets lost, and
+//! every node ends in the right state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
         others.push(tokio::spawn(other));
     }
     for flip in 0..FLIPS {
-        // Each node in its turn, one way and then the other.
+        // Each node in turn, first met and then unmet.
         let met = (flip / COUNT).is_multiple_of(2);
         let status = if met { "True" } else { "False" };
         set_node_condition(&client, &name(flip % COUNT), CONDITION, status).await?;
@@ -89,7 +89,7 @@ async fn a_node_re_created_under_its_name_gets_nothing_that_was_meant_for_the_ea
     let nodes: Api<Node> = Api::all(client.clone());
     let witness = Witness::of_nodes(&client).await?;
     for turn in 0..TURNOVERS {
-        // The earlier one is to be gated, or released, and gone before that is done, or just after.
+        // The first node is deleted while the controller is about to close or open it, or just after.
         create_node(&client, "phoenix", "False").await?;
         tokio::time::sleep(Duration::from_millis(turn as u64 % 8)).await;
         if turn % 3 == 0 {
@@ -153,7 +153,7 @@ async fn a_burst_of_flips_ends_with_the_last_of_them() -> Result<()> {
     }
     let mut expected = vec![0; COUNT];
     for flip in 0..FLIPS {
-        // A fixed mixture: no two runs differ in what is asked for.
+        // A fixed mixture, the same in each run.
         let index = (flip * 7 + flip / COUNT) % COUNT;
         expected[index] = 1 - expected[index];
         let status = if expected[index] == 0 {
@@ -163,7 +163,7 @@ async fn a_burst_of_flips_ends_with_the_last_of_them() -> Result<()> {
         };
         set_node_condition(&client, &name(index), CONDITION, status).await?;
     }
-    // The last of them all at once.
+    // The last ones all at once.
     let mut flips = tokio::task::JoinSet::new();
     for (index, gated) in expected.iter_mut().enumerate() {
         *gated = usize::from(index % 3 == 0);
@@ -213,8 +213,8 @@ async fn start() -> Result<(Cluster, Controller)> {
     Ok((cluster, controller))
 }
 
-/// Another controller: adds its taint to the node and takes it off again, each time by writing the whole node with the
-/// version that it read, and leaves its taint there in the end.
+/// Another controller: it adds its taint to the node and removes it again, each time by writing the whole node with the version
+/// that it read. In the end its taint stays.
 async fn compete(
     client: Client,
     name: String,
@@ -256,13 +256,13 @@ async fn compete(
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error.into()),
         }
-        // About as fast as a busy controller; without a pause nobody else would get a word in.
+        // About the speed of a busy controller; without a pause nobody else could write.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(())
 }
 
-/// Wants each write to have changed the taint of one writer only, and ownership to go with our taint.
+/// Checks that each write changed only its own writer's taint, and that ownership follows our taint.
 fn check_history(seen: &[Node]) -> Result<()> {
     for pair in seen.windows(2) {
         let changed = |key: &str| count_taints(&pair[0], key) != count_taints(&pair[1], key);

@@ -1,6 +1,6 @@
-//! README, documentation and examples as a reader finds them: every relative link leads to a file that is there, and every
-//! anchor to a heading; the book has every page, and every alert its runbook. And what a project has beside them: CI calls what
-//! anybody can type, and what is built with has a version.
+//! Checks README, documentation and examples: relative links lead to existing files, anchors to headings; the book contains
+//! every page, and each alert has a runbook. It also checks that CI only calls what anybody can type, and that build tools are
+//! pinned.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use nodegate_suite::pages::{OUTSIDE, pages, typed};
 use nodegate_testbed::install::{config, repository};
 use serde_json::Value;
 
-/// The lines of a page outside of its code blocks.
+/// The lines of a page outside its code blocks.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     page.lines().filter(move |line| {
@@ -29,7 +29,7 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The anchors of a page: its headings as GitHub and mdBook make them.
+/// The anchors of a page's headings, as GitHub and mdBook generate them.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let headings = prose(page).filter(|line| line.starts_with('#'));
@@ -52,7 +52,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// A path from the repository's root, given one relative to a page.
+/// Resolves a path relative to a page from the repository's root.
 fn resolve(page: &str, relative: &str) -> Option<String> {
     if relative.is_empty() {
         return Some(page.to_owned());
@@ -113,7 +113,7 @@ fn the_book_has_every_page() -> Result<()> {
     Ok(())
 }
 
-/// `docs/glossary.md` has the words; this one stood for closed, and is easily written again.
+/// `docs/glossary.md` defines the words; this old one for closed slips in easily.
 #[test]
 fn a_closed_node_is_called_closed() -> Result<()> {
     let may = ["docs/glossary.md"];

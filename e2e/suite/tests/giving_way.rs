@@ -1,5 +1,5 @@
-//! The API server refuses, or somebody undoes, what the controller does: it neither insists at the API's pace nor lets
-//! other nodes and rules wait for that.
+//! The API server refuses what the controller does, or somebody reverses it. The controller slows down, and other nodes and
+//! rules do not wait for that.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use serde_json::json;
 const REFUSED: &str = "readiness.k8s.io/refused";
 
 #[tokio::test]
-async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<()> {
+async fn a_taint_that_somebody_keeps_removing_is_restored_ever_more_slowly() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
@@ -45,7 +45,7 @@ async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<(
         .iter()
         .filter(|write| write.resource == "nodes" && write.name == "disputed");
     let writes = writes.count();
-    // Five at once, and then after 5 s, 10 s, 20 s at most.
+    // Five at once, and then after at most 5 s, 10 s, 20 s.
     ensure!(
         (5..=12).contains(&writes),
         "{writes} writes, undone {undone} times"
@@ -67,7 +67,7 @@ async fn who_keeps_taking_a_taint_off_is_followed_ever_more_slowly() -> Result<(
         has_taint(&client, "disputed", TAINT).await
     })
     .await?;
-    // What the rule itself does is not held up by what others did.
+    // Contention does not delay the rule's own changes.
     set_node_condition(&client, "disputed", CONDITION, "True").await?;
     eventually("the node is open", Duration::from_secs(5), async || {
         Ok(!has_taint(&client, "disputed", TAINT).await?)
@@ -95,7 +95,7 @@ async fn a_taint_that_is_refused_holds_up_no_other_and_is_blamed_alone() -> Resu
         })
         .await?;
     }
-    // Both taints are for one patch.
+    // One patch would add both taints.
     node("mixed").create(&client).await?;
     let taints = async || {
         Ok((
@@ -253,7 +253,7 @@ async fn the_api_server_takes_the_share_of_its_attention_that_is_asked_for() -> 
     Ok(())
 }
 
-/// Has the API server refuse the taint [`REFUSED`] on every node.
+/// Makes the API server refuse the taint [`REFUSED`] on every node.
 async fn refuse(cluster: &Cluster, client: &Client) -> Result<()> {
     let has_it = "has(object.spec.taints) && object.spec.taints.exists(t, t.key == 'readiness.k8s.io/refused')";
     let policy = json!({

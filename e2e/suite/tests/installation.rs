@@ -1,5 +1,5 @@
-//! What a user meets who has installed only half of it, or typed something wrong: the controller says what is missing
-//! and what to type, and goes on by itself once that is done.
+//! Incomplete installations and typing errors: the controller reports what is missing and what to type, and continues once that
+//! is fixed.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -136,11 +136,11 @@ async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_stat
     eventually_eq("both nodes are applied", recovered, applied, status).await?;
     ensure!(has_taint(&client, "a", TAINT).await? && has_taint(&client, "b", TAINT).await?);
 
-    // A deletion that is stuck says why.
+    // A stuck deletion reports why.
     set_verbs(&cluster, "nodes", &readable).await?;
     eventually("the permission is gone", SOON, async || {
         let args = ["auth", "can-i", "patch", "nodes", "--as", CONTROLLER];
-        // kubectl ends with an error where the answer is no.
+        // kubectl fails if the answer is no.
         Ok(cluster.kubectl(&args).await.is_err())
     })
     .await?;
@@ -319,7 +319,7 @@ async fn no_token_gets_into_the_log() -> Result<()> {
 
 const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
 
-/// Waits until the controller is not ready for a reason in which all these words are, and its log says so too.
+/// Waits until the controller is not ready for a reason that contains all these words, and its log contains them, too.
 async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {
     eventually("it says what is missing", SOON, async || {
         let (code, text) = controller.readiness().await?;
@@ -353,7 +353,7 @@ async fn is_ready(controller: &Controller) -> Result<()> {
     Ok(())
 }
 
-/// Gives the controller these verbs alone on a resource; [`Cluster::install_rbac`] gives it all of them again.
+/// Leaves the controller only these verbs on a resource; [`Cluster::install_rbac`] restores all.
 async fn set_verbs(cluster: &Cluster, resource: &str, verbs: &[&str]) -> Result<()> {
     let role = cluster
         .kubectl(&["get", "clusterrole", ROLE, "-o", "json"])
@@ -372,8 +372,8 @@ async fn set_verbs(cluster: &Cluster, resource: &str, verbs: &[&str]) -> Result<
     Ok(())
 }
 
-/// Wants the controller to end at once with this code, having said all these words; answers what it said. Without the
-/// usage that goes with a mistyped flag, that is one line.
+/// Checks that the controller ends at once with this code and an error with all these words; returns the error. It is one line,
+/// apart from the usage after a mistyped flag.
 async fn refuses(arguments: &[&str], code: i32, words: &[&str]) -> Result<String> {
     let mut command = Command::new(binary()?);
     command.arg("controller").args(arguments);
@@ -382,7 +382,7 @@ async fn refuses(arguments: &[&str], code: i32, words: &[&str]) -> Result<String
             command.arg(format!("{flag}=0"));
         }
     }
-    // What a developer sets must not show in what a user sees.
+    // A developer's setting must not affect a user's output.
     command.env("RUST_BACKTRACE", "1");
     let child = command
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Two instances of the controller and a Lease: one writes, the other takes over when it ends, however it ends.
+//! Two instances of the controller and a Lease: one writes, and the other takes over, however the first one ends.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
 use serde_json::json;
 
-/// Longer than a lease that nobody releases lives.
+/// Longer than an unreleased lease lasts.
 const TAKEOVER: Duration = Duration::from_secs(120);
-/// Shorter than a lease that nobody releases lives, which is 15 s.
+/// Shorter than an unreleased lease lasts, which is 15 s.
 const AT_ONCE: Duration = Duration::from_secs(12);
 const COUNT: usize = 200;
 const ELECTED: [&str; 1] = ["--leader-elect"];
 
-/// A cluster whose nodes are all gated, the instance that gated them, and another one that waits.
+/// A cluster with only closed nodes, the instance that closed them, and another one that waits.
 struct Scene {
     cluster: Cluster,
     client: Client,
@@ -162,7 +162,7 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
 }
 
 #[tokio::test]
-async fn who_sees_nothing_for_minutes_gives_the_lead_up_and_ends() -> Result<()> {
+async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() -> Result<()> {
     const MINUTES: Duration = Duration::from_secs(200);
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
@@ -175,7 +175,7 @@ async fn who_sees_nothing_for_minutes_gives_the_lead_up_and_ends() -> Result<()>
     let second = Controller::start(&cluster, &ELECTED).await?;
     let follower = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
     let mut follower = follower.once_ready().await?;
-    // One kind is enough to go on with.
+    // One working kind is enough to continue.
     for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
         relay.freeze(kind);
     }
@@ -223,7 +223,7 @@ async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
         Ok(relay.count(Asked::Renewal) > before)
     })
     .await?;
-    // It reaches the API server, and its answer reaches nobody.
+    // The request reaches the API server, but its answer is lost.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(first.stop().await?.code(), Some(0));
     eventually("the other leads", AT_ONCE, async || {
@@ -232,7 +232,7 @@ async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
     .await
 }
 
-/// Turns the condition of every node `True`.
+/// Sets the condition of every node to `True`.
 async fn flip_all(client: &Client) -> Result<()> {
     for index in 0..COUNT {
         set_node_condition(client, &name(index), CONDITION, "True").await?;
@@ -240,7 +240,7 @@ async fn flip_all(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the follower leads and all nodes are open, and tells how long that took.
+/// Waits until the follower leads and all nodes are open, and prints how long that took.
 async fn finish(
     how: &str,
     cluster: &Cluster,
@@ -263,7 +263,7 @@ async fn finish(
     one_writer_at_a_time(cluster)
 }
 
-/// By the audit log: once a second instance has written to a node, the first one does not any more.
+/// By the audit log: once a second instance has written a node, the first one no longer does.
 fn one_writer_at_a_time(cluster: &Cluster) -> Result<()> {
     let writes = cluster.controllers_writes();
     let mut instances: Vec<_> = writes

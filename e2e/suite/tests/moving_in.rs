@@ -1,5 +1,5 @@
-//! From the Node Readiness Controller to Nodegate and back, in a cluster in use: its definition, rules, statuses, taints,
-//! annotations and Lease are found as it leaves them, and no taint of any node changes on the way.
+//! From the Node Readiness Controller to Nodegate and back, in a cluster in use. Nodegate finds the other's definition, rules,
+//! statuses, taints, annotations and Lease, and no taint changes on the way.
 //!
 //! The steps are those of `docs/moving-in/node-readiness-controller.md`.
 
@@ -36,20 +36,20 @@ const AGENT: &str = "readiness.k8s.io/agent";
 const NETWORK_READY: &str = "example.com/NetworkReady";
 const AGENT_READY: &str = "example.com/AgentReady";
 
-/// What a node can be like when the other controller goes.
+/// The state of a node when the other controller stops.
 #[derive(Debug, Clone, Copy)]
 enum Case {
-    /// Its bootstrap is on record by the rule's UID, and all is well.
+    /// Its bootstrap is on record by the rule's UID, and it is healthy.
     Open,
-    /// Its bootstrap is on record by the rule's name, as older releases wrote it, and the network is down by now.
+    /// Its bootstrap is on record by the rule's name, as older releases wrote it, and its network is down.
     CompletedByName,
-    /// Its bootstrap goes on.
+    /// Its bootstrap is not complete.
     Held,
-    /// The same, with another value of the taint than the rule's.
+    /// Like [`Case::Held`], with another taint value than the rule's.
     HeldByOtherValue,
     /// The continuous rule holds it.
     AgentDown,
-    /// It has never been seen by the other controller: no taint, no annotation, and nothing to wait for any more.
+    /// The other controller has never observed it: no taint, no annotation, and its conditions are met.
     New,
 }
 
@@ -76,7 +76,7 @@ impl Case {
         }
     }
 
-    /// Statuses of the network's and the agent's condition.
+    /// The statuses of the network's and the agent's condition.
     fn conditions(self) -> [&'static str; 2] {
         match self {
             Self::Open | Self::New => ["True", "True"],
@@ -107,7 +107,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     let before = taints(&client).await?;
     let witness = Witness::of_nodes(&client).await?;
 
-    // In.
+    // The migration.
     let crd = config("crd");
     let arguments = ["apply", "--server-side", "--force-conflicts", "-k"];
     kubectl(&cluster, &arguments, &crd).await?;
@@ -139,7 +139,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     assert_eq!(dry["dryRunResults"]["taintsToAdd"], json!(3 * held));
     let uid = rules(&client).get("network").await?.uid();
     let uid = uid.context("a rule without a UID")?;
-    // What is on record by name stays so: it counts, and the node is not ready now.
+    // A record by name still counts, and that node is not ready now.
     let on_record = COUNT - 3 * held;
     eventually_eq("completed bootstraps", SOON, on_record, async || {
         count_annotated(&client, &format!("{COMPLETED}{uid}")).await
@@ -147,22 +147,22 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     .await?;
     unchanged(&client, &witness, &before).await?;
 
-    // It is in charge: nodes are released and gated.
+    // Nodegate is in charge: it opens and closes nodes.
     set_node_condition(&client, &name(2), NETWORK_READY, "True").await?;
     set_node_condition(&client, &name(0), AGENT_READY, "False").await?;
     let opened = async || anyhow::Ok(!has_taint(&client, &name(2), NETWORK).await?);
     eventually("a node is released", SOON, opened).await?;
     let closed = async || has_taint(&client, &name(0), AGENT).await;
     eventually("a node is gated", SOON, closed).await?;
-    // The rules own what they have taken over, save for the one that is released, and the one that they gated.
+    // The rules own the adopted taints, except for the opened node's, plus the new one.
     eventually_eq("owned taints", SOON, 3 * held, async || {
         count_annotated_with_prefix(&client, OWNED).await
     })
     .await?;
-    // A field that the other one does not know.
+    // A field that the other controller does not know.
     patch_rule(&client, "agent", &json!({"spec": {"gracePeriod": "5m"}})).await?;
 
-    // Back.
+    // The way back.
     ensure!(controller.stop().await?.success(), "it did not end well");
     drop(witness);
     let before = taints(&client).await?;
@@ -172,7 +172,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     is_as_upstream_wants_it(&client, &uid).await?;
     unchanged(&client, &witness, &before).await?;
 
-    // And in again: what was on record still is.
+    // Migrates again: all records still count.
     kubectl(
         &cluster,
         &["apply", "--server-side", "--force-conflicts", "-k"],
@@ -187,9 +187,9 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     unchanged(&client, &witness, &before).await
 }
 
-/// Makes the cluster as the Node Readiness Controller leaves it when its process is killed.
+/// Sets the cluster up as the Node Readiness Controller leaves it when its process is killed.
 async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
-    // By its own documentation: `kubectl apply` from the client's side.
+    // By its documentation: a client-side `kubectl apply`.
     kubectl(cluster, &["apply", "-f"], Path::new(UPSTREAM)).await?;
     let crd = "crd/nodereadinessrules.readiness.node.x-k8s.io";
     cluster
@@ -238,7 +238,7 @@ async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Creates a rule that has its finalizer already; its UID.
+/// Creates a rule with its finalizer; returns its UID.
 async fn create(client: &Client, rule: RuleBuilder) -> Result<String> {
     let created = rule.finalizer(FINALIZER).create(client).await?;
     created.uid().context("a rule without a UID")
@@ -269,7 +269,7 @@ async fn create_node(client: &Client, index: usize, uid: &str) -> Result<()> {
     Ok(())
 }
 
-/// The status of a rule with every node in it.
+/// The status of a rule that lists every node.
 fn evaluated(key: &str, condition: usize) -> Value {
     let evaluation = |index: usize| {
         let case = Case::of(index);
@@ -293,7 +293,7 @@ fn evaluated(key: &str, condition: usize) -> Value {
     })
 }
 
-/// The keys, values and effects of the taints of each node.
+/// The key, value and effect of every taint of each node.
 async fn taints(client: &Client) -> Result<BTreeMap<String, Vec<String>>> {
     let nodes = nodes(client).await?;
     Ok(nodes.iter().map(|n| (n.name_any(), taints_of(n))).collect())
@@ -312,15 +312,15 @@ fn taints_of(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// Wants every node to have had the same taints in every state since the witness began.
+/// Checks that no taint of any node has changed since the witness began.
 async fn unchanged(
     client: &Client,
     witness: &Witness,
     expected: &BTreeMap<String, Vec<String>>,
 ) -> Result<()> {
-    // Whatever is under way ends.
+    // Lets pending changes finish.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // The last write of any node is the one to have been seen.
+    // The witness must have observed the latest write of any node.
     let mut nodes = nodes(client).await?;
     nodes.sort_by_key(|node| {
         let version = node.resource_version().unwrap_or_default();
@@ -337,8 +337,8 @@ async fn unchanged(
     Ok(())
 }
 
-/// Looks at rules and nodes as the Node Readiness Controller would: what it reads is there, and what it does not know is
-/// gone or does no harm.
+/// Checks that the Node Readiness Controller can continue: what it reads is there, and what it does not know is pruned or
+/// harmless.
 async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
     eventually("what it does not know is pruned", SOON, async || {
         let rules = rules(client).list(&ListParams::default()).await?;
@@ -353,7 +353,7 @@ async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
     for name in ["network", "agent", "preview"] {
         let rule = rules(client).get(name).await?;
         assert_eq!(rule.finalizers(), [FINALIZER], "{name}");
-        // It can be changed and its status written under that definition.
+        // The rule and its status can be written under that definition.
         let change = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
         patch_rule(client, name, &change).await?;
         let mut rule = rules(client).get(name).await?;
@@ -371,7 +371,7 @@ async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
             "{evaluation}"
         );
     }
-    // No node that is open would be gated again: each completed bootstrap is on record by UID or by name.
+    // No open node would be closed again: each completed bootstrap is on record by UID or by name.
     for node in nodes(client).await? {
         let annotations = node.annotations();
         let completed = [uid, "network"]

@@ -1,5 +1,5 @@
-//! Rules that wait for a `DaemonSet` by its name, on a real control plane with the `DaemonSet` controller in it. Nothing is
-//! labelled for it. The tests share one cluster, and each keeps to a node pool of its own name.
+//! Rules that wait for a `DaemonSet` by name, on a real control plane with the `DaemonSet` controller. No labels are needed.
+//! The tests share one cluster, and each has its own node pool.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -20,7 +20,7 @@ static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::full(
 const NAMESPACE: &str = "default";
 const POOL: &str = "pool";
 
-/// One test's nodes, `DaemonSet` and rule, all of one name.
+/// One test's nodes, `DaemonSet` and rule, all with the same name.
 struct Pool {
     client: Client,
     name: &'static str,
@@ -46,7 +46,7 @@ impl Pool {
         rule.waits_for(&self.condition()).selects(POOL, self.name)
     }
 
-    /// The node, which kwok runs. It registers with the rule's taint.
+    /// A kwok node that registers with the rule's taint.
     fn node(&self) -> NodeBuilder {
         fixtures::node(self.name)
             .label(POOL, self.name)
@@ -56,7 +56,7 @@ impl Pool {
             .managed_by_kwok()
     }
 
-    /// The `DaemonSet`, which comes at once.
+    /// The `DaemonSet`, whose pods start at once.
     fn daemon_set(&self) -> DaemonSetBuilder {
         fixtures::daemon_set(&format!("{NAMESPACE}/{}", self.name))
             .node_selector(POOL, self.name)
@@ -73,7 +73,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The pod of the `DaemonSet` with this UID gets Ready, or unready.
+    /// Sets the pod of the `DaemonSet` with this UID Ready or not.
     async fn set_ready(&self, of: &DaemonSet, ready: bool) -> Result<()> {
         let uid = of.uid().context("a DaemonSet without a UID")?;
         let pod = eventually("the DaemonSet has a running pod", SOON, async || {
@@ -103,7 +103,7 @@ impl Pool {
         .await
     }
 
-    /// Waits until the node says this of the `DaemonSet`.
+    /// Waits until the node's condition for the `DaemonSet` has this status and reason.
     async fn says(&self, status: &str, reason: &str) -> Result<()> {
         let expected = Some((status.to_owned(), reason.to_owned()));
         eventually_eq("what the node says", SOON, expected, async || {
@@ -125,7 +125,7 @@ async fn a_node_opens_when_the_daemon_set_has_a_ready_pod_there() -> Result<()> 
     pool.set_ready(&agent, true).await?;
     pool.opens().await?;
     pool.says("True", "DaemonSetReady").await?;
-    // Whoever deletes the rule has the condition withdrawn.
+    // Deleting the rule withdraws the condition.
     delete_rule(&pool.client, pool.name).await?;
     eventually("the condition is withdrawn", SOON, async || {
         let condition = node_condition(&pool.client, pool.name, &pool.condition()).await?;
@@ -231,7 +231,7 @@ async fn nothing_is_watched_that_no_rule_names_and_a_restart_closes_nobody() -> 
     .await?;
     holds(0).await?;
 
-    // Two rules share what is watched.
+    // Two rules share one watch.
     pool.rule().create(&client).await?;
     let second = fixtures::rule("second", "readiness.k8s.io/second");
     let second = second.waits_for(&pool.condition()).selects(POOL, pool.name);
@@ -241,7 +241,7 @@ async fn nothing_is_watched_that_no_rule_names_and_a_restart_closes_nobody() -> 
     delete_rule(&client, "second").await?;
     holds(1).await?;
 
-    // Before it has seen everything again, another process closes nothing, and afterwards neither.
+    // A new process closes nothing, neither before nor after it has synced.
     controller.stop().await?;
     let _controller = Controller::start(&cluster, &[&flag]).await?;
     never("the node is closed", A_WHILE * 3, async || {

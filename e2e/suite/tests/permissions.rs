@@ -1,5 +1,5 @@
-//! What the controller may do with the RBAC that is shipped, asked of the API server: what it needs, and nothing that
-//! would open more.
+//! The controller's permissions under the shipped RBAC, by the API server's answers: all that it needs, and no dangerous
+//! others.
 
 use anyhow::Result;
 use nodegate_suite::versions::is_since;
@@ -22,7 +22,7 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("list pods -A", true),
         ("delete pods -A", false),
         ("list csinodes.storage.k8s.io", true),
-        // The Lease is read and renewed by its name, and never watched.
+        // The Lease is read and renewed by name, and never watched.
         (
             "get leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
             true,
@@ -38,7 +38,7 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("create events.events.k8s.io -n nrr-system", false),
         ("create events -n default", false),
         ("list events.events.k8s.io -n default", false),
-        // The Secret of the webhook's certificate is there already.
+        // The Secret of the webhook's certificate exists already.
         ("get secrets/nrr-webhook-server-cert -n nrr-system", true),
         ("update secrets/nrr-webhook-server-cert -n nrr-system", true),
         ("create secrets -n nrr-system", false),
@@ -68,7 +68,7 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         }
         let mut arguments = vec!["auth", "can-i", &user];
         arguments.extend(question.split(' '));
-        // `no` is an error to kubectl.
+        // kubectl fails if the answer is `no`.
         let answer = cluster.kubectl(&arguments).await;
         assert_eq!(answer.is_ok(), expected, "{question}: {answer:?}");
     }

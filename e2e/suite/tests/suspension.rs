@@ -1,4 +1,4 @@
-//! Rules are suspended: one by itself, or all of them by the Lease's annotation, within seconds and without a restart.
+//! Suspends rules, singly or all of them by the Lease's annotation, within seconds and without a restart.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 const LEASES: Kind = Kind::named("leases");
 const LEASE: &str = "lease/ba65f13e.readiness.node.x-k8s.io";
 
-/// How long the brake may take.
+/// How long the global suspension may take.
 const BRAKE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() ->
     Ok(())
 }
 
-/// What is seen of the Lease comes with its renewals: no watch can keep it back.
+/// Lease renewals also show the annotation, so a hanging watch does not hide it.
 #[tokio::test]
 async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
     let _turn = turn().await?;
@@ -84,7 +84,7 @@ async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
 }
 
 #[tokio::test]
-async fn who_cannot_read_the_lease_is_not_ready() -> Result<()> {
+async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
@@ -108,7 +108,7 @@ async fn who_cannot_read_the_lease_is_not_ready() -> Result<()> {
     .await
 }
 
-/// Puts the brake on, sees that it holds, and takes it off again.
+/// Suspends all rules, checks that this has effect, and resumes them.
 async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
     let client = cluster.client().await?;
     network_rule("network").create(&client).await?;
@@ -128,7 +128,7 @@ async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
     annotate("nodegate.dev/suspend-all=true").await?;
     sleep(BRAKE).await;
     set_node_condition(&client, "a", CONDITION, "True").await?;
-    // Longer than a lease is renewed, which leaves the annotation.
+    // Longer than a renewal of the lease, which keeps the annotation.
     never("the node is opened", 2 * BRAKE, async || {
         Ok(!has_taint(&client, "a", TAINT).await?)
     })

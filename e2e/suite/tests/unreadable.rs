@@ -1,5 +1,5 @@
-//! Objects of an unexpected form on a real API server: they are nobody else's concern. `kubectl` writes and reads them, since
-//! the test's own client cannot decode them either.
+//! Objects of an unexpected form on a real API server affect no others. `kubectl` writes and reads them, since the test's own
+//! client cannot decode them either.
 
 use anyhow::Result;
 use kube::Client;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const READY: &str = "example.com/Ready";
 const TAINT: &str = "readiness.k8s.io/gate";
 
-/// Has a node carry the rule's condition with a time that Go can tell, and that others cannot.
+/// Sets the rule's condition on a node, with a time that Go can parse and others cannot.
 async fn set_beyond(cluster: &Cluster, node: &str, status: &str) -> Result<()> {
     let condition = json!({
         "type": READY, "status": status, "reason": "Test", "message": "",
@@ -28,7 +28,7 @@ async fn set_beyond(cluster: &Cluster, node: &str, status: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a node has the rule's taint, as `kubectl` shows it.
+/// Whether a node has the rule's taint, according to `kubectl`.
 async fn is_gated(cluster: &Cluster, node: &str) -> Result<bool> {
     let keys = "jsonpath={.spec.taints[*].key}";
     let keys = cluster.kubectl(&["get", "node", node, "-o", keys]).await?;
@@ -45,7 +45,7 @@ async fn a_node_with_a_time_out_of_range_is_a_node_like_any_other() -> Result<()
     set_beyond(&cluster, "odd", "True").await?;
     let gate = rule("gate", TAINT).waits_for(READY);
     gate.create(&client).await?;
-    // One that is listed...
+    // One in the first list...
     let _controller = Controller::start(&cluster, &[]).await?;
     let plain = async |gated: bool| {
         let what = format!("the other node is gated: {gated}");
@@ -56,7 +56,7 @@ async fn a_node_with_a_time_out_of_range_is_a_node_like_any_other() -> Result<()
     };
     plain(true).await?;
     assert!(!is_gated(&cluster, "odd").await?, "its condition is met");
-    // ...and that changes meanwhile.
+    // ...and changed later.
     set_beyond(&cluster, "odd", "False").await?;
     eventually("the odd node is gated", SOON, async || {
         is_gated(&cluster, "odd").await
@@ -80,7 +80,7 @@ async fn set_status(client: &Client, claim: &str, status: Value) -> Result<()> {
     Ok(())
 }
 
-/// That an event says of a claim that it cannot be understood.
+/// Checks that an event reports the claim as unreadable.
 async fn is_told(client: &Client, claim: &str) -> Result<()> {
     let what = format!("an event about NodeClaim {claim}");
     let event = eventually(&what, SOON, async || {
@@ -98,12 +98,12 @@ async fn is_told(client: &Client, claim: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_claim_of_another_form_is_nobody_elses_concern() -> Result<()> {
+async fn a_claim_of_another_form_affects_no_others() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
     cluster.install_karpenter().await?;
     let client = cluster.client().await?;
-    // A definition that says nothing of a claim's status.
+    // A definition without a schema for a claim's status.
     let lax = json!([{
         "op": "replace",
         "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status",
@@ -126,7 +126,7 @@ async fn a_claim_of_another_form_is_nobody_elses_concern() -> Result<()> {
     }
     let _controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
     is_told(&client, "odd").await?;
-    // The watch goes on.
+    // The watch continues.
     node_claim("later").create(&client).await?;
     set_status(&client, "later", json!({"conditions": 5})).await?;
     is_told(&client, "later").await?;

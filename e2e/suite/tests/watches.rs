@@ -1,5 +1,5 @@
-//! Watches that die silently, requests that are never answered, versions that are too old: behind a relay that loses things,
-//! the controller notices and sees again, within limits.
+//! Watches that die silently, requests that are never answered, and expired versions, behind a lossy relay: the controller
+//! notices and recovers in time.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
 use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
 
-/// As long as a silent watch may go unnoticed, and what it takes to see again.
+/// The longest time that a silent watch may go unnoticed, plus the time to recover.
 const NOTICED: Duration = Duration::from_secs(30);
 /// Every kind that is watched with the default class.
 const KINDS: [Kind; 5] = [
@@ -30,7 +30,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A node that is not ready, a rule that gates it, and a relay.
+    /// A node that is not ready, a rule that closes it, and a relay.
     async fn set() -> Result<Self> {
         let cluster = Cluster::start(Options::api_only()).await?;
         let client = cluster.client().await?;
@@ -45,7 +45,7 @@ impl Scene {
         })
     }
 
-    /// A controller behind the relay, which has gated the node.
+    /// A controller behind the relay, which has closed the node.
     async fn start(&self) -> Result<Controller> {
         let controller = Controller::spawn_behind(&self.relay, &self.cluster, &[]).await?;
         let controller = controller.once_ready().await?;
@@ -57,7 +57,7 @@ impl Scene {
         set_node_condition(&self.client, "node", CONDITION, status).await
     }
 
-    /// Waits until the taint is as the condition asks for.
+    /// Waits until the taint matches the condition.
     async fn follows(&self, status: &str, within: Duration) -> Result<()> {
         let started = Instant::now();
         eventually_eq("the taint", within, status == "False", async || {
@@ -144,7 +144,7 @@ async fn a_version_that_is_refused_as_too_old_is_listed_anew() -> Result<()> {
 async fn nothing_happening_costs_four_watches_and_four_reads_a_minute_and_kind() -> Result<()> {
     let scene = Scene::set().await?;
     let controller = scene.start().await?;
-    // The first confirmation is behind it.
+    // The first confirmation is done.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let counts = || {
         let sorts = KINDS.map(|kind| [Asked::Watch(kind), Asked::Version(kind)]);

@@ -28,6 +28,9 @@ impl Cache {
         let blind = self.certain(watch, as_of, now.monotonic);
         if blind.is_some_and(|blind| blind > BLINK) && watch == Watch::Nodes {
             self.restart_heartbeats(now.wall);
+            for entry in self.entries.values_mut() {
+                entry.missed_changes(now.wall);
+            }
         }
     }
 

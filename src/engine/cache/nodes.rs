@@ -71,6 +71,7 @@ impl Cache {
         entry.observations.see_deadlines(&node, repairing);
         if is_late {
             entry.observations.saw_late(now.wall);
+            entry.missed_changes(now.wall);
         }
         self.put_node(node);
         if is_alive {

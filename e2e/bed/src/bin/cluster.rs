@@ -97,7 +97,7 @@ async fn main() -> Result<()> {
             Ok(())
         }
         Job::Build { .. } => {
-            // Nothing is built where KUBEBUILDER_ASSETS has it all, so that Go is not needed then.
+            // A complete KUBEBUILDER_ASSETS spares the build, and so Go.
             if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
                 GoModule::control_plane()?.build()?;
             }
@@ -129,14 +129,14 @@ async fn main() -> Result<()> {
     }
 }
 
-/// Runs the tool in this process's place; comes back only when that fails.
+/// Replaces this process with the tool; returns only if that fails.
 fn become_tool(tool: &Path, arguments: &[String]) -> Result<()> {
     let error = Command::new(tool).args(arguments).exec();
     Err(error).with_context(|| format!("running {}", tool.display()))
 }
 
 async fn up(options: Options, apply: &[PathBuf], kubeconfig_out: Option<PathBuf>) -> Result<()> {
-    // From here on a signal ends the wait below, not the process, so that the cluster is taken down in order.
+    // From here on a signal only ends the wait below, so that the cluster shuts down in order.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let stopped = async {

@@ -20,7 +20,7 @@ struct Cli {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    // A signal ends the wait below, not the process, so that the cluster is taken down in order.
+    // A signal only ends the wait below, so that the cluster shuts down in order.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let tell = |text: &str| eprintln!("{} nodes: {text}", cli.nodes);

@@ -1,5 +1,5 @@
-//! One burst of pods in a cluster of its own: a real control plane with scheduler and node lifecycle, a real Karpenter, and kwok as
-//! the kubelets of the nodes that it makes.
+//! One burst of pods in its own cluster: a real control plane with scheduler and node lifecycle, a real Karpenter, and kwok as
+//! the kubelets of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,29 +18,29 @@ use tokio::time::{Instant, sleep};
 use super::{Burst, Run, Seen, Setup};
 use crate::load::{self, AT_ONCE};
 
-/// The critical component, as a rule names it.
+/// The critical component, by the name that rules use.
 pub const COMPONENT: &str = "kube-system.agent";
 
-/// How long something may take to be in force.
+/// How long a set-up may take to become effective.
 pub const STARTUP: Duration = Duration::from_secs(60);
 
-/// How often is looked.
+/// The interval of polls.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Longer than Karpenter takes from a pod without a place to a claim, with its batch window of a second.
+/// Longer than Karpenter takes from an unschedulable pod to a claim, with its batch window of a second.
 const SETTLED: Duration = Duration::from_secs(8);
 
-/// How long it may take until the last pod runs.
+/// The timeout for the last pod.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Kubelets beat well within the time after which a node is given up on.
+/// Heartbeats come well within the node's grace period.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Measures one burst.
 ///
 /// # Errors
 ///
-/// When something does not come up, or pods do not run in time.
+/// When something does not start, or pods do not run in time.
 pub async fn run(burst: &Burst, setup: Setup) -> Result<Run> {
     let options = Options {
         controller_manager: ControllerManager::Complete,
@@ -74,7 +74,7 @@ pub async fn run(burst: &Burst, setup: Setup) -> Result<Run> {
     watch(&client, burst, setup, began).await
 }
 
-/// A pod that takes a core and a bit: three fit on a node.
+/// A pod that requests slightly more than a core: three fit on a node.
 fn one_of_many(name: &str) -> Pod {
     let mut pod = pod(name).build();
     let requests = BTreeMap::from([("cpu".to_owned(), Quantity("1200m".to_owned()))]);
@@ -87,7 +87,7 @@ fn one_of_many(name: &str) -> Pod {
     pod
 }
 
-/// Looks until all pods run, and no more nodes come.
+/// Polls until all pods run and no more nodes come.
 async fn watch(client: &Client, burst: &Burst, setup: Setup, began: Instant) -> Result<Run> {
     let mut course: Vec<Seen> = Vec::new();
     let mut early = BTreeSet::new();
@@ -129,8 +129,8 @@ async fn watch(client: &Client, burst: &Burst, setup: Setup, began: Instant) -> 
     }
 }
 
-/// How many `NodeClaim`s there are, and how many pods of the burst run. Those that are on a node whose component is not Ready, seen
-/// in one and the same list, are noted as early.
+/// Counts the `NodeClaim`s and the running pods of the burst. Pods on a node whose component is not Ready in the same list are
+/// added to `early`.
 async fn look(client: &Client, early: &mut BTreeSet<String>) -> Result<(usize, usize)> {
     let pods: Api<Pod> = Api::all(client.clone());
     let pods = pods.list(&ListParams::default()).await?;

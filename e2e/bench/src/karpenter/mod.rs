@@ -1,11 +1,5 @@
-//! What `make bench-karpenter` measures: how many nodes a real Karpenter launches for a burst of pods while readiness taints are on
-//! them, and how long it is until the last pod runs, for each way in which nodes can get their taint.
-//!
-//! ```text
-//! setup    the ways
-//! burst    one burst in a cluster of its own
-//! page     what came out, as a table and as a plot
-//! ```
+//! What `make bench-karpenter` measures: how many nodes a real Karpenter launches for a burst of pods while readiness taints
+//! are on them, and how long the last pod takes to run, for each way in which nodes get their taint.
 
 mod burst;
 mod page;
@@ -17,10 +11,10 @@ pub use burst::run;
 pub use page::{plot, table};
 pub use setup::Setup;
 
-/// How much is measured, and of what.
+/// The parameters of a burst.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Burst {
-    /// How many pods come at once.
+    /// The number of pods.
     pub pods: usize,
     /// How many of them fit on a node.
     pub pods_each: usize,
@@ -31,7 +25,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// A burst of so many pods, with the times that all are measured with.
+    /// A burst of this many pods, with the usual times.
     #[must_use]
     pub const fn of(pods: usize) -> Self {
         Self {
@@ -42,44 +36,44 @@ impl Burst {
         }
     }
 
-    /// How many nodes it takes.
+    /// How many nodes the pods need.
     #[must_use]
     pub const fn needed(&self) -> usize {
         self.pods.div_ceil(self.pods_each)
     }
 }
 
-/// What came out, as it is kept in `results.json`.
+/// The results, as stored in `results.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What was measured.
+    /// The parameters of each burst.
     pub burst: Burst,
     /// The runs, in the order of the set-ups.
     pub runs: Vec<Run>,
 }
 
-/// One burst.
+/// The result of one burst.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
     /// How nodes get their taint.
     pub setup: Setup,
-    /// How many `NodeClaim`s there were in the end; Karpenter takes none back meanwhile.
+    /// The number of `NodeClaim`s at the end; Karpenter removes none before.
     pub launched: usize,
     /// How many pods were bound to a node whose critical component was not Ready.
     pub early: usize,
     /// Seconds until the last pod ran.
     pub last: f64,
-    /// What was seen when it changed.
+    /// The counts over time, at each change.
     pub course: Vec<Seen>,
 }
 
-/// What is there at a moment.
+/// The counts at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Seconds since the pods came.
+    /// Seconds since the pods were created.
     pub at: f64,
-    /// How many `NodeClaim`s.
+    /// The number of `NodeClaim`s.
     pub claims: usize,
-    /// How many pods run.
+    /// The number of running pods.
     pub running: usize,
 }

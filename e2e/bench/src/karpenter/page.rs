@@ -1,4 +1,4 @@
-//! What came out, as a table and as a plot. Pure.
+//! The results as a table and as a plot. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use nodegate_plot::{Axis, Chart, Series, Style, number, svg};
 use super::{Outcome, Run, Seen, Setup};
 use crate::measure::Spread;
 
-/// The table: medians, and the least and the most where they differ.
+/// The table: medians, and the range where it is not a single value.
 #[must_use]
 pub fn table(outcome: &Outcome) -> String {
     let needed = number(outcome.burst.needed());
@@ -33,7 +33,7 @@ pub fn table(outcome: &Outcome) -> String {
     text
 }
 
-/// The plot: nodes and pods over time, of the run of each set-up that took the median time.
+/// The plot: nodes and pods over time, from the median run of each set-up.
 #[must_use]
 pub fn plot(outcome: &Outcome) -> String {
     let needed = number(outcome.burst.needed());
@@ -95,7 +95,7 @@ fn by_setup(outcome: &Outcome) -> Vec<(Setup, Vec<&Run>)> {
         .collect()
 }
 
-/// The median, with the least and the most.
+/// The median, and the range where it is not a single value.
 fn spread(runs: &[&Run], value: impl Fn(&Run) -> f64) -> String {
     let spread = Spread::of(runs.iter().map(|run| value(run)));
     spread.map_or_else(String::new, |spread| spread.text(|value| value.to_string()))

@@ -1,4 +1,4 @@
-//! The ways in which Karpenter's nodes get the taint of a rule.
+//! The ways in which Karpenter's nodes get a rule's taint.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::burst::{COMPONENT, STARTUP};
 
-/// The rule's taint, as rules have it.
+/// The key of the rule's taint.
 const KEY: &str = "readiness.k8s.io/agent";
 
-/// A taint that Karpenter knows nothing of.
+/// A taint that Karpenter does not know.
 const FOREIGN: &str = "example.com/agent-not-ready";
 
 /// How nodes get their taint.
@@ -37,7 +37,7 @@ pub enum Setup {
 }
 
 impl Setup {
-    /// All of them, in the order of the table.
+    /// All set-ups, in the order of the table.
     pub const ALL: [Self; 6] = [
         Self::NoRule,
         Self::Unknown,
@@ -47,7 +47,7 @@ impl Setup {
         Self::Recommended,
     ];
 
-    /// What the table calls it.
+    /// Its name in the table.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl Setup {
         }
     }
 
-    /// What the plot calls it.
+    /// Its name in the plot.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Setup {
         }
     }
 
-    /// The pool, with what it declares.
+    /// Adds the pool's declarations.
     #[must_use]
     pub fn pool(self, pool: NodePoolBuilder) -> NodePoolBuilder {
         match self {
@@ -82,7 +82,7 @@ impl Setup {
         }
     }
 
-    /// Puts in force what closes nodes, and waits until it does.
+    /// Installs what closes the nodes, and waits until it works.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Setup {
     }
 }
 
-/// What a kubelet does that registers with a taint, here for all of them.
+/// An admission policy that adds the taint to every node, as a kubelet's `--register-with-taints` does.
 fn registers_with(key: &str) -> String {
     let name = json!({"name": "registers-with-taint"});
     let api = "admissionregistration.k8s.io/v1";
@@ -140,7 +140,7 @@ fn registers_with(key: &str) -> String {
     format!("{policy}\n---\n{binding}\n")
 }
 
-/// Waits until nodes come with this taint.
+/// Waits until nodes are created with this taint.
 async fn until_born_with(client: &Client, key: &str) -> Result<()> {
     let nodes = kube::Api::all(client.clone());
     let only_try = PostParams {

@@ -9,7 +9,7 @@ use nodegate_demo::rollout;
 use nodegate_demo::stage::{Play, perform};
 use nodegate_testbed::{ControllerManager, Options};
 
-/// How often the kubelets beat. The node lifecycle controller is there, which gives up on a node after 40 s.
+/// The interval of the kubelets' heartbeats. The node lifecycle controller runs, with a grace period of 40 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Shows what Nodegate does, in about 40 seconds, on a Kubernetes control plane of its own.

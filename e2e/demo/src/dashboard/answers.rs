@@ -1,20 +1,19 @@
-//! What Prometheus answers, as curves. Pure.
+//! Prometheus's answers, as curves. Pure.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::SCRAPE;
 
-/// A curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// Its points: seconds since the beginning, and the value. A NaN where there is none for a while.
+    /// Its points: seconds since the beginning, and the value; NaN for a gap.
     pub points: Vec<(f64, f64)>,
 }
 
-/// The curves of an answer, called as this says, from this moment on.
+/// The curves of an answer, named by this legend, with times from this moment.
 pub fn curves(answer: &[Value], legend: &str, begun: u64) -> Result<Vec<Curve>> {
     let curve = |series: &Value| {
         let points = points(series, begun).with_context(|| series.to_string())?;
@@ -26,7 +25,7 @@ pub fn curves(answer: &[Value], legend: &str, begun: u64) -> Result<Vec<Curve>> 
     answer.iter().map(curve).collect()
 }
 
-/// The legend's text with the labels of a series in place of their names.
+/// The legend's text with the values of a series' labels.
 fn name(legend: &str, labels: &Value) -> String {
     let mut name = String::new();
     let mut rest = legend;
@@ -48,7 +47,7 @@ fn points(series: &Value, begun: u64) -> Option<Vec<(f64, f64)>> {
     for sample in series["values"].as_array()? {
         let at = sample[0].as_f64()? - begun;
         let value: f64 = sample[1].as_str()?.parse().ok()?;
-        // Prometheus leaves out moments at which there is nothing.
+        // Prometheus leaves out times without a value.
         let last = points.last().map_or(at, |(last, _)| *last);
         if at - last > 1.5 * SCRAPE.as_secs_f64() {
             points.push((last, f64::NAN));
@@ -59,7 +58,7 @@ fn points(series: &Value, begun: u64) -> Option<Vec<(f64, f64)>> {
     Some(points)
 }
 
-/// The same curve with fewer points: the ends of each stretch in which the value stays as it is.
+/// Drops the middle points of each stretch with a constant value.
 fn without_the_middle(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let same = |one: f64, other: f64| one.total_cmp(&other).is_eq();
     let is_middle = |index: usize| {

@@ -1,13 +1,5 @@
-//! What the Grafana dashboard shows, as a picture for those who read about it: each of its queries, answered by a real Prometheus
-//! over a story of four minutes.
-//!
-//! ```text
-//! script    what happens, and when
-//! scene     the cluster, and how it happens there
-//! panels    the dashboard as its file has it
-//! answers   what Prometheus answers, as curves
-//! picture   the panels with their curves
-//! ```
+//! Draws the Grafana dashboard for the documentation: a real Prometheus answers each of its queries over a story of four
+//! minutes.
 
 mod answers;
 mod panels;
@@ -26,20 +18,20 @@ use answers::Curve;
 use panels::{Dashboard, Kind, Panel};
 use scene::Played;
 
-/// How often Prometheus scrapes, and how far apart the points of the curves are.
+/// The scrape interval, and the distance of the curves' points.
 const SCRAPE: Duration = Duration::from_secs(2);
 
-/// What `$__rate_interval` is then: Grafana takes four scrapes at least.
+/// The value of `$__rate_interval`: Grafana uses at least four scrapes.
 const RATES: &str = "8s";
 
-/// The most that the picture may have, in bytes.
+/// The largest size of the picture, in bytes.
 const PICTURE: usize = 200_000;
 
-/// Makes `dashboard.svg` in this folder.
+/// Writes `dashboard.svg` into this folder.
 ///
 /// # Errors
 ///
-/// When something does not happen in time, a query is not understood, or the file cannot be written.
+/// When something does not happen in time, a query fails, or the file cannot be written.
 pub async fn draw(folder: &Path) -> Result<()> {
     let file = config("prometheus").join("dashboard.json");
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -59,7 +51,7 @@ pub async fn draw(folder: &Path) -> Result<()> {
     fs::write(&path, picture).with_context(|| path.display().to_string())
 }
 
-/// What a panel's queries have yielded; of a figure, at the end alone.
+/// The curves of a panel's queries; for a single figure, only at the end.
 async fn ask(dashboard: &Dashboard, panel: &Panel, played: &Played) -> Result<Vec<Curve>> {
     let end = played.begun + u64::from(script::LENGTH);
     let begin = match panel.kind {

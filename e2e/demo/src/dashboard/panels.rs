@@ -1,80 +1,71 @@
-//! The dashboard as its file has it. Pure.
+//! The dashboard file. Pure.
 
 use anyhow::{Context, Result, ensure};
 use nodegate_plot::Unit;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A dashboard.
 #[derive(Debug, Deserialize)]
 pub struct Dashboard {
-    /// Its panels.
     pub panels: Vec<Panel>,
     templating: Value,
 }
 
-/// A panel.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Panel {
-    /// What it is called.
     pub title: String,
-    /// What Grafana shows when somebody points at it.
+    /// The tooltip in Grafana.
     #[serde(default)]
     pub description: String,
-    /// What kind of panel it is.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// Where it is.
     pub grid_pos: Place,
-    /// Its queries.
     #[serde(default)]
     pub targets: Vec<Target>,
     #[serde(default)]
     field_config: Value,
 }
 
-/// The kinds of panels that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The title of those below.
+    /// The title of a row of panels.
     Row,
-    /// One figure, of now.
+    /// A single current value.
     Stat,
     /// Curves over time.
     Timeseries,
 }
 
-/// A place in the grid, which has 24 columns.
+/// A place in Grafana's grid of 24 columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Place {
-    /// Its first column.
+    /// The first column.
     pub x: u16,
-    /// Its first row.
+    /// The first row.
     pub y: u16,
-    /// How many columns it has.
+    /// The number of columns.
     pub w: u16,
-    /// How many rows it has.
+    /// The number of rows.
     pub h: u16,
 }
 
-/// A query.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Target {
     expr: String,
-    /// What its curves are called: text, with labels in pairs of braces.
+    /// The name of its curves: text with labels in double braces.
     #[serde(rename = "legendFormat")]
     pub legend: String,
 }
 
 impl Dashboard {
-    /// Reads the file.
+    /// Parses the file.
     pub fn read(text: &str) -> Result<Self> {
         serde_json::from_str(text).context("understanding the dashboard")
     }
 
-    /// A query as Grafana sends it, with the variables at their defaults and rates over this long.
+    /// A query as Grafana sends it, with default variables and this rate interval.
     pub fn expression(&self, target: &Target, rates: &str) -> Result<String> {
         let mut expression = target.expr.replace("$__rate_interval", rates);
         for variable in self.templating["list"].as_array().into_iter().flatten() {
@@ -93,7 +84,7 @@ impl Dashboard {
 }
 
 impl Panel {
-    /// What its values are of.
+    /// The unit of its values.
     pub fn unit(&self) -> Unit {
         match self.field_config["defaults"]["unit"].as_str() {
             Some("s") => Unit::Seconds,
@@ -107,7 +98,7 @@ impl Panel {
 pub mod tests {
     use super::*;
 
-    /// A dashboard with a row, a figure and a panel of curves.
+    /// A dashboard with a row, a single value and a time series.
     pub fn dashboard() -> Dashboard {
         let text = r#"{
             "templating": {"list": [

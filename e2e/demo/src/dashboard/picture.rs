@@ -1,4 +1,4 @@
-//! The panels with their curves, where the dashboard has them. Pure.
+//! The panels with their curves, placed as in the dashboard. Pure.
 
 use std::fmt::Write as _;
 
@@ -8,32 +8,32 @@ use nodegate_plot::{Axis, Chart, Legend, Series, Style, Unit, number};
 use super::answers::Curve;
 use super::panels::{Kind, Panel};
 
-/// The size of a column and of a row of the grid, and of the gap between panels, in pixels.
+/// The size of the grid's columns and rows, and of the gap between panels, in pixels.
 const COLUMN: f64 = 50.0;
 const ROW: f64 = 30.0;
 const GAP: f64 = 8.0;
 
-/// How many columns the grid has.
+/// The number of columns in the grid.
 const COLUMNS: f64 = 24.0;
 
-/// The size of the font, and how wide a character is, about.
+/// The font size, and an approximate character width.
 const FONT: f64 = 11.0;
 const CHARACTER: f64 = 6.4;
 
-/// What is around a plot: the tick texts on its left, the title above; below, the time and the legend.
+/// The margins of a plot: tick texts on its left, the title above; below, the time and the legend.
 const LEFT: f64 = 68.0;
 const TOP: f64 = 32.0;
 const PADDING: f64 = 12.0;
 const TIME: f64 = 24.0;
 
-/// How far apart the legend's lines are, and how many there are at most.
+/// The line spacing of the legend, and its largest number of lines.
 const LINE: f64 = 15.0;
 const LINES: usize = 5;
 
-/// How far apart the times are that are written, in seconds.
+/// The distance of the marks on the time axis, in seconds.
 const TICKS: u32 = 60;
 
-/// Draws panels with what their queries have yielded, over so many seconds.
+/// Draws panels with their queries' curves, over this many seconds.
 #[must_use]
 pub fn draw(panels: &[(&Panel, Vec<Curve>)], seconds: u32) -> String {
     let mut content = String::new();
@@ -68,7 +68,7 @@ fn row(svg: &mut String, panel: &Panel) {
     svg::text(svg, (4.0, 16.0), "start", look, &title);
 }
 
-/// The ground of a panel, and its title.
+/// The background of a panel, and its title.
 fn ground(svg: &mut String, panel: &Panel, (width, height): (f64, f64)) {
     let _ = writeln!(
         svg,
@@ -120,7 +120,7 @@ fn chart(panel: &Panel, curves: &[Curve], seconds: u32) -> Chart {
     let values = curves.iter().flat_map(|curve| &curve.points);
     let most = values.map(|(_, value)| *value).fold(0.0, f64::max);
     let unit = panel.unit();
-    // Where there is nothing but zero, the axis is to say so and no more.
+    // With only zeros, the axis ends at 1.
     let most = if most > 0.0 { most } else { 1.0 };
     let series = curves.iter().enumerate();
     let series = series.map(|(index, curve)| Series {
@@ -138,10 +138,10 @@ fn chart(panel: &Panel, curves: &[Curve], seconds: u32) -> Chart {
     }
 }
 
-/// How far apart durations are written, in seconds, where they are longer than a minute.
+/// The distances of marks in seconds, for durations longer than a minute.
 const APART: [f64; 8] = [30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
 
-/// An axis for values up to this one: things that are counted are not written in parts, nor minutes in thirds.
+/// An axis up to this value: counts get no fractions, and minutes no odd parts.
 fn scale(unit: Unit, most: f64) -> Axis {
     let axis = Axis::linear("", [most]).of(unit);
     let is_whole = |tick: &f64| tick.fract().abs() < 1e-9;
@@ -217,7 +217,7 @@ mod tests {
         let svg = picture(many);
         assert_eq!(svg.matches(name).count(), 4, "{svg}");
         assert!(svg.contains(">and 3 more</text>"), "{svg}");
-        // One line instead of five leaves the lower end of the plot sixty pixels further down.
+        // A legend of one line instead of five lowers the plot's end by sixty pixels.
         assert!(svg.contains("y2=\"127.0\""), "{svg}");
     }
 

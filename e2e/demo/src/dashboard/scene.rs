@@ -1,4 +1,4 @@
-//! The cluster, and how what the script says happens there.
+//! The cluster, in which the script is played.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,28 +23,27 @@ const NETWORK: &str = "daemonset.nodegate.dev/kube-system.cilium";
 const UPLINK: &str = "example.com/UplinkHealthy";
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
-/// The `DaemonSet`s, in `kube-system`.
+/// The `DaemonSet`s in `kube-system`.
 const CNI: &str = "cilium";
 const DRIVER: &str = "gpu-driver";
 const STRAY: &str = "node-agent";
 
-/// How often nodes beat, which is often enough not to be given up on.
+/// The heartbeat interval of nodes, well within the grace period.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// How long anything may take.
+/// The timeout of every wait.
 const SOON: Duration = Duration::from_secs(60);
 
-/// What has been played, with the Prometheus that saw it.
+/// A played story, with the Prometheus that observed it.
 pub struct Played {
-    /// When it began, in seconds since 1970.
+    /// Its start, in seconds since 1970.
     pub begun: u64,
-    /// What can be asked about it.
     pub prometheus: Prometheus,
     _controller: Controller,
     _cluster: Cluster,
 }
 
-/// Plays it.
+/// Plays the story.
 pub async fn play() -> Result<Played> {
     let options = Options {
         controller_manager: ControllerManager::Complete,
@@ -78,7 +77,7 @@ pub async fn play() -> Result<Played> {
         apply(&cluster, &client, change).await?;
     }
     sleep_until(beginning + Duration::from_secs(LENGTH.into())).await;
-    // What the last scrapes have seen can be asked for after them.
+    // The last scrapes can only be queried after they are done.
     sleep(2 * SCRAPE).await;
     Ok(Played {
         begun,
@@ -92,7 +91,7 @@ fn address() -> Result<String> {
     Ok(format!("127.0.0.1:{}", ports::free()?))
 }
 
-/// What Prometheus is to scrape.
+/// Prometheus's scrape configuration.
 fn configuration(addresses: &[String; 2]) -> String {
     let [first, second] = addresses;
     format!(
@@ -108,7 +107,7 @@ scrape_configs:
     )
 }
 
-/// The rules, and what they wait for.
+/// Creates the rules and what they wait for.
 async fn prepare(client: &Client) -> Result<()> {
     let network = fixtures::rule("network", TAINT).bootstrap_only();
     let network = network.waits_for(NETWORK).waits_for(STORAGE);
@@ -162,7 +161,7 @@ async fn join(client: &Client, member: Member) -> Result<()> {
     node.managed_by_kwok().create(client).await.map(drop)
 }
 
-/// Has the pod of a `DaemonSet` on a node be Ready, or not.
+/// Sets the pod of a `DaemonSet` on a node Ready or not.
 async fn set_pod(client: &Client, member: Member, daemon_set: &str, ready: bool) -> Result<()> {
     let node = member.name();
     let runs = |pod: &&Pod| {

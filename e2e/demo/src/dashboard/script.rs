@@ -1,23 +1,23 @@
-//! What happens, and when. Pure.
+//! The events of the story, and their times. Pure.
 //!
-//! | seconds | what |
+//! | seconds | event |
 //! |---|---|
-//! | 15, 50, 85 | twelve nodes join, and get their network and their storage after a while; one never gets its network |
+//! | 15, 50, 85 | twelve nodes join, and get their network and storage after a while; one never gets its network |
 //! | 60 to 130 | a critical `DaemonSet` does not tolerate the taint of rule `gpu` |
-//! | 121 to 156 | the driver does not work on two nodes with GPUs |
-//! | 125 | the uplink of five nodes of zone a breaks |
-//! | 140 | that of all of zone b breaks |
-//! | 172 on | the uplinks are mended, node by node |
-//! | 205 | the instance that leads is stopped |
+//! | 121 to 156 | the driver fails on two nodes with GPUs |
+//! | 125 | the uplink of five nodes of zone a fails |
+//! | 140 | the uplink of the whole zone b fails |
+//! | from 172 | the uplinks are repaired, node by node |
+//! | 205 | the leader is stopped |
 
-/// How long all of it takes, in seconds.
+/// The length of the story, in seconds.
 pub const LENGTH: u32 = 240;
 
-/// How many nodes there are, and how many join together.
+/// The number of nodes, and how many join together.
 const NODES: u32 = 36;
 const WAVE: u32 = 12;
 
-/// When the first ones join, in tenths of seconds, how much later the next ones do, and how far apart nodes are.
+/// When the first node joins, in tenths of seconds; the delays between groups and between nodes.
 const FIRST: u32 = 150;
 const NEXT: u32 = 350;
 const APART: u32 = 7;
@@ -27,7 +27,7 @@ const HELD: u32 = 20;
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
-/// One node in so many has GPUs.
+/// One in this many nodes has GPUs.
 const GPUS: u32 = 6;
 
 /// A node, by its number.
@@ -35,42 +35,36 @@ const GPUS: u32 = 6;
 pub struct Member(u32);
 
 impl Member {
-    /// What it is called.
     pub fn name(self) -> String {
         format!("worker-{:02}", self.0)
     }
 
-    /// The zone that it is in.
     pub fn zone(self) -> &'static str {
         ZONES[self.0 as usize % ZONES.len()]
     }
 
-    /// Whether it has GPUs.
     pub fn has_gpus(self) -> bool {
         self.0.is_multiple_of(GPUS)
     }
 }
 
-/// Something that happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// A node joins.
     Join(Member),
-    /// Its network's pod is Ready.
     Network(Member),
-    /// Its storage is there.
+    /// Its storage is ready.
     Storage(Member),
-    /// Its uplink works, or does not.
+    /// Its uplink works, or fails.
     Uplink(Member, bool),
-    /// Its driver's pod is Ready, or is not.
+    /// Its driver's pod becomes Ready, or not Ready.
     Driver(Member, bool),
-    /// A critical `DaemonSet` comes that does not tolerate what it should, or goes.
+    /// A critical `DaemonSet` without the necessary toleration appears, or goes.
     Stray(bool),
-    /// The instance that leads is stopped.
+    /// The leader is stopped.
     Handover,
 }
 
-/// All that happens, in order: after how many tenths of seconds, and what.
+/// All events in order, with their times in tenths of seconds.
 pub fn script() -> Vec<(u32, Change)> {
     let mut changes = vec![
         (600, Change::Stray(true)),
@@ -106,7 +100,7 @@ pub fn script() -> Vec<(u32, Change)> {
 mod tests {
     use super::*;
 
-    /// When this happens.
+    /// The time of an event.
     fn when(change: Change) -> Option<u32> {
         let script = script();
         let mut found = script.iter().filter(|(_, it)| *it == change);

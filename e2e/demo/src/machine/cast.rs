@@ -1,26 +1,24 @@
-//! Who takes part: the rules as they are applied, and the names in them that the demo looks for.
+//! The rules' manifest, and the names in it that the demo uses.
 
-/// The rules.
 pub const RULES: &str = include_str!("rules.yaml");
 
-/// The keys of their taints begin so, and end with their names.
+/// The prefix of their taint keys; the rule's name follows.
 pub const GATE: &str = "readiness.k8s.io/";
 
-/// The rule that closes the node until it has joined, and until it is back from a reboot.
+/// The rule that closes the node until it has joined, and until it has recovered from a reboot.
 pub const JOINING: &str = "joining";
 
-/// The rule that closes it while its network is away.
+/// The rule that closes it while its network is down.
 pub const NETWORK: &str = "network";
 
-/// The critical `DaemonSet`s, by the beginnings of their pods' names.
+/// The prefixes of the critical `DaemonSet`s' pods.
 pub const CNI: &str = "cni";
-/// See there.
 pub const CSI: &str = "csi";
 
-/// The driver that the CSI pod says it waits for.
+/// The driver that the CSI pod waits for.
 pub const DRIVER: &str = "csi.example.com";
 
-/// The workload, and how many pods it has.
+/// The workload, and its number of pods.
 pub const WORKLOAD: (&str, u32) = ("shop", 2);
 
 #[cfg(test)]

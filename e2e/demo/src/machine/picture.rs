@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::world::World;
 use crate::stage::{Colours, Paint, cut, grid, seconds};
 
-/// What the kubelet says, what the rules make of it, and the pods.
+/// The kubelet's reports, the rules' decisions, and the pods.
 #[must_use]
 pub fn picture(world: &World, now: Duration, width: usize, colours: Colours) -> Vec<String> {
     if !world.registered {

@@ -1,4 +1,4 @@
-//! What really happened: the promises of the demo, checked against what was seen, and the summary.
+//! Checks the demo's promises against what was observed, and sums up.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::cast::{JOINING, NETWORK, WORKLOAD};
 use super::world::{Gating, World};
 use crate::stage::{Check, Colours, Paint, grid, latency, seconds};
 
-/// How the story ended.
+/// The measured times of the story.
 #[derive(Debug)]
 pub struct Ending {
-    /// From the kill that the kubelet waited after to the taint that was seen.
+    /// From the kill after which the kubelet waited to the observed taint.
     pub closing: Duration,
-    /// From the power that came back to the open node.
+    /// From the power's return to the open node.
     pub reboot: Duration,
 }
 
-/// The promises, each checked against what was seen.
+/// Checks each promise against what was observed.
 #[must_use]
 pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
         joined(world),
         never_bound_while_closed(world),
-        // Once as it joined; once after a restart of its process, should that have taken long.
+        // Once when it joined; perhaps once after a slow restart of its process.
         closed(world, NETWORK, |count| (2..=3).contains(&count)).or(format!(
             "its network died: closed {} later, until the network was back",
             latency(ending.closing)
@@ -34,7 +34,7 @@ pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     ]
 }
 
-/// Whether something is wrong.
+/// A problem, if any.
 struct Problem(Option<String>);
 
 impl Problem {
@@ -107,7 +107,7 @@ fn all_runs(world: &World) -> Check {
     )
 }
 
-/// Each time for which the node was closed.
+/// Each period in which the node was closed.
 #[must_use]
 pub fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let rows: Vec<_> = world
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Joined, closed for its network, and rebooted; the network was Ready first at this revision.
+    /// A node that joined, was closed for its network, and rebooted; the network was first Ready at this revision.
     fn world(network: u64) -> World {
         let mut world = World {
             network_ready: Some(Revision(network)),

@@ -1,4 +1,4 @@
-//! What happens, step by step. Each step waits for what it announces.
+//! The story, step by step. Each step waits for what it announces.
 
 use std::time::Duration;
 
@@ -18,15 +18,14 @@ use super::report::{Ending, checks, summary};
 use super::world::World;
 use crate::stage::latency;
 
-/// How long there is to look at what was reached.
+/// A pause for the viewer.
 const A_LOOK: Duration = Duration::from_millis(2500);
 
-/// Installs Nodegate in the cluster, starts a node, kills its network and reboots it. Whether all that was promised really
-/// happened.
+/// Installs Nodegate in the cluster, starts a node, kills its network and reboots it. Returns whether all promises were kept.
 ///
 /// # Errors
 ///
-/// When something does not happen in time: what was waited for.
+/// When something does not happen in time; the message says what.
 pub async fn tell(
     show: &Show,
     cluster: &Cluster,

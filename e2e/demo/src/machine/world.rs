@@ -1,4 +1,4 @@
-//! What has been seen of the node and its pods so far. Pure: the time is a parameter, counted from the start of the story.
+//! The observed state of the node and its pods. Pure: the time is a parameter, counted from the start of the story.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,23 +12,19 @@ use super::cast::{CNI, DRIVER, GATE, WORKLOAD};
 use super::picture::picture;
 use crate::stage::{self, Colours, Moment, Revision, seconds};
 
-/// A time for which the node had the taint of a rule.
+/// A period in which the node had a rule's taint.
 #[derive(Debug, Clone)]
 pub struct Gating {
-    /// The rule.
     pub rule: String,
-    /// When it began.
     pub closed: Moment,
-    /// When it ended.
     pub opened: Option<Moment>,
 }
 
-/// A pod as it was seen last.
+/// The last observed state of a pod.
 #[derive(Debug, Clone, Default)]
 pub struct PodRecord {
-    /// Whether it is Ready.
     pub ready: bool,
-    /// How often its containers were started again.
+    /// How often its containers were restarted.
     pub restarts: i32,
     /// Why it does not run, in the kubelet's words.
     pub waits: Option<String>,
@@ -36,26 +32,26 @@ pub struct PodRecord {
     pub bound: Option<Revision>,
 }
 
-/// What has been seen so far.
+/// The observed state.
 #[derive(Debug, Clone, Default)]
 pub struct World {
-    /// Whether the kubelet says that the node is Ready, and how it puts it.
+    /// Whether the kubelet reports Ready, and its message.
     pub ready: (bool, String),
     /// What the node waits for, in Nodegate's words.
     pub waits_for: Option<String>,
-    /// Every time for which it had the taint of a rule.
+    /// Every period in which it had a rule's taint.
     pub gatings: Vec<Gating>,
-    /// Whether the node is there.
+    /// Whether the node exists.
     pub registered: bool,
-    /// Whether it had a taint of a rule in the first state that was seen.
+    /// Whether its first observed state had a rule's taint.
     pub registered_closed: bool,
-    /// Its pods that there are, by name.
+    /// Its current pods, by name.
     pub pods: BTreeMap<String, PodRecord>,
-    /// When its network was Ready first.
+    /// When its network was first Ready.
     pub network_ready: Option<Revision>,
-    /// When the kubelet registered the driver first.
+    /// When the kubelet first registered the driver.
     pub driver: Option<Revision>,
-    /// Whether the kubelet has told of a reboot.
+    /// Whether the kubelet has reported a reboot.
     pub rebooted: bool,
 }
 
@@ -72,12 +68,12 @@ impl World {
         self.closed_by().any(|gating| gating.rule == rule)
     }
 
-    /// The taints that the node has now.
+    /// The rules' taints on the node now.
     pub fn closed_by(&self) -> impl Iterator<Item = &Gating> {
         self.gatings.iter().filter(|gating| gating.opened.is_none())
     }
 
-    /// Whether it is there and has no taint of a rule.
+    /// Whether it exists without a rule's taint.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.registered && self.closed_by().next().is_none()
@@ -91,14 +87,14 @@ impl World {
             .count()
     }
 
-    /// The pods whose names begin so.
+    /// The pods with this name prefix.
     pub fn of<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a PodRecord> {
         let pods = self.pods.iter();
         pods.filter(move |(name, _)| name.starts_with(start))
             .map(|(_, pod)| pod)
     }
 
-    /// Takes in the node as it is now.
+    /// Records the node's current state.
     pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
         let moment = Moment {
             revision: Revision::of(node),
@@ -166,7 +162,7 @@ impl World {
         news
     }
 
-    /// Takes in a pod as it is now.
+    /// Records a pod's current state.
     pub fn see_pod(&mut self, pod: &Pod) -> Vec<String> {
         if pod
             .spec
@@ -207,12 +203,12 @@ impl World {
         news
     }
 
-    /// Takes in that a pod is gone.
+    /// Records that a pod is gone.
     pub fn see_pod_go(&mut self, pod: &Pod) {
         self.pods.remove(&pod.name_any());
     }
 
-    /// Takes in which drivers the kubelet has registered.
+    /// Records the drivers that the kubelet has registered.
     pub fn see_drivers(&mut self, node: &CSINode) -> Vec<String> {
         let is_there = node.spec.drivers.iter().any(|driver| driver.name == DRIVER);
         if !is_there || self.driver.is_some() {
@@ -222,7 +218,7 @@ impl World {
         vec![format!("the kubelet registers CSI driver {DRIVER}")]
     }
 
-    /// Takes in an event.
+    /// Records an event.
     pub fn see_event(&mut self, event: &Event) -> Vec<String> {
         let source = event.source.as_ref();
         let is_kubelets =
@@ -242,7 +238,6 @@ pub mod tests {
 
     use super::*;
 
-    /// The node at this revision.
     pub fn node(revision: u64, rules: &[&str], ready: &str) -> Node {
         let taints: Vec<Value> = rules
             .iter()

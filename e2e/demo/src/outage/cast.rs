@@ -1,23 +1,22 @@
-//! Who takes part: the rules that are applied, the nodes, and the names in them that the story looks for.
+//! The rules' manifest, the nodes, and the names that the story uses.
 
 use nodegate_testbed::fixtures::{NodeBuilder, node};
 
-/// The rules, as they are applied.
 pub const RULES: &str = include_str!("rules.yaml");
 
-/// The name of the rule that has a limit.
+/// The rule with a limit.
 pub const LIMITED: &str = "limited";
 
-/// The name of the rule that has none.
+/// The rule without a limit.
 pub const UNLIMITED: &str = "unlimited";
 
-/// What comes before a rule's name in the key of its taint.
+/// The prefix of the rules' taint keys; the rule's name follows.
 pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
 
-/// Nodes a second that the rule with the limit may close in a zone.
+/// How many nodes per second and zone the rule with the limit may close.
 pub const RATE: f64 = 0.5;
 
-/// The type of the condition that both rules wait for.
+/// The condition of both rules.
 pub const CONDITION: &str = "example.com/NetworkHealthy";
 
 /// The label of a node's zone.
@@ -26,13 +25,12 @@ pub const ZONE: &str = "topology.kubernetes.io/zone";
 /// The zones.
 pub const ZONES: [&str; 3] = ["a", "b", "c"];
 
-/// The name of a node of a zone.
 #[must_use]
 pub fn name(zone: &str, number: usize) -> String {
     format!("node-{zone}-{number:02}")
 }
 
-/// A node of a zone that is as it should be.
+/// A healthy node of a zone.
 #[must_use]
 pub fn healthy_node(zone: &str, number: usize) -> NodeBuilder {
     node(&name(zone, number))

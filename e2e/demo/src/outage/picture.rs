@@ -1,4 +1,4 @@
-//! The zones as a table: their nodes under the rule with the limit and under the one without, and what the former says.
+//! The zones as a table: their nodes under the rule with the limit and the one without, and the former's status.
 
 use super::cast::{LIMITED, UNLIMITED, ZONES};
 use super::world::{NodeRecord, World};
@@ -8,7 +8,7 @@ const OPEN: char = '·';
 const WAITS: char = '▒';
 const CLOSED: char = '█';
 
-/// A line for each zone, a legend, and the rule's status condition. Nothing as long as there are no nodes.
+/// A line for each zone, a legend, and the rule's status condition; empty without nodes.
 #[must_use]
 pub fn picture(world: &World, width: usize, colours: Colours) -> Vec<String> {
     if world.nodes.is_empty() {
@@ -75,7 +75,7 @@ fn unlimited(node: &NodeRecord) -> char {
     if node.closed_unlimited { CLOSED } else { OPEN }
 }
 
-/// What the rule with the limit says: a line for each zone that it names.
+/// The status of the rule with the limit: a line for each zone that it names.
 fn says(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let Some(limited) = &world.limited.limited else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What really happened: the promises of the story, checked against what was seen.
+//! Checks the story's promises against what was observed.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::cast::{LIMITED, RATE, UNLIMITED, ZONES};
 use super::world::{NodeRecord, World};
 use crate::stage::{Check, Colours, Moment, Revision, count, seconds, wrap};
 
-/// How the story ended.
+/// The measured times of the story.
 #[derive(Debug)]
 pub struct Ending {
-    /// How many nodes there were to be.
+    /// The number of registered nodes.
     pub nodes: usize,
-    /// When the first condition of each zone was broken, in the order of [`ZONES`].
+    /// When the first condition of each zone turned false, in the order of [`ZONES`].
     pub broken: [Duration; 3],
-    /// When every zone was disrupted, as the rule with the limit said.
+    /// When the rule with the limit reported every zone as disrupted.
     pub halted: Moment,
-    /// How long that lasted, until the first condition was mended.
+    /// How long that lasted, until the first condition was repaired.
     pub halt: Duration,
     /// How many nodes waited at the end of it.
     pub waited: usize,
 }
 
-/// The promises, each checked against what was seen.
+/// Checks each promise against what was observed.
 #[must_use]
 pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
@@ -41,8 +41,8 @@ fn all_closed_without_a_limit(world: &World, ending: &Ending) -> Check {
     Check::new(problem, promise)
 }
 
-/// A closing is seen after it happened, and a condition breaks after its request is sent. So what is seen later than this
-/// allows was within the rate, and what is not was not.
+/// The time from a break to a closing is measured from the request to the observation, so it is at least the real one: a rate
+/// above the limit here was above it in reality.
 fn rate_was_kept(world: &World, ending: &Ending) -> Check {
     let problem = ZONES.iter().zip(ending.broken).find_map(|(zone, broken)| {
         let mut closings: Vec<Duration> = world
@@ -94,7 +94,7 @@ fn nothing_closed_while_halted(world: &World, ending: &Ending) -> Check {
     Check::new(problem, promise)
 }
 
-/// When the first condition was mended after this.
+/// When the first condition was repaired after this.
 fn first_mended(world: &World, after: Revision) -> Option<Revision> {
     let mended = world.nodes.values().filter_map(|node| node.met_since);
     mended
@@ -139,7 +139,6 @@ fn all_are_open(world: &World, ending: &Ending) -> Check {
     )
 }
 
-/// What it comes to.
 #[must_use]
 pub fn summary(world: &World, width: usize, _: Colours) -> Vec<String> {
     let text = format!(
@@ -170,7 +169,7 @@ mod tests {
         }
     }
 
-    /// A node in each zone; that of zone a is closed at this revision and time, the others are held back.
+    /// One node in each zone; that of zone a is closed at this revision and time, the others are held back.
     fn world(revision: u64, at: u64) -> World {
         let mut world = World::default();
         let second = Duration::from_secs;

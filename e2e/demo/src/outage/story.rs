@@ -1,4 +1,4 @@
-//! What happens, step by step. Each step waits for what it announces.
+//! The story, step by step. Each step waits for what it announces.
 
 use std::time::Duration;
 
@@ -16,28 +16,27 @@ use nodegate_testbed::Controller;
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::rules;
 
-/// How long after one node of the first zone the next one breaks.
+/// The delay between failing nodes of the first zone.
 const BETWEEN_NODES: Duration = Duration::from_millis(200);
 
-/// How long after one node the next one breaks or recovers where it is about several zones.
+/// The delay between nodes that fail or recover in several zones.
 const BETWEEN_ALL: Duration = Duration::from_millis(80);
 
-/// How many nodes of the first zone are closed in spite of the limit before the other zones break.
+/// How many nodes of the first zone are closed despite the limit before the other zones fail.
 const CLOSED_FIRST: usize = 3;
 
 /// How long nothing may be closed while every zone is disrupted: enough for several nodes at the rule's rate.
 const HALT: Duration = Duration::from_secs(8);
 
-/// How long there is to look at what was reached.
+/// A pause for the viewer.
 const A_LOOK: Duration = Duration::from_secs(2);
 
-/// Installs Nodegate in the cluster, registers this many nodes in each zone, and has what reports on them break and be
-/// mended. The controller is left in `controller`, for its log and for what becomes of it. Whether all that was promised
-/// really happened.
+/// Installs Nodegate in the cluster, registers this many nodes in each zone, and breaks and repairs their conditions. Leaves
+/// the controller in `controller`, for its log and its end. Returns whether all promises were kept.
 ///
 /// # Errors
 ///
-/// When something does not happen in time: what was waited for.
+/// When something does not happen in time; the message says what.
 pub async fn tell(
     show: &Show,
     cluster: &Cluster,
@@ -51,7 +50,7 @@ pub async fn tell(
         outage(show, &client, nodes_per_zone).await
     };
     let nodes = Api::<Node>::all(client.clone());
-    // The CRD is there once the controller runs; until then this watch is tried again.
+    // The CRD is installed before the controller starts; until then this watch retries.
     let rules = rules(&client);
     let ending = tokio::select! {
         ending = steps => ending?,

@@ -1,5 +1,5 @@
-//! What has been seen of the nodes and the rules so far. Objects come in as the watches show them, and changes worth
-//! telling come out. Pure: the time is a parameter, counted from the start of the story.
+//! The observed state of nodes and rules. Objects come in from the watches, and notable changes come out. Pure: the time is a
+//! parameter, counted from the start of the story.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,47 +12,44 @@ use super::cast::{CONDITION, LIMITED, TAINT_PREFIX, UNLIMITED, ZONE};
 use super::picture::picture;
 use crate::stage::{self, Colours, Moment, Revision};
 
-/// What has been seen so far.
+/// The observed state.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     /// The nodes, by name.
     pub nodes: BTreeMap<String, NodeRecord>,
     /// The rule with the limit.
     pub limited: RuleRecord,
-    /// The rule without.
+    /// The rule without a limit.
     pub unlimited: RuleRecord,
-    /// How many nodes the rule without a limit has had closed at a time.
+    /// The most nodes that the rule without a limit had closed at once.
     pub most_unlimited: usize,
-    /// How many nodes the rule with the limit has had closed at a time.
+    /// The most nodes that the rule with the limit had closed at once.
     pub most_limited: usize,
 }
 
-/// What has been seen of one node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeRecord {
-    /// Its zone.
     pub zone: String,
-    /// Whether its condition is `True`.
     pub met: bool,
-    /// When that became so last, if it is.
+    /// Since when it is `True`, if it is.
     pub met_since: Option<Moment>,
-    /// Whether the rule with the limit has it closed.
+    /// Whether the rule with the limit has closed it.
     pub closed: bool,
-    /// Whether the rule without a limit has it closed.
+    /// Whether the rule without a limit has closed it.
     pub closed_unlimited: bool,
     /// When the rule with the limit closed it.
     pub closings: Vec<Moment>,
 }
 
 impl NodeRecord {
-    /// Whether it is open only because it is held back.
+    /// Whether it is only open because it is held back.
     #[must_use]
     pub fn waits(&self) -> bool {
         !self.met && !self.closed
     }
 }
 
-/// What has been seen of a rule's status.
+/// The observed status of a rule.
 #[derive(Debug, Clone, Default)]
 pub struct RuleRecord {
     /// How many nodes it selects.
@@ -61,18 +58,15 @@ pub struct RuleRecord {
     pub held: u64,
     /// Its status condition `DisruptionLimited`.
     pub limited: Option<Limited>,
-    /// When every zone was last said to be disrupted.
+    /// When every zone was last reported as disrupted.
     pub halted: Option<Moment>,
 }
 
-/// The status condition `DisruptionLimited`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limited {
-    /// Its status: whether nodes are held back.
+    /// Whether nodes are held back.
     pub holds_back: bool,
-    /// Its reason.
     pub reason: String,
-    /// Its message.
     pub message: String,
 }
 
@@ -90,7 +84,7 @@ impl Limited {
         })
     }
 
-    /// Whether it says that nothing is closed because every zone is disrupted.
+    /// Whether it reports that nothing is closed because every zone is disrupted.
     #[must_use]
     pub fn is_halt(&self) -> bool {
         self.reason == "AllZonesDisrupted"
@@ -104,7 +98,7 @@ impl stage::World for World {
 }
 
 impl World {
-    /// Takes in a node as it is now; answers what is worth telling.
+    /// Records a node's current state; returns notable changes.
     pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
         let name = node.name_any();
         let moment = Moment {
@@ -130,7 +124,7 @@ impl World {
         news
     }
 
-    /// Takes in a rule as it is now; answers what is worth telling.
+    /// Records a rule's current state; returns notable changes.
     pub fn see_rule(&mut self, rule: &DynamicObject, at: Duration) -> Vec<String> {
         let name = rule.name_any();
         let record = match name.as_str() {
@@ -157,7 +151,7 @@ impl World {
         vec![format!("rule {name}  {}", limited.message)]
     }
 
-    /// How many nodes are so.
+    /// How many nodes meet a predicate.
     #[must_use]
     pub fn count(&self, is_so: impl Fn(&NodeRecord) -> bool) -> usize {
         self.nodes.values().filter(|node| is_so(node)).count()
@@ -203,7 +197,7 @@ pub mod tests {
         node
     }
 
-    /// The rule with the limit, saying this.
+    /// The rule with the limit, with this status condition.
     pub fn limited_rule(revision: u64, reason: &str, message: &str) -> DynamicObject {
         let rule = json!({
             "metadata": {"name": LIMITED, "resourceVersion": revision.to_string()},

@@ -1,11 +1,5 @@
-//! The recording that opens the README: what `kubectl nodegate` prints in a terminal, on a cluster of its own, about a node that
-//! stays closed until the image of its network is mended.
-//!
-//! ```text
-//! scene      the cluster, and what happens in it
-//! terminal   types commands and runs them in a terminal, and keeps what is to be seen, and when
-//! svg        the same as a picture that moves by CSS alone
-//! ```
+//! The recording at the top of the README: what `kubectl nodegate` prints in a terminal about a node that stays closed until
+//! the image of its network is repaired.
 
 mod scene;
 mod svg;
@@ -16,10 +10,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-/// The most that the picture may have, in bytes.
+/// The largest size of the picture, in bytes.
 const PICTURE: usize = 150_000;
 
-/// Makes `recording.cast` (asciicast v2) and `recording.svg` in this folder.
+/// Writes `recording.cast` (asciicast v2) and `recording.svg` into this folder.
 ///
 /// # Errors
 ///

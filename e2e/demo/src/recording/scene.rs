@@ -1,4 +1,4 @@
-//! The cluster of the recording, and what happens in it: four nodes wait for their network, whose image cannot be pulled on one.
+//! The story of the recording: four nodes wait for their network, whose image cannot be pulled on one.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ const NETWORK: &str = "daemonset.nodegate.dev/kube-system.cilium";
 /// The node that stays closed.
 const HELD: &str = "worker-3";
 const NODES: [&str; 4] = ["worker-1", "worker-2", HELD, "worker-4"];
-/// How long anything may take.
+/// The timeout of every wait.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Plays it; what was to be seen.
+/// Plays the story; returns the recorded terminal.
 pub async fn play() -> Result<Terminal> {
     let options = Options {
         controller_manager: ControllerManager::Complete,
@@ -44,7 +44,7 @@ pub async fn play() -> Result<Terminal> {
     Ok(terminal)
 }
 
-/// Has the nodes join; all but one are opened, one after the other.
+/// The nodes join; all but one open, one after the other.
 async fn join(client: &Client) -> Result<()> {
     let rule = fixtures::rule("network", TAINT).bootstrap_only();
     let rule = rule.waits_for(NETWORK).waits_for(STORAGE);
@@ -95,7 +95,7 @@ async fn until_open(client: &Client, node: &str) -> Result<()> {
     .await
 }
 
-/// The running pod of the network on a node.
+/// The network's running pod on a node.
 async fn network_on(client: &Client, node: &str) -> Result<String> {
     eventually("the network has a running pod", SOON, async || {
         let pods = pods_on(client, node).await?;

@@ -1,20 +1,20 @@
-//! A recording as a picture that moves by CSS alone: each piece of text appears at its time, and the lines move up as a terminal's do.
-//! It begins anew after a while; for readers who want nothing to move it is as it is at the end.
+//! A recording as an SVG that CSS animates: each piece of text appears at its time, and lines scroll as in a terminal. It
+//! repeats after a while; readers who prefer no motion get its end.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::terminal::{COLUMNS, ROWS, Terminal};
 
-/// The size of a character, and of what is around all of them.
+/// The size of a character, and the margins.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 19.0;
 const MARGIN: f64 = 16.0;
 const BAR: f64 = 30.0;
-/// For how long the end is shown.
+/// How long the end is shown.
 const REST: Duration = Duration::from_secs(6);
 
-/// A piece of a line, in one look, that appears at one time.
+/// A part of a line with one style that appears at one time.
 #[derive(Debug, PartialEq, Eq)]
 struct Piece {
     at: Duration,
@@ -24,7 +24,6 @@ struct Piece {
     text: String,
 }
 
-/// Draws it.
 pub fn draw(terminal: &Terminal) -> String {
     let (pieces, scrolls) = pieces(terminal.events());
     let length = terminal.end() + REST;
@@ -103,7 +102,7 @@ fn write_piece(out: &mut String, piece: &Piece) {
         "" => String::new(),
         look => format!(" class=\"{look}\""),
     };
-    // Whatever font there is, the columns stay where they are.
+    // Keeps the columns aligned in any font.
     let length = columns as f64 * WIDTH;
     let mut text = String::new();
     for character in piece.text.chars() {
@@ -120,7 +119,7 @@ fn write_piece(out: &mut String, piece: &Piece) {
     );
 }
 
-/// How far the lines have moved, where so many are above the first that is seen.
+/// How far the lines have scrolled with this many above the first visible one.
 #[expect(
     clippy::cast_precision_loss,
     reason = "there are some hundred lines at most"
@@ -129,7 +128,7 @@ fn offset(rows: usize) -> f64 {
     -(rows as f64) * HEIGHT
 }
 
-/// The pieces, and when the lines move up and how many are above then.
+/// The pieces, and the times of scrolling with the number of lines above the first visible one.
 fn pieces(events: &[(Duration, String)]) -> (Vec<Piece>, Vec<(Duration, usize)>) {
     let (mut pieces, mut scrolls) = (Vec::new(), Vec::new());
     let (mut row, mut column, mut look) = (0, 0, "");
@@ -167,7 +166,7 @@ fn pieces(events: &[(Duration, String)]) -> (Vec<Piece>, Vec<(Duration, usize)>)
     (pieces, scrolls)
 }
 
-/// Places a text, word by word where there is much room between them.
+/// Places a text, word by word where wide gaps separate them.
 fn place(
     pieces: &mut Vec<Piece>,
     at: Duration,

@@ -1,5 +1,4 @@
-//! A terminal in which somebody types. What is typed takes its time, and so does whoever reads; what a command takes is what it
-//! really took.
+//! A terminal in which somebody types. Typing and reading take simulated time; commands take their real time.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,18 +12,17 @@ use nodegate_testbed::Cluster;
 use nodegate_testbed::ask;
 use serde_json::json;
 
-/// How many characters are in a line, and how many lines are seen.
+/// Characters per line, and visible lines.
 pub const COLUMNS: u16 = 112;
 pub const ROWS: u16 = 26;
-/// What stands before what is typed.
 const PROMPT: &str = "\u{1b}[32m$\u{1b}[0m ";
-/// How long two characters take to be typed.
+/// The time to type two characters.
 const TYPING: Duration = Duration::from_millis(90);
-/// How long somebody looks at a prompt, and at each line that has been printed.
+/// The reading time at a prompt, and for each printed line.
 const PROMPTED: Duration = Duration::from_millis(700);
 const LINE: Duration = Duration::from_millis(330);
 
-/// What is to be seen, and when.
+/// Terminal output with times.
 #[derive(Debug, Default)]
 pub struct Terminal {
     now: Duration,
@@ -32,17 +30,17 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// What appears, in order: since when, and what; lines end in CR and LF.
+    /// The output in order, with times; lines end in CR and LF.
     pub fn events(&self) -> &[(Duration, String)] {
         &self.events
     }
 
-    /// When it ends.
+    /// The time of its end.
     pub fn end(&self) -> Duration {
         self.now
     }
 
-    /// Types `kubectl nodegate` with these arguments, has it answer, and reads what it says.
+    /// Types `kubectl nodegate` with these arguments, runs it, and reads its output.
     pub async fn ask(&mut self, cluster: &Cluster, arguments: &[&str]) -> Result<()> {
         self.type_line(&format!("kubectl nodegate {}", arguments.join(" ")));
         let began = Instant::now();
@@ -55,7 +53,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Types something that nobody carries out: a comment.
+    /// Types a comment.
     pub fn remark(&mut self, text: &str) {
         self.type_line(&format!("# {text}"));
         self.now += PROMPTED;
@@ -76,7 +74,7 @@ impl Terminal {
         self.events.push((self.now, text));
     }
 
-    /// As an asciicast, version 2.
+    /// The recording as an asciicast, version 2.
     pub fn asciicast(&self) -> Result<String> {
         let header = json!({
             "version": 2,
@@ -94,7 +92,7 @@ impl Terminal {
     }
 }
 
-/// What a command prints in a terminal of this size.
+/// A command's output in a terminal of this size.
 fn in_a_terminal(mut command: std::process::Command) -> Result<String> {
     let size = Winsize {
         ws_row: ROWS,
@@ -109,11 +107,11 @@ fn in_a_terminal(mut command: std::process::Command) -> Result<String> {
         .stdout(ends.slave)
         .stderr(Stdio::null())
         .spawn()?;
-    // Reading comes to an end when the last who has the other side has closed it.
+    // The reading ends when the last copy of the other side is closed.
     drop(command);
     let mut ours = File::from(ends.master);
     let (mut said, mut buffer) = (Vec::new(), [0; 4096]);
-    // The end of a terminal is an error.
+    // The end of a terminal is reported as an error.
     while let Ok(read @ 1..) = ours.read(&mut buffer) {
         said.extend_from_slice(&buffer[..read]);
     }

@@ -1,17 +1,14 @@
-//! Who takes part: the manifests that are applied, and the names in them that the demo looks for.
+//! The manifests of the demo, and the names in them that it uses.
 
-/// A rule of the demo, as far as the demo has to know it.
+/// The names of a rule.
 #[derive(Debug)]
 pub struct Gate {
-    /// The rule's name.
     pub rule: &'static str,
-    /// The key of its taint.
     pub taint: &'static str,
-    /// The type of the condition that it waits for.
     pub condition: &'static str,
 }
 
-/// The rule that opens a node once, when it has joined.
+/// The rule that opens a node once, after it has joined.
 pub const BOOTSTRAP: Gate = Gate {
     rule: "critical-components",
     taint: "node.gardener.cloud/critical-components-not-ready",
@@ -25,19 +22,17 @@ pub const CONTINUOUS: Gate = Gate {
     condition: "node.gardener.cloud/CriticalPodsReady",
 };
 
-/// The rules, the one that waits for most first.
+/// The rules, the one with the most conditions first.
 pub const GATES: [Gate; 2] = [BOOTSTRAP, CONTINUOUS];
 
-/// The rules, as they are applied.
 pub const RULES: &str = include_str!("rules.yaml");
 
-/// The critical `DaemonSet`s, as they are applied.
 pub const DAEMON_SETS: &str = include_str!("daemon_sets.yaml");
 
 /// The namespace of the critical `DaemonSet`s.
 pub const NAMESPACE: &str = "kube-system";
 
-/// The label by which pods are told apart.
+/// The label that names a pod's app.
 pub const APP: &str = "app";
 
 /// The app of the CNI's pods.
@@ -46,19 +41,19 @@ pub const CNI: &str = "cni";
 /// The app of the CSI driver's pods.
 pub const CSI: &str = "csi-driver";
 
-/// The driver that the CSI driver's pods say they wait for.
+/// The driver that the CSI driver's pods wait for.
 pub const DRIVER: &str = "csi.example.com";
 
-/// The label, and its value, of the workloads' pods.
+/// The label of the workloads' pods, and its value.
 pub const WORKLOAD: (&str, &str) = ("role", "workload");
 
-/// The workload that waits for the first nodes, and the one that comes while a node is closed.
+/// The workload that waits for the first nodes, and the one that arrives while a node is closed.
 pub const WORKLOADS: [&str; 2] = ["shop", "search"];
 
-/// How many pods of each workload go to each node.
+/// The number of pods of each workload per node.
 pub const PODS_PER_NODE: usize = 2;
 
-/// A workload, as it is applied for this many nodes.
+/// The manifest of a workload for this many nodes.
 #[must_use]
 pub fn workload(name: &str, nodes: usize) -> String {
     include_str!("workload.yaml")

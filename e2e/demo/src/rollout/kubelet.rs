@@ -1,4 +1,4 @@
-//! What kwok leaves out of a kubelet: a CSI driver is registered on the node some time after its pod is Ready.
+//! The part of a kubelet that kwok lacks: it registers a CSI driver on the node some time after the driver's pod is Ready.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::stage::{Moment, Revision};
 use nodegate_testbed::fixtures::set_csi_drivers;
 use nodegate_testbed::sights;
 
-/// How long a registration takes on the quickest node.
+/// The registration's delay on the fastest node.
 const QUICKEST: Duration = Duration::from_millis(1500);
 
-/// By how much the others are slower, in turn.
+/// The further delay of each next node.
 const STEP: Duration = Duration::from_millis(700);
 const STEPS: u32 = 3;
 
-/// Registers the driver on each node whose driver pod gets Ready, for as long as it is polled.
+/// Registers the driver on each node whose driver pod becomes Ready, while polled.
 ///
 /// # Errors
 ///

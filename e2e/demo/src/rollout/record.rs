@@ -1,4 +1,4 @@
-//! What has been seen of one node: when it was closed, by which rules, and what it waited for.
+//! The observed history of one node: when it was closed, by which rules, and what it waited for.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,19 +8,17 @@ use k8s_openapi::api::core::v1::Node;
 use super::cast::{GATES, Gate};
 use crate::stage::{Moment, Revision, seconds};
 
-/// A time for which a node had the taint of a rule.
+/// A period in which a node had a rule's taint.
 #[derive(Debug, Clone)]
 pub struct Gating {
-    /// When it began.
     pub closed: Moment,
-    /// When it ended.
     pub opened: Option<Moment>,
     /// What the node waited for last, in Nodegate's words.
     pub waited_for: Option<String>,
 }
 
 impl Gating {
-    /// How long it has lasted at a time.
+    /// Its length so far.
     #[must_use]
     pub fn lasted(&self, now: Duration) -> Duration {
         let end = self.opened.map_or(now, |opened| opened.at);
@@ -28,35 +26,33 @@ impl Gating {
     }
 }
 
-/// What has been seen of one node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeRecord {
     /// Its Ready condition.
     pub ready: bool,
     /// The rules whose taint it has.
     pub closed_by: Vec<&'static str>,
-    /// What it waits for, in Nodegate's words: the message of the condition that the first of those rules waits for.
+    /// What it waits for, in Nodegate's words: the message of the condition of the first of those rules.
     pub waits_for: Option<String>,
-    /// The times for which it was closed, the last one maybe still going on.
+    /// The periods in which it was closed; the last one may still last.
     pub gatings: Vec<Gating>,
-    /// The name of its CNI pod.
     pub cni_pod: Option<String>,
-    /// When that was Ready first.
+    /// When the CNI pod was first Ready.
     pub cni_ready: Option<Revision>,
     /// Whether the pod of its CSI driver has been Ready.
     pub csi_ready: bool,
-    /// When its CSI driver was registered: in the store, and when the request was sent.
+    /// When its CSI driver was registered: the revision, and the time of the request.
     pub registered: Option<Moment>,
 }
 
 impl NodeRecord {
-    /// Whether it has the taint of a rule.
+    /// Whether it has a rule's taint.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         !self.closed_by.is_empty()
     }
 
-    /// Whether it had the taint of a rule when something was written.
+    /// Whether it had a rule's taint at this revision.
     #[must_use]
     pub fn was_closed_at(&self, revision: Revision) -> bool {
         self.gatings.iter().any(|gating| {
@@ -68,24 +64,20 @@ impl NodeRecord {
     }
 }
 
-/// What happened to a node.
+/// A change of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// It registered.
     Joined,
-    /// Its Ready condition changed.
     Ready(bool),
-    /// It got the taint of a rule.
+    /// It got a rule's taint.
     Closed(&'static str),
-    /// It lost the taint of a rule, and has that of another one still.
+    /// It lost a rule's taint, but still has another one.
     Lifted(&'static str),
-    /// It lost the last taint of a rule after this time.
+    /// It lost its last rule's taint, after this time.
     Opened(Duration),
-    /// It waits for something else.
+    /// It now waits for something else.
     WaitsFor(String),
-    /// Its CSI driver was registered.
     Registered,
-    /// A pod of the workload was bound to it.
     Bound(String),
 }
 
@@ -106,7 +98,7 @@ impl fmt::Display for News {
 }
 
 impl NodeRecord {
-    /// Takes in the node as it is now.
+    /// Records the node's current state.
     pub fn see(&mut self, node: &Node, moment: Moment) -> Vec<News> {
         let mut news = Vec::new();
         let ready = condition(node, "Ready").is_some_and(|(status, _)| status == "True");
@@ -176,7 +168,7 @@ impl NodeRecord {
     }
 }
 
-/// Status and message of a condition.
+/// The status and message of a condition.
 fn condition<'a>(node: &'a Node, condition_type: &str) -> Option<(&'a str, &'a str)> {
     let status = node.status.as_ref()?;
     let mut conditions = status.conditions.iter().flatten();

@@ -1,4 +1,4 @@
-//! What really happened: the promises of the demo, checked against what was seen, and the summary.
+//! Checks the demo's promises against what was observed, and sums up.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::table::in_row;
 use super::world::World;
 use crate::stage::{Check, Colours, Paint, count, grid, latency, seconds, wrap};
 
-/// The promises, each checked against what was seen.
+/// Checks each promise against what was observed.
 #[must_use]
 pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
@@ -107,7 +107,7 @@ fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
     Check::new(problem, promise)
 }
 
-/// The summary: each node, and how quickly Nodegate acted.
+/// The summary: each node, and Nodegate's reaction times.
 #[must_use]
 pub fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let mut lines = nodes(world, width, colours);
@@ -145,8 +145,8 @@ fn nodes(world: &World, width: usize, colours: Colours) -> Vec<String> {
     )
 }
 
-/// From the request that registers a node's CSI driver, the last thing it waited for, to the node that is seen open:
-/// the median and the slowest.
+/// The median and the longest time from the registration of a node's CSI driver, the last thing it waited for, to the observed
+/// open node.
 fn reactions(world: &World) -> Option<(Duration, Duration)> {
     let mut reactions: Vec<Duration> = world
         .nodes
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// One node, opened at this revision, closed and opened again; its four pods bound from this revision on.
+    /// One node, opened at this revision, closed and opened again; its four pods are bound from this revision on.
     fn world(opened: u64, bound: u64) -> World {
         let mut world = World::default();
         world.see_node(&node("n", 10, &GATES, ""), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What happens, step by step. Each step waits for what it announces.
+//! The story, step by step. Each step waits for what it announces.
 
 use std::time::Duration;
 
@@ -20,36 +20,36 @@ use nodegate_testbed::changes::set_pod_ready;
 use nodegate_testbed::controller::binary;
 use nodegate_testbed::fixtures;
 
-/// How long after one node the next one joins.
+/// The delay between joining nodes.
 const BETWEEN_NODES: Duration = Duration::from_millis(1300);
 
-/// How long after its registration a node is Ready.
+/// The time from a node's registration to Ready.
 const NODE_READY_AFTER: Duration = Duration::from_millis(1500);
 
-/// How long there is to look at what was reached.
+/// A pause for the viewer.
 const A_LOOK: Duration = Duration::from_millis(2500);
 
-/// How the story ended.
+/// The measured times of the story.
 #[derive(Debug)]
 pub struct Ending {
-    /// How many nodes there were to be.
+    /// The number of joined nodes.
     pub nodes: usize,
     /// The node whose CNI pod broke.
     pub broken: String,
-    /// From the request that broke the pod to the taint that was seen.
+    /// From the request that broke the pod to the observed taint.
     pub closing: Duration,
-    /// What the command line said of it meanwhile.
+    /// The command line's explanation in the meantime.
     pub explained: String,
-    /// From the request that made the pod Ready to the taint that was seen gone.
+    /// From the request that made the pod Ready to the observed lift.
     pub opening: Duration,
 }
 
-/// Installs Nodegate in the cluster, lets this many nodes join, and breaks and mends one. The controller is left in
-/// `controller`, for its log and for what becomes of it. Whether all that was promised really happened.
+/// Installs Nodegate in the cluster, lets this many nodes join, and breaks and repairs one. Leaves the controller in
+/// `controller`, for its log and its end. Returns whether all promises were kept.
 ///
 /// # Errors
 ///
-/// When something does not happen in time: what was waited for.
+/// When something does not happen in time; the message says what.
 pub async fn tell(
     show: &Show,
     cluster: &Cluster,
@@ -180,7 +180,7 @@ async fn break_and_mend(
         .apply(&workload(WORKLOADS[1], nodes))
         .await
         .context("applying the second workload")?;
-    // The closed node's share is what waits.
+    // The closed node's share stays pending.
     show.until("the open nodes have taken their share", |world| {
         world.workload.len() == all && world.running() == all - PODS_PER_NODE
     })
@@ -223,7 +223,7 @@ fn since(cause: Duration, effect: Option<Moment>) -> Duration {
     effect.map_or(Duration::ZERO, |moment| moment.at.saturating_sub(cause))
 }
 
-/// The name of a node, in an order that is the same by number and by alphabet.
+/// The name of a node, padded so that alphabetical order is numerical order.
 fn name(number: usize, nodes: usize) -> String {
     let digits = nodes.to_string().len();
     format!("node-{number:0digits$}")

@@ -6,10 +6,10 @@ use super::record::NodeRecord;
 use super::world::World;
 use crate::stage::{Cell, Colours, Paint, cut, grid, seconds};
 
-/// From this width on there is room for the rules' names.
+/// The width from which the rules' names fit.
 const WIDE: usize = 110;
 
-/// One line for each node under a heading, and one for the workload, none wider than `width`.
+/// One line for each node under a heading, and one for the workload, each at most `width` wide.
 #[must_use]
 pub fn table(world: &World, now: Duration, width: usize, colours: Colours) -> Vec<String> {
     let wide = width >= WIDE;
@@ -62,7 +62,7 @@ fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) ->
     row
 }
 
-/// A message without the words that the row says already.
+/// A message without words that repeat the row.
 #[must_use]
 pub fn in_row(message: &str) -> String {
     message.replacen(" on this node", "", 1)

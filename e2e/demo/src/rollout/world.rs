@@ -1,5 +1,5 @@
-//! What has been seen of the cluster so far. Objects come in as the watches show them, and changes worth telling come
-//! out. Pure: the time is a parameter, counted from the start of the story.
+//! The observed state of the cluster. Objects come in from the watches, and notable changes come out. Pure: the time is a
+//! parameter, counted from the start of the story.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,43 +14,35 @@ use super::table::table;
 use crate::stage::{self, Colours, Moment, Revision};
 use nodegate_testbed::sights;
 
-/// A pod of the workload.
 #[derive(Debug, Clone, Default)]
 pub struct WorkloadPod {
-    /// The node that it is bound to.
     pub node: Option<String>,
-    /// Whether it is Ready.
     pub ready: bool,
 }
 
-/// A pod of the workload that was bound to a node, whatever became of it.
+/// A workload pod's binding, even if the pod is gone by now.
 #[derive(Debug, Clone)]
 pub struct Binding {
-    /// The pod.
     pub pod: String,
-    /// The node.
     pub node: String,
-    /// When the binding was written.
     pub revision: Revision,
 }
 
-/// What has been seen so far.
+/// The observed state.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     /// The nodes, by name.
     pub nodes: BTreeMap<String, NodeRecord>,
-    /// The workload's pods that there are, by name.
+    /// The workload's current pods, by name.
     pub workload: BTreeMap<String, WorkloadPod>,
-    /// Every binding of a pod of the workload.
+    /// Every binding of the workload's pods.
     pub bindings: Vec<Binding>,
 }
 
-/// A change worth telling.
+/// A notable change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The node.
     pub node: String,
-    /// What happened there.
     pub news: News,
 }
 
@@ -70,7 +62,7 @@ impl stage::World for World {
 }
 
 impl World {
-    /// Takes in a node as it is now.
+    /// Records a node's current state.
     pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<Change> {
         let name = node.name_any();
         let moment = Moment {
@@ -90,7 +82,7 @@ impl World {
             .collect()
     }
 
-    /// Takes in a pod as it is now.
+    /// Records a pod's current state.
     pub fn see_pod(&mut self, pod: &Pod) -> Vec<Change> {
         let spec = pod.spec.as_ref();
         let node = spec.and_then(|spec| spec.node_name.clone());
@@ -135,12 +127,12 @@ impl World {
         }]
     }
 
-    /// Takes in that a pod is gone.
+    /// Records that a pod is gone.
     pub fn see_pod_go(&mut self, pod: &Pod) {
         self.workload.remove(&pod.name_any());
     }
 
-    /// Takes in that a node's CSI driver was registered, by a request sent at `registered.at`.
+    /// Records the registration of a node's CSI driver, by a request sent at `registered.at`.
     pub fn see_registration(&mut self, node: &str, registered: Moment) -> Vec<Change> {
         let Some(record) = self.nodes.get_mut(node) else {
             return Vec::new();
@@ -152,26 +144,26 @@ impl World {
         }]
     }
 
-    /// How many nodes have no taint of a rule.
+    /// How many nodes have no rule's taint.
     #[must_use]
     pub fn open_nodes(&self) -> usize {
         self.nodes.values().filter(|node| !node.is_closed()).count()
     }
 
-    /// How many pods of the workload are Ready.
+    /// How many of the workload's pods are Ready.
     #[must_use]
     pub fn running(&self) -> usize {
         self.workload.values().filter(|pod| pod.ready).count()
     }
 
-    /// How many pods of the workload are Ready on a node.
+    /// How many of the workload's pods are Ready on a node.
     #[must_use]
     pub fn running_on(&self, node: &str) -> usize {
         let here = |pod: &&WorkloadPod| pod.ready && pod.node.as_deref() == Some(node);
         self.workload.values().filter(here).count()
     }
 
-    /// How many pods of the workload are bound to no node.
+    /// How many of the workload's pods are unbound.
     #[must_use]
     pub fn unbound(&self) -> usize {
         self.workload
@@ -187,7 +179,7 @@ pub mod tests {
     use crate::rollout::cast::{BOOTSTRAP, CONTINUOUS, GATES, Gate};
     use nodegate_testbed::fixtures;
 
-    /// A node with these taints and, unless it is empty, this message of the bootstrap rule's condition.
+    /// A node with these taints and, unless empty, this message in the bootstrap rule's condition.
     pub fn node(name: &str, revision: u64, gates: &[Gate], message: &str) -> Node {
         let mut node = gates
             .iter()
@@ -208,7 +200,6 @@ pub mod tests {
         node
     }
 
-    /// A Ready pod with this label on a node.
     pub fn pod(label: (&str, &str), name: &str, node: &str, revision: u64) -> Pod {
         let mut pod = fixtures::pod(name).label(label.0, label.1).on(node).build();
         pod.metadata.resource_version = Some(revision.to_string());

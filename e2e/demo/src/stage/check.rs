@@ -1,24 +1,24 @@
-//! Promises of a demo, and whether they were kept.
+//! A demo's promises, and whether it kept them.
 
 use super::layout::{Colours, Paint, wrap};
 
-/// Something a demo promises to show.
+/// A promise of a demo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
-    /// It happened, in this way.
+    /// It was kept, in this way.
     Held(String),
-    /// It did not: what was seen instead.
+    /// It was broken: what was observed instead.
     Failed(String),
 }
 
 impl Check {
-    /// The promise, unless there is a problem.
+    /// The promise was kept, unless there is a problem.
     #[must_use]
     pub fn new(problem: Option<String>, promise: String) -> Self {
         problem.map_or(Self::Held(promise), Self::Failed)
     }
 
-    /// What was seen instead, where the promise was not kept.
+    /// What was observed instead, if the promise was broken.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         match self {
@@ -28,7 +28,7 @@ impl Check {
     }
 }
 
-/// The checks, each after a mark.
+/// The checks as lines, each after a mark.
 #[must_use]
 pub fn check_lines(checks: &[Check], width: usize, colours: Colours) -> Vec<String> {
     let mut lines = Vec::new();

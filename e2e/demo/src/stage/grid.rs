@@ -1,11 +1,11 @@
-//! Cells under headings.
+//! Tables of cells under headings.
 
 use super::layout::{Colours, Paint, cut};
 
 /// A cell: its text and colour.
 pub type Cell = (String, Paint);
 
-/// Cells under headings, each column as wide as its widest cell, the last one as what is left of `width`.
+/// Lays out cells under headings. Each column is as wide as its widest cell; the last one fills the rest of `width`.
 #[must_use]
 pub fn grid(heading: &[&str], rows: &[Vec<Cell>], width: usize, colours: Colours) -> Vec<String> {
     let heading: Vec<Cell> = heading
@@ -30,7 +30,7 @@ pub fn grid(heading: &[&str], rows: &[Vec<Cell>], width: usize, colours: Colours
 fn line(row: &[Cell], widths: &[usize], width: usize, colours: Colours) -> String {
     let mut line = String::new();
     let mut left = width;
-    // Written before the next cell that is not empty: a copied table has no blanks at the ends of its lines.
+    // Gaps precede the next cell that is not empty, so that lines have no trailing blanks.
     let mut gap = 0;
     for ((text, paint), column) in row.iter().zip(widths) {
         let text = cut(text, left.saturating_sub(gap));

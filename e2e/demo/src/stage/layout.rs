@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Whether there are colours.
+/// Whether to print colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colours {
     /// ANSI colours.
@@ -11,20 +11,20 @@ pub enum Colours {
     None,
 }
 
-/// A colour, by what it means.
+/// A colour, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// As it should be.
     Good,
     /// Not yet.
     Waiting,
-    /// As it should not be.
+    /// Something is wrong.
     Bad,
-    /// Of less interest.
+    /// Of minor interest.
     Faint,
     /// A heading.
     Strong,
-    /// As it is.
+    /// Without a colour.
     Plain,
 }
 
@@ -47,7 +47,7 @@ impl Colours {
     }
 }
 
-/// The text, or its beginning and an ellipsis where it is longer than `width` characters.
+/// The text, cut to `width` characters with an ellipsis.
 #[must_use]
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
@@ -60,7 +60,7 @@ pub fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// The text in lines of at most `width` characters, broken between words. A longer word has a line of its own.
+/// Breaks the text between words into lines of at most `width` characters. A longer word has a line of its own.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -76,13 +76,13 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Seconds, with a tenth: `8.1 s`.
+/// A duration in seconds, with a tenth: `8.1 s`.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f32())
 }
 
-/// A latency: `27 ms`, or seconds where it is that long.
+/// A latency: `27 ms`, or in seconds if it is long.
 #[must_use]
 pub fn latency(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {

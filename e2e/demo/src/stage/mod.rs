@@ -1,15 +1,4 @@
-//! What the demos are told with: a screen, watches that fill a world, waits, and checks of what really happened.
-//!
-//! ```text
-//! layout   text that fits a terminal's width (pure)
-//! grid     cells under headings (pure)
-//! screen   the terminal: a block that is redrawn in place, or plain lines
-//! moment   when something was written and seen (pure)
-//! check    promises, and whether they were kept (pure)
-//! show     watches, world and screen together
-//! question what the command line for people says of it
-//! play     a story from the start of its cluster to its exit code
-//! ```
+//! What the demos share: a screen, watches that fill a world, waits, and checks of what really happened.
 
 mod check;
 mod grid;

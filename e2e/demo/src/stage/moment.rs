@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 
-/// The revision of the store at which something was written. All objects are in one etcd here, so their resource versions
-/// tell which of two writes came first, whatever the order in which the watches show them.
+/// A revision of the store. All objects are in one etcd here, so resource versions order all writes, whatever the order in
+/// which the watches show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 
@@ -26,6 +26,6 @@ impl Revision {
 pub struct Moment {
     /// In the store.
     pub revision: Revision,
-    /// As it was seen, since the start of the story.
+    /// When it was observed, since the start of the story.
     pub at: Duration,
 }

@@ -1,4 +1,4 @@
-//! A story from the start of its cluster to its exit code, as the command of a demo plays it.
+//! Plays a story from the start of its cluster to its exit code, for a demo's command.
 
 use std::process::ExitCode;
 
@@ -14,32 +14,32 @@ use nodegate_testbed::note_failure;
 /// How many lines of the controller's log a failure shows.
 const TAIL: usize = 15;
 
-/// What a play needs.
+/// The parameters of a play.
 #[derive(Debug)]
 pub struct Play {
-    /// What is said while the cluster starts.
+    /// The text to show while the cluster starts.
     pub opening: &'static str,
     /// The cluster.
     pub cluster: Options,
-    /// Whether control plane and controller are left running at the end.
+    /// Whether to leave control plane and controller running at the end.
     pub keep: bool,
-    /// A command to look around with, should they be.
+    /// A command to look around with, if they are left running.
     pub look: &'static str,
-    /// Where to go from here, having seen it all.
+    /// The reader's next step after the demo.
     pub point_on: &'static str,
 }
 
-/// Starts the cluster and has the story told in it, until its end, Ctrl-C or SIGTERM. `tell` leaves the controller in its
-/// last argument, for its log and for what becomes of it, and answers whether all that was promised really happened.
+/// Starts the cluster and tells the story in it, until its end, Ctrl-C or SIGTERM. `tell` leaves the controller in its last
+/// argument, for its log and its end, and returns whether all promises were kept.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be started, or standard output not be written.
+/// When the cluster cannot start, or standard output cannot be written.
 pub async fn perform<W: World>(
     play: Play,
     tell: impl AsyncFnOnce(&Show<W>, &Cluster, &mut Option<Controller>) -> Result<bool>,
 ) -> Result<ExitCode> {
-    // From here on a signal ends the wait below, not the process, so that the cluster is taken down in order.
+    // From here on a signal only ends the wait below, so that the cluster shuts down in order.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let code = tokio::select! {
@@ -64,7 +64,7 @@ async fn run<W: World>(
         ..play.cluster
     };
     let cluster = Cluster::start(options).await?;
-    // Declared after the cluster: it goes first.
+    // Declared after the cluster, so it drops first.
     let mut controller = None;
     let all_happened = match tell(&show, &cluster, &mut controller).await {
         Ok(all_happened) => all_happened,

@@ -1,13 +1,13 @@
-//! What the command line for people says of a demo's cluster.
+//! Runs the command line on a demo's cluster.
 
 use anyhow::{Result, ensure};
 use nodegate_testbed::{Cluster, ask};
 
-/// What is typed, and what the command line answers.
+/// The typed command, and its answer.
 ///
 /// # Errors
 ///
-/// When it cannot answer.
+/// When the command fails.
 pub async fn ask(cluster: &Cluster, arguments: &[&str]) -> Result<String> {
     let typed = arguments.join(" ");
     let said = ask::ask(&cluster.kubeconfig(), arguments).await?;

@@ -1,4 +1,4 @@
-//! Where the story is told: a terminal, with a block of lines at its end that is redrawn in place, or plain lines.
+//! Output for a story: a terminal with a block of lines at its end that is redrawn in place, or plain lines.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -7,10 +7,10 @@ use terminal_size::{Height, Width, terminal_size};
 
 use super::layout::{Colours, Paint, wrap};
 
-/// The width of text where no terminal says it.
+/// The text width without a terminal.
 const PLAIN_WIDTH: usize = 100;
 
-/// Wide enough; longer lines are hard to read.
+/// The largest width; longer lines are hard to read.
 const MAX_WIDTH: usize = 130;
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
@@ -18,17 +18,17 @@ const SHOW_CURSOR: &str = "\x1b[?25h";
 const CLEAR_BELOW: &str = "\x1b[J";
 const CLEAR_LINE_END: &str = "\x1b[K";
 
-/// Standard output. Dropped, it leaves the terminal as it was.
+/// Standard output. Restores the terminal when dropped.
 #[derive(Debug)]
 pub struct Screen {
     live: bool,
     colours: Colours,
-    /// How many lines the block has that stands at the end of the terminal.
+    /// The number of lines in the block at the end of the terminal.
     drawn: usize,
 }
 
 impl Screen {
-    /// Standard output: live where it is a terminal.
+    /// Standard output: live if it is a terminal.
     #[must_use]
     pub fn new() -> Self {
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");
@@ -47,19 +47,18 @@ impl Screen {
         }
     }
 
-    /// Whether there is a block that is redrawn.
+    /// Whether a block is redrawn in place.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// The colours it has.
     #[must_use]
     pub fn colours(&self) -> Colours {
         self.colours
     }
 
-    /// How many characters a line may have.
+    /// The largest number of characters in a line.
     #[must_use]
     pub fn width(&self) -> usize {
         match terminal_size() {
@@ -68,7 +67,7 @@ impl Screen {
         }
     }
 
-    /// Writes a text that stays, broken between words, with a label before its first line.
+    /// Writes a permanent text, broken between words, with a label before its first line.
     ///
     /// # Errors
     ///
@@ -84,7 +83,7 @@ impl Screen {
         self.print(&said)
     }
 
-    /// Writes lines that stay, as they are.
+    /// Writes permanent lines unchanged.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ impl Screen {
         write(&text)
     }
 
-    /// Draws the block anew, as far as the terminal has room for it.
+    /// Redraws the block, as far as it fits the terminal.
     ///
     /// # Errors
     ///
@@ -144,7 +143,7 @@ impl Drop for Screen {
     }
 }
 
-/// At once, so that no half of a block is seen.
+/// In one write, so that no half of a block shows.
 fn write(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! The watches, what they have shown, and the screen, together: a story tells, waits and looks through it.
+//! The watches, the observed world and the screen: a story tells, waits and observes through it.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -17,15 +17,15 @@ use super::check::{Check, check_lines};
 use super::layout::{Colours, Paint};
 use super::screen::Screen;
 
-/// How long anything may take that is waited for. It takes a second or ten; a machine that is busy takes longer.
+/// The timeout of every wait. Waits take some seconds; longer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often the picture is redrawn.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// What has been seen of the cluster, as far as a story is about it.
+/// The observed state of the cluster, as far as a story needs it.
 pub trait World: Default {
-    /// What it looks like now, in lines none of which is wider than `width`; nothing as long as there is nothing to see.
+    /// Its picture as lines of at most `width`; empty if there is nothing to show.
     fn picture(&self, now: Duration, width: usize, colours: Colours) -> Vec<String>;
 }
 
@@ -35,7 +35,7 @@ pub struct Show<W> {
     started: Instant,
     world: watch::Sender<W>,
     screen: Mutex<Screen>,
-    /// What went wrong last while watching.
+    /// The last watch error.
     trouble: Mutex<Option<String>>,
 }
 
@@ -46,7 +46,7 @@ impl<W: World> Default for Show<W> {
 }
 
 impl<W: World> Show<W> {
-    /// On standard output, from now on.
+    /// A telling on standard output that starts now.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<W: World> Show<W> {
         self.started.elapsed()
     }
 
-    /// Tells what happens next.
+    /// Announces what happens next.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl<W: World> Show<W> {
         Ok(self.screen().say(&label, Paint::Strong, text)?)
     }
 
-    /// Shows a manifest as it is.
+    /// Prints a manifest unchanged.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<W: World> Show<W> {
         Ok(screen.print(&lines)?)
     }
 
-    /// Leaves a copy of the picture behind.
+    /// Prints a permanent copy of the picture.
     ///
     /// # Errors
     ///
@@ -97,8 +97,8 @@ impl<W: World> Show<W> {
         Ok(screen.print(&picture)?)
     }
 
-    /// Ends the telling: takes the picture away and shows what really happened, the summary that `sum_up` makes of what was
-    /// seen at a width, and the checks. Whether all that was promised did.
+    /// Ends the telling: removes the picture, and prints the summary that `sum_up` makes for a width, and the checks. Returns
+    /// whether all promises were kept.
     ///
     /// # Errors
     ///
@@ -118,17 +118,17 @@ impl<W: World> Show<W> {
         Ok(checks.iter().all(|check| check.problem().is_none()))
     }
 
-    /// What has been seen so far.
+    /// The observed state.
     #[must_use]
     pub fn world(&self) -> watch::Receiver<W> {
         self.world.subscribe()
     }
 
-    /// Waits until something is seen.
+    /// Waits until the state meets a predicate.
     ///
     /// # Errors
     ///
-    /// When it is not within a minute; the message says what was waited for.
+    /// When it does not within a minute; the message says what was waited for.
     pub async fn until(&self, what: &str, seen: impl Fn(&W) -> bool) -> Result<()> {
         let mut world = self.world();
         let seen = world.wait_for(|world| seen(world));
@@ -144,7 +144,7 @@ impl<W: World> Show<W> {
         );
     }
 
-    /// Takes in what `see` makes of the world, and tells the changes that it answers where there is no picture.
+    /// Updates the state with `see`, and prints the returned changes if there is no picture.
     ///
     /// # Errors
     ///
@@ -163,8 +163,8 @@ impl<W: World> Show<W> {
         Ok(())
     }
 
-    /// Watches the objects of a kind for as long as it is polled: takes in each as it is now, and those that are gone.
-    /// What goes wrong is tried again, soon: the server is next door.
+    /// Watches the objects of a kind while polled: records the current state of each, and those that are gone. Errors are
+    /// retried soon: the server is local.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl<W: World> Show<W> {
         Ok(())
     }
 
-    /// Redraws the picture for as long as it is polled, where there is one.
+    /// Redraws the picture while polled, if there is one.
     ///
     /// # Errors
     ///

@@ -1,21 +1,21 @@
-//! Those who act in the cluster beside Nodegate: the kubelet, the controllers, people.
+//! What all actors in the cluster, such as the kubelet, the controllers and people, have in common.
 
 use super::cluster::{Change, Cluster};
 use super::rng::Rng;
 use super::time::Time;
 
-/// Somebody who acts in the cluster. Nothing goes wrong for actors: each request is answered at once.
+/// Acts in the cluster beside Nodegate. Actors meet no faults: the server answers each request at once.
 pub trait Actor {
     /// Its name, as [`super::Who::Actor`] carries it.
     fn name(&self) -> &'static str;
 
-    /// When it acts next, unless something changes before. In the past: at once.
+    /// When it next acts, unless a change wakes it earlier. A time in the past means at once.
     fn wake(&self) -> Option<Time>;
 
-    /// Its time has come: it does what is due by [`Cluster::now`]. Afterwards [`Self::wake`] is later than that, or `None`.
+    /// Does what is due by [`Cluster::now`]. Afterwards [`Self::wake`] is later than that, or `None`.
     fn act(&mut self, cluster: &mut Cluster, rng: &mut Rng);
 
-    /// Something has changed, by whomever, itself included. It takes note, and acts when it next wakes: whoever reacts sets
-    /// that to a moment later, as watches take their time.
+    /// Records a change, which may be its own, and acts when it next wakes. To react, it sets its wake time a little later, as
+    /// watches take time.
     fn changed(&mut self, _change: &Change, _cluster: &Cluster, _rng: &mut Rng) {}
 }

@@ -1,4 +1,4 @@
-//! The admission policy of `config/birth`, as the model's API server has it: rules close nodes as they are created.
+//! The admission policy of `config/birth` in the model's API server: nodes are created with the taints of their rules.
 
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::{Value, json};
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::laws::rule::Rule;
 use crate::{Kind, Server};
 
-/// Has this API server close nodes at birth.
 pub fn gate_at_birth(server: &mut Server) {
     server.admit_nodes_by(|server, node| {
         let rules = server.objects(Kind::NodeReadinessRule);

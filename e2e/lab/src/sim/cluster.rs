@@ -1,5 +1,4 @@
-//! The API server, what time it is, and a log of all that has happened: who has written what and when, and every state of
-//! every object.
+//! The API server, the cluster's clock, and a log of every write and of every state of every object.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +12,7 @@ use serde_json::Value;
 use super::time::{Time, wall};
 use crate::{Answer, Key, Kind, Request, Server};
 
-/// Who asks for something.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Who {
     /// The actor of this name.
@@ -22,18 +21,18 @@ pub enum Who {
     Nodegate(usize),
 }
 
-/// A request that could change something, whether it has or not.
+/// A request that could change something, whether it did or not.
 #[derive(Debug, Clone)]
 pub struct Write {
     /// When it was carried out.
     pub at: Time,
-    /// Who has asked for it.
+    /// Its sender.
     pub who: Who,
     /// What was asked for.
     pub request: Request,
     /// The HTTP status of the answer.
     pub code: u16,
-    /// What it has changed, as indices into [`Cluster::changes`]: often nothing, at most two changes.
+    /// The changes it made, as indices into [`Cluster::changes`]: at most two, often none.
     pub changes: Range<usize>,
 }
 
@@ -42,30 +41,30 @@ pub struct Write {
 pub struct Change {
     /// The revision that it made.
     pub revision: u64,
-    /// When.
+    /// When it was made.
     pub at: Time,
     /// Who made it.
     pub who: Who,
     /// The object.
     pub key: Key,
-    /// What it was, unless it was not there.
+    /// The object before; `None` if it did not exist.
     pub before: Option<Arc<Value>>,
-    /// What it is, unless it is gone.
+    /// The object after; `None` if it is gone.
     pub after: Option<Arc<Value>>,
 }
 
-/// What an object was from one revision to its next one.
+/// One state of an object, from one revision to the next.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The revision from which it was so.
+    /// The revision that made it.
     pub revision: u64,
-    /// When that was made.
+    /// When it was made.
     pub at: Time,
-    /// The object; `None` where it was not there.
+    /// The object; `None` where it did not exist.
     pub object: Option<Arc<Value>>,
 }
 
-/// The cluster as it is, and as it was.
+/// The cluster, with its whole history.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     server: Server,
@@ -77,7 +76,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// An empty one, whose UIDs follow from this seed.
+    /// An empty cluster. Its UIDs follow from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -90,30 +89,30 @@ impl Cluster {
         }
     }
 
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// What the cluster's clock shows.
+    /// The current time on the cluster's clock.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
         wall(self.now)
     }
 
-    /// Lets time pass, until then.
+    /// Advances the time.
     pub fn advance(&mut self, to: Time) {
         self.now = self.now.max(to);
     }
 
-    /// The API server itself.
+    /// The API server.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// The API server itself, to set it up: namespaces, compaction.
+    /// The API server, to set up namespaces or to compact.
     pub fn server_mut(&mut self) -> &mut Server {
         &mut self.server
     }
@@ -121,7 +120,7 @@ impl Cluster {
     /// Carries out a request at once.
     ///
     /// # Errors
-    /// When it is refused; nothing has changed then.
+    /// When the request is refused; then nothing has changed.
     pub fn request(&mut self, who: Who, request: &Request) -> Answer {
         let before = self.server.revision();
         let answer = self.server.answer(request, wall(self.now));
@@ -169,47 +168,47 @@ impl Cluster {
         self.server.revision()
     }
 
-    /// An object as it is.
+    /// The current object.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Arc<Value>> {
         self.server.object(key)
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// All objects of a kind, ordered by namespace and name.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Arc<Value>)> {
         self.server.objects(kind)
     }
 
-    /// All requests that could change something, in their order.
+    /// All requests that could change something, in order.
     #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
-    /// All changes, in their order.
+    /// All changes, in order.
     #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// Takes in what Nodegate has people told: an Event is posted.
+    /// Records an Event that Nodegate posts.
     pub fn tell(&mut self, notice: Notice) {
         self.notices.push(notice);
     }
 
-    /// What Nodegate has had people told, in the order in which it was posted.
+    /// The Events that Nodegate has posted, in order.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// Every state of an object of this name, in their order, with those in which it was not there.
+    /// Every state of the objects of this name, in order, with the gaps between them.
     #[must_use]
     pub fn history(&self, key: &Key) -> &[State] {
         self.history.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The cluster as it was at the end of this moment.
+    /// The cluster at the end of this moment.
     #[must_use]
     pub fn at(&self, time: Time) -> View<'_> {
         let end = self.changes.partition_point(|change| change.at <= time);
@@ -217,7 +216,7 @@ impl Cluster {
         self.as_of(last.unwrap_or_default())
     }
 
-    /// The cluster as it was at this revision.
+    /// The cluster at this revision.
     #[must_use]
     pub fn as_of(&self, revision: u64) -> View<'_> {
         View {
@@ -227,7 +226,7 @@ impl Cluster {
     }
 }
 
-/// The cluster as it was at one revision.
+/// The cluster at one revision.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     cluster: &'a Cluster,
@@ -241,13 +240,13 @@ impl<'a> View<'a> {
         self.revision
     }
 
-    /// An object as it was.
+    /// The object at this revision.
     #[must_use]
     pub fn get(self, key: &Key) -> Option<&'a Arc<Value>> {
         self.state(self.cluster.history.get(key)?)
     }
 
-    /// All objects of a kind as they were, by namespace and name.
+    /// All objects of a kind at this revision, ordered by namespace and name.
     pub fn objects(self, kind: Kind) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
         self.cluster
             .history

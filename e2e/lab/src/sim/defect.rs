@@ -1,19 +1,19 @@
-//! What no machine may do, such as to panic.
+//! Defects of a machine that break no law but must never happen, such as a panic.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// The machine does what none may do.
+/// A machine did something that no machine may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect(pub String);
 
 thread_local! {
-    /// Whether a panic on this thread is expected, and told in another way.
+    /// Whether a panic on this thread is expected and reported otherwise.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has panics of machines not printed from now on: they are told as what they break.
+/// Silences the panics of machines: they are reported as broken laws.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -26,7 +26,7 @@ pub fn quiet_panics() {
     });
 }
 
-/// Runs a part of the machine; a panic there is a defect like others.
+/// Runs a part of the machine and turns a panic into a defect.
 ///
 /// # Errors
 /// When it panics.

@@ -1,4 +1,4 @@
-//! Who leads: the Lease, and what one process knows of it. The decisions are the product's own.
+//! Leader election: the Lease, and one process's view of it. The product's own code decides.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,23 @@ use nodegate::engine::election::{Attempt, LEASE_DURATION, LeaseClaim, LeaseReadi
 
 use super::time::Time;
 
-/// How often a lease is renewed, or looked at by those who wait for it.
+/// How often the leader renews the lease, and the others check it.
 pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// A life of a process: its instance, and how often that had been started before. Each has an identity of its own.
+/// One life of a process: its instance, and how often that had been started before. Each life has its own identity.
 pub type Life = (usize, u32);
 
-/// The Lease.
 #[derive(Debug, Clone, Default)]
 pub struct Lease {
     holder: Option<Life>,
     /// Grows with every write.
     version: u64,
-    /// Who believes until then that it still holds a lease that it has lost.
+    /// A former holder that believes until this time that it still holds the lease.
     deceived: Option<(Life, Time)>,
 }
 
 impl Lease {
-    /// Takes the lease from its holder, who does not notice until then.
+    /// Takes the lease from its holder, which does not notice until then.
     pub fn betray(&mut self, until: Time) {
         if let Some(holder) = self.holder.take() {
             self.deceived = Some((holder, until));
@@ -31,7 +30,7 @@ impl Lease {
         }
     }
 
-    /// Gives it up, where it is this life's.
+    /// Releases the lease, if this life holds it.
     pub fn release(&mut self, life: Life) {
         if self.holder == Some(life) {
             self.holder = None;
@@ -45,17 +44,17 @@ impl Lease {
     }
 }
 
-/// What one process knows of the Lease.
+/// One process's view of the Lease.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
-    /// The version that was seen last, and since when.
+    /// The last version seen, and since when.
     seen: Option<(u64, Instant)>,
-    /// The time for which this process leads.
+    /// The term for which this process leads.
     pub term: Option<Term>,
 }
 
 impl Standing {
-    /// Tries to take or to renew the lease, as of now by the cluster's clock and by this process's monotonic one.
+    /// Tries to take or renew the lease, at `now` by the cluster's clock and `clock` by the process's monotonic one.
     pub fn attempt(&mut self, lease: &mut Lease, life: Life, now: Time, clock: Instant) -> Attempt {
         if lease.is_deceived(life, now) {
             return Attempt::Held { asked: clock };
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_deceived_leads_beside_another_for_a_while() {
+    fn a_deceived_holder_leads_beside_another_for_a_while() {
         let start = Instant::now();
         let mut lease = Lease::default();
         let (mut one, mut two) = (Standing::default(), Standing::default());

@@ -1,4 +1,4 @@
-//! What must never happen, and what must come to be.
+//! What laws have in common. A law says what must never happen, or what must hold in the end.
 
 use std::collections::BTreeMap;
 
@@ -14,82 +14,81 @@ use crate::Key;
 pub struct Violation {
     /// The law's name.
     pub law: &'static str,
-    /// When it was noticed.
+    /// When it was detected.
     pub at: Time,
-    /// What has happened, with the names of the objects.
+    /// What happened, with the names of the objects.
     pub what: String,
 }
 
-/// What is known of one instance of Nodegate.
+/// The state of one instance of Nodegate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Since when its process runs, unless it is dead.
+    /// Since when its process has run; `None` while it is dead.
     pub runs_since: Option<Time>,
-    /// Since when its process thinks that it leads.
+    /// Since when its process believes that it leads.
     pub leads_since: Option<Time>,
-    /// Since when its watches have shown everything once.
+    /// Since when its watches have synced.
     pub synced_since: Option<Time>,
-    /// Since when a process that leads and whose watches have shown everything once has known a node, by its UID.
+    /// When the leading and synced process first observed each node, by UID.
     pub nodes_seen: BTreeMap<String, Time>,
-    /// Writes that were sent while another one to the same object was under way.
+    /// Writes sent while another write to the same object was under way.
     pub doubled: Vec<(Time, Key)>,
-    /// Writes that were sent by one that did not lead or had lost its lease, or had been told to stop.
+    /// Writes sent by a process that did not lead, had lost its lease, or had been told to stop.
     pub unasked: Vec<(Time, Key)>,
 }
 
-/// What laws judge: the cluster after something has happened.
+/// The input of laws: the cluster after something has happened.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
-    /// The cluster as it is and was.
+    /// The cluster and its history.
     pub cluster: &'a Cluster,
-    /// What happens in it.
+    /// The scenario.
     pub scenario: &'a Scenario,
-    /// What the instances are set to.
+    /// The settings of all instances.
     pub settings: &'a Settings,
-    /// What goes wrong in it.
+    /// The faults of the schedule.
     pub faults: &'a [Fault],
-    /// The instances, by their numbers.
+    /// The instances, by number.
     pub instances: &'a [Report],
-    /// How many of the cluster's changes had been judged before.
+    /// The number of changes judged before.
     pub judged_changes: usize,
-    /// How many of its writes had been judged before.
+    /// The number of writes judged before.
     pub judged_writes: usize,
-    /// When the scenario's part and the last fault had ended: from then on things settle. Later than now as long as they
-    /// have not.
+    /// The end of the scenario and its last fault, from which things settle. Later than now until then.
     pub calm_since: Time,
 }
 
 impl<'a> Moment<'a> {
-    /// The changes that have not been judged.
+    /// The changes not judged before.
     #[must_use]
     pub fn new_changes(&self) -> &'a [Change] {
         &self.cluster.changes()[self.judged_changes..]
     }
 
-    /// The writes that have not been judged.
+    /// The writes not judged before.
     #[must_use]
     pub fn new_writes(&self) -> &'a [super::Write] {
         &self.cluster.writes()[self.judged_writes..]
     }
 }
 
-/// Something that must never happen, or that must come to be. One value judges one schedule, and may remember.
+/// Something that must never happen, or must hold in the end. Each value judges one schedule, and may keep state.
 pub trait Law {
-    /// Its name: a sentence about behaviour, in short.
+    /// A short sentence about behaviour.
     fn name(&self) -> &'static str;
 
-    /// Judges the cluster after every moment at which something has changed, been written or been done.
+    /// Judges the cluster whenever something has changed.
     ///
     /// # Errors
-    /// When the law is broken: what has happened.
+    /// What happened, when the law is broken.
     fn check(&mut self, _moment: &Moment<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Judges the cluster at the end, after everything has had its time to settle.
+    /// Judges the cluster at the end, when everything has had time to settle.
     ///
     /// # Errors
-    /// When the law is broken: what is not as it should be.
+    /// What is wrong, when the law is broken.
     fn finally(&mut self, _moment: &Moment<'_>) -> Result<(), String> {
         Ok(())
     }

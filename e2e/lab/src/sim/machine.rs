@@ -1,4 +1,4 @@
-//! What a process runs: the engine, or in tests of the simulation something simpler.
+//! The program that a process runs: the engine, or something simpler in tests of the simulation.
 
 use std::time::Instant;
 
@@ -7,25 +7,25 @@ use nodegate::engine::io::{Effect, Input, Now};
 
 use super::settings::Settings;
 
-/// What a process runs.
+/// The program of a process.
 pub trait Machine {
-    /// Takes in what has happened, and says what is to be done.
+    /// Takes in events and returns the effects to carry out.
     fn take(&mut self, inputs: Vec<Input>, now: Now) -> Vec<Effect>;
 
-    /// When it is to be asked again at the latest, by the monotonic clock.
+    /// When to call [`Self::take`] again at the latest, by the monotonic clock.
     fn next_wake(&self) -> Option<Instant>;
 
-    /// Whether every watch has shown all there is.
+    /// Whether every watch has synced.
     fn has_synced(&self) -> bool;
 
-    /// Whether nothing is under way.
+    /// Whether no request is under way.
     fn is_idle(&self) -> bool;
 
-    /// Tells how things are, as gauges show it; of interest is only that it can.
+    /// Fills the gauges; the simulation only checks that this works.
     fn survey(&self, _now: Now) {}
 }
 
-/// Makes what a process runs as it starts.
+/// Creates a process's machine at its start.
 pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;
 
 /// Starts the engine.

@@ -1,19 +1,19 @@
-//! Chance out of a seed: the same seed, the same chance.
+//! Random numbers that follow from a seed.
 
 use super::time::Time;
 
-/// A source of numbers that are the same for the same seed (`SplitMix64`).
+/// A random number generator (`SplitMix64`) that repeats for the same seed.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A source with this seed.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Another source, for a part of its own: what that part draws changes nothing for the others.
+    /// An independent generator: its draws do not change those of the others.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.next())
@@ -29,24 +29,24 @@ impl Rng {
         word ^ word >> 31
     }
 
-    /// A number below this one, which is above 0.
+    /// A number below this one, which must be above 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.next() % end).unwrap_or_default()
     }
 
-    /// Whether something happens that happens so many times out of a hundred.
+    /// True with this probability in percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// A time from the first to the last, in whole milliseconds.
+    /// A time from the first to the last, both included, in whole milliseconds.
     pub fn between(&mut self, first: Time, last: Time) -> Time {
         let span = u64::try_from(last.saturating_sub(first).as_millis()).unwrap_or_default();
         first + Time::from_millis(self.next() % (span + 1))
     }
 
-    /// One of these, which are at least one.
+    /// A random item of a list, which must not be empty.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }

@@ -1,5 +1,5 @@
-//! One schedule, from its beginning to its end: what happens next is done next, and the laws judge what has come of it. The
-//! same scenario, seed and faults give the same run.
+//! Runs one schedule: events happen in the order of their times, and the laws judge each result. The same scenario, seed and
+//! faults give the same run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,30 +21,30 @@ use super::scenario::Scenario;
 use super::settings::Settings;
 use super::time::{self, Time, ms, s};
 
-/// How long after a fault everything is as usual again: a lease has run out, the watches have been begun anew.
+/// How long the cluster takes to recover from a fault: the lease has expired, and the watches have restarted.
 const RECOVERY: Time = s(25);
-/// How often an actor may act at one time.
+/// How often an actor may act at the same time.
 const ACTS: usize = 1000;
-/// How many turns there may be at one time.
+/// How many rounds there may be at the same time.
 const TURNS: usize = 10_000;
 
-/// What has come of a schedule.
+/// The result of a schedule.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The first law that was broken.
+    /// The first violation.
     pub violation: Option<Violation>,
     /// How many writes each instance has made.
     pub writes: Vec<usize>,
     /// How many events each watch of each instance has shown.
     pub events: BTreeMap<(usize, Watch), usize>,
-    /// The cluster with all that has happened to it.
+    /// The cluster with its whole history.
     pub cluster: Cluster,
-    /// What has become of the processes, and where it was wanted all that they were told and did.
+    /// Notes about the processes; with `trace` also all inputs and effects of their machines.
     pub notes: Vec<(Time, String)>,
 }
 
 impl Outcome {
-    /// All that has happened, in one number.
+    /// A hash of everything that has happened.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::default();
@@ -59,11 +59,11 @@ impl Outcome {
     }
 }
 
-/// Something that goes wrong at a time.
+/// Something that a fault does at a certain time.
 #[derive(Debug, Clone, Copy)]
 enum Mishap {
     Begins(Fault),
-    /// The watches of those who do not lead stand still, from then until then.
+    /// Stalls the watches of the instances that do not lead.
     Stales {
         watch: Watch,
         from: Time,
@@ -79,7 +79,7 @@ struct Run<'a> {
     mishaps: Vec<(Time, Mishap)>,
     laws: Vec<Box<dyn Law>>,
     reports: Vec<Report>,
-    /// How many changes everybody has taken note of.
+    /// How many changes have been passed on to all actors and processes.
     noted: usize,
     judged: (usize, usize),
     judged_at: Time,
@@ -91,7 +91,7 @@ pub fn run(scenario: &Scenario, seed: u64, faults: &[Fault], start: Start<'_>) -
     judged_run(scenario, seed, faults, start, laws::all(), false)
 }
 
-/// The same with these laws; `trace` notes all that processes are told and do.
+/// Runs a schedule under these laws. With `trace`, notes all inputs and effects of the machines.
 #[must_use]
 pub fn judged_run(
     scenario: &Scenario,
@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
         next.unwrap_or(Time::MAX)
     }
 
-    /// When the scenario's part and the last fault have ended, as far as is known.
+    /// When the scenario and its last fault have ended, as far as is known.
     fn calm_since(&self) -> Time {
         let faults = self.world.faults.iter().filter_map(Fault::ends);
         let troubled = faults.chain([self.world.troubled_until]).max();
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Has everybody take note of what has changed.
+    /// Passes new changes on to all actors and processes.
     fn note(&mut self) {
         let changes = self.world.cluster.changes();
         for change in &changes[self.noted..] {
@@ -345,7 +345,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a process has begun or ended, or begun or ceased to lead, since the last judgement.
+    /// Whether a process has started or ended, or gained or lost the lead, since the last verdict.
     fn somebody_came_or_went(&self) -> bool {
         let standing = |report: &Report| (report.runs_since, report.leads_since);
         let mut pairs = self.reports.iter().zip(&self.processes);
@@ -408,7 +408,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a fault does at which times.
+/// The timed steps of a fault.
 fn mishaps(fault: &Fault) -> Vec<(Time, Mishap)> {
     let begins = |at: Time| (at, Mishap::Begins(*fault));
     match *fault {
@@ -417,7 +417,7 @@ fn mishaps(fault: &Fault) -> Vec<(Time, Mishap)> {
             let until = at + LEASE_DURATION + lasts / 2;
             let from = until.saturating_sub(lasts);
             let stales = Mishap::Stales { watch, from, until };
-            // Who does not lead is seen before the death.
+            // The leader must still be alive to tell the others apart.
             vec![(from.min(at.saturating_sub(ms(1))), stales), begins(at)]
         }
         Fault::Stop { at, .. }

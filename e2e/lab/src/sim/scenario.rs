@@ -1,4 +1,4 @@
-//! What happens in a cluster where nothing goes wrong, as a value.
+//! Scenarios: what happens in a cluster without faults, as a value.
 
 use super::actor::Actor;
 use super::cluster::Cluster;
@@ -9,22 +9,21 @@ use super::time::Time;
 /// A scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
-    /// Its name, as scripts and the command line have it.
+    /// Its name, for scripts and the command line.
     pub name: &'static str,
-    /// What happens, in one sentence.
+    /// One sentence about what happens.
     pub about: &'static str,
-    /// How many instances of Nodegate there are, at least one.
+    /// The number of instances of Nodegate, at least one.
     pub instances: usize,
-    /// What they are set to.
+    /// Their settings.
     pub settings: fn() -> Settings,
-    /// From when until when all rules are suspended at once, if they ever are.
+    /// When the suspension of all rules starts and ends, if there is one.
     pub brake: Option<(Time, Time)>,
-    /// How long what it is about takes. Faults come in this time.
+    /// How long the scenario takes. Faults begin in this time.
     pub lasts: Time,
-    /// How long things take to settle after it and after the last fault, until everything has to be as it should be. The
-    /// actors that go on for ever (heartbeats) go on.
+    /// How long the cluster may take to settle after the scenario and the last fault. Actors such as heartbeats go on.
     pub settles: Time,
-    /// Fills the cluster with what is there before anything begins, at time zero, and gives those who act in it.
+    /// Creates the objects that exist at time zero, and returns the actors.
     pub build: fn(&mut Cluster, &mut Rng) -> Vec<Box<dyn Actor>>,
 }
 

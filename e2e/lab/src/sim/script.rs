@@ -10,14 +10,14 @@ use super::run::{Outcome, judged_run};
 use super::scenario::Scenario;
 use super::scenarios;
 
-/// A schedule: everything that happens follows from it.
+/// A schedule. It determines a run completely.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// What happens.
+    /// The scenario.
     pub scenario: Scenario,
-    /// The seed of all chance.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
 }
 
@@ -35,7 +35,7 @@ impl Script {
         )
     }
 
-    /// The same, with notes of all that processes are told and do.
+    /// Runs it with notes of all inputs and effects of the machines.
     #[must_use]
     pub fn trace(&self, start: Start<'_>) -> Outcome {
         judged_run(
@@ -52,7 +52,7 @@ impl Script {
 /// Runs a schedule of the scenario of this name with the engine.
 ///
 /// # Panics
-/// When there is no such scenario, or a law is broken.
+/// When no such scenario exists, or a law is broken.
 pub fn holds(scenario: &str, seed: u64, faults: &[Fault]) {
     let found = scenarios::all().into_iter().find(|it| it.name == scenario);
     let script = Script {
@@ -65,7 +65,7 @@ pub fn holds(scenario: &str, seed: u64, faults: &[Fault]) {
     }
 }
 
-/// As a test.
+/// Prints a test.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.scenario.name;

@@ -1,28 +1,28 @@
-//! What the instances of Nodegate are set to.
+//! The settings of the instances of Nodegate.
 
 use nodegate::condition::CriticalComponentClass;
 use nodegate::config::Config;
 use nodegate::engine::{self, Rate};
 use nodegate::guard::Limits;
 
-/// What the instances of Nodegate are set to. The default is the product's.
+/// The settings of all instances. The default is the product's.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The critical component classes; the default is Gardener's one.
+    /// The critical component classes; by default Gardener's.
     pub classes: Vec<CriticalComponentClass>,
-    /// Other projects' startup taints, through which `DaemonSet`s are seen.
+    /// Startup taints of other projects that `DaemonSet` placement ignores.
     pub passing_taints: Vec<String>,
     /// Whether conditions are published on nodes.
     pub publish_conditions: bool,
-    /// Whether Karpenter's objects are watched.
+    /// Whether to watch Karpenter's objects.
     pub enable_karpenter: bool,
-    /// How many writes may be under way at a time.
+    /// The most writes under way at a time.
     pub concurrency: u16,
-    /// How many writes may be made a second.
+    /// The most writes per second.
     pub rate: Option<Rate>,
-    /// How many nodes a rule's status may list.
+    /// The most nodes that a rule's status lists.
     pub status_node_limit: usize,
-    /// How fast a rule may close nodes, where it does not say so itself.
+    /// Limits on how fast a rule closes nodes, unless the rule sets its own.
     pub disruption_limits: Limits,
 }
 

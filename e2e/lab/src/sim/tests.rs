@@ -1,4 +1,4 @@
-//! The simulation, with a machine that is as simple as can be: it labels every node that it sees, one write for each.
+//! The simulation, with a trivial machine: it labels every node it observes, one write each.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,14 +24,14 @@ use crate::{Key, Kind, Part, Patch, Request};
 
 const LABEL: &str = "seen";
 
-/// What the machines of all instances and lives were told, and when by their clocks.
+/// All inputs of the machines of all instances and lives, with the times on their clocks.
 type Diary = Rc<RefCell<Vec<(Now, String)>>>;
 
 struct Labeller {
     diary: Diary,
     leads: bool,
     synced: usize,
-    /// The nodes that have no label, as far as was seen.
+    /// The observed nodes without a label.
     bare: Vec<String>,
     asked: u64,
     next: Option<Instant>,
@@ -111,7 +111,7 @@ fn told(input: &Input) -> String {
     }
 }
 
-/// Makes a node every five seconds, four of them, and touches each once a moment later.
+/// Creates four nodes, one every five seconds, and changes each once a moment later.
 struct Maker(usize);
 
 impl Maker {
@@ -167,7 +167,7 @@ const TWO: Scenario = Scenario {
     ..ALONE
 };
 
-/// In the end every node is labelled.
+/// Every node is labelled in the end.
 struct Labelled;
 
 impl Law for Labelled {
@@ -218,12 +218,12 @@ impl Run {
         self.diary.iter().filter(|(_, told)| told == what).count()
     }
 
-    /// When something was told first, by the wall clock, since the beginning.
+    /// When the machines first received this input, by the wall clock, since the beginning.
     fn first(&self, what: &str) -> Option<Time> {
         self.first_after(Time::ZERO, what)
     }
 
-    /// The same of what was told after this time.
+    /// When the machines first received this input after a time.
     fn first_after(&self, after: Time, what: &str) -> Option<Time> {
         let entries = self.diary.iter().filter(|(_, told)| told == what);
         let mut times = entries.map(|(now, _)| now.wall.duration_since(wall(Time::ZERO)));
@@ -263,7 +263,7 @@ fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_onc
     let run = Run::new(&ALONE, 1, &[]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.outcome.writes, [4]);
-    // Each is made, touched and labelled.
+    // Each is created, changed and labelled.
     assert_eq!(run.outcome.events[&(0, Watch::Nodes)], 12);
     assert_eq!(run.count("Listing(Nodes)"), 1);
     assert_eq!(run.count("Interrupted(Nodes)"), 0);
@@ -340,7 +340,7 @@ fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
 }
 
 #[test]
-fn a_watch_that_cannot_be_gone_on_with_is_begun_anew() {
+fn an_expired_watch_starts_again_with_a_list() {
     let expired = Fault::Expired {
         watch: Watch::Nodes,
         at: s(12),
@@ -354,7 +354,7 @@ fn a_watch_that_cannot_be_gone_on_with_is_begun_anew() {
 
 #[test]
 fn an_event_and_its_successor_are_never_seen() {
-    // The first of each node's three.
+    // The first of each node's three events.
     let unseen = Fault::Unobserved {
         instance: 0,
         watch: Watch::Nodes,
@@ -439,7 +439,7 @@ fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_n
 }
 
 #[test]
-fn who_is_cut_off_reaches_nobody_and_loses_the_lease() {
+fn a_partitioned_leader_loses_the_lease() {
     let quiet = Run::new(&TWO, 1, &[]);
     let leader = usize::from(quiet.outcome.writes[0] == 0);
     let cut = Fault::Partition {

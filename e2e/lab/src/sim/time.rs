@@ -1,26 +1,26 @@
-//! What time it is: by the cluster's clock, and by the two clocks of a process, which can part from it.
+//! Time on the cluster's clock, and on the two clocks of a process, which can diverge from it.
 
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use nodegate::engine::io::Now;
 
-/// How long ago the schedule began.
+/// The time since the schedule began.
 pub type Time = Duration;
 
-/// So many seconds.
+/// This many seconds.
 #[must_use]
 pub const fn s(seconds: u64) -> Time {
     Duration::from_secs(seconds)
 }
 
-/// So many milliseconds.
+/// This many milliseconds.
 #[must_use]
 pub const fn ms(milliseconds: u64) -> Time {
     Duration::from_millis(milliseconds)
 }
 
-/// What the cluster's clock shows then. It never goes wrong: it is what the API server and the actors date objects by.
+/// The cluster's clock at this time. It is always right: the API server and the actors take their timestamps from it.
 #[must_use]
 pub fn wall(time: Time) -> Timestamp {
     // 2026-01-01T00:00:00Z
@@ -30,13 +30,13 @@ pub fn wall(time: Time) -> Timestamp {
     beginning.checked_add(since).unwrap_or(Timestamp::MAX)
 }
 
-/// What monotonic clocks show at the beginning: the same in every run where that can be had, since what depends on the time
-/// by chance, such as how long is paused, depends on all of it.
+/// The monotonic clocks' value at the beginning: the same in every run where the platform allows it, since random pauses may be
+/// seeded from it.
 #[must_use]
 pub fn beginning() -> Instant {
     const BEGINNING: Duration = Duration::from_secs(1_000_000);
     let now = Instant::now();
-    // An instant is printed as the seconds and nanoseconds of the system's clock; there is no other way to learn them.
+    // An instant prints as the seconds and nanoseconds of the system's clock; there is no other way to read them.
     let printed = format!("{now:?}");
     let number = |field: &str| {
         let (_, rest) = printed.split_once(field)?;
@@ -64,7 +64,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Two clocks that are right.
+    /// Two clocks without deviation.
     #[must_use]
     pub fn new(base: Instant) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Clocks {
         }
     }
 
-    /// What they show then.
+    /// Both clocks' values at this time.
     #[must_use]
     pub fn now(&self, time: Time) -> Now {
         Now {
@@ -83,18 +83,18 @@ impl Clocks {
         }
     }
 
-    /// When the monotonic clock will show this.
+    /// When the monotonic clock will reach this value.
     #[must_use]
     pub fn when(&self, monotonic: Instant) -> Time {
         monotonic.saturating_duration_since(self.base) + self.slept
     }
 
-    /// Sets the wall clock forward, or back.
+    /// Steps the wall clock forward or back.
     pub fn step(&mut self, by: SignedDuration) {
         self.step = self.step.saturating_add(by);
     }
 
-    /// Notes that the machine was suspended for so long. To suspend and to wake takes a moment by its own clock, too.
+    /// Records a suspension of this length. Suspending and waking take a moment on its own clock, too.
     pub fn suspended(&mut self, lasted: Duration) {
         self.slept += lasted.saturating_sub(ms(1));
     }

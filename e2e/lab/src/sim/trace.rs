@@ -1,4 +1,4 @@
-//! What has happened in a schedule, for people to read.
+//! The history of a schedule, for people to read.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::cluster::{Change, Who, Write};
 use super::run::Outcome;
 use super::time::Time;
 
-/// What has happened in a schedule, a line for each change, each write that changed nothing and each note, by time.
+/// Prints a line for each change, each write without effect and each note, by time.
 pub struct Trace<'a>(pub &'a Outcome);
 
 impl fmt::Display for Trace<'_> {

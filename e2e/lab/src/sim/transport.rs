@@ -1,4 +1,4 @@
-//! A request of the engine as the API server carries it out, and its answer as the engine is given it.
+//! Translates the engine's requests for the model's API server, and its answers back.
 
 use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::cluster::{Cluster, Who};
 use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, request};
 
-/// Whether this changes what rules, nodes or claims are, if it is carried out.
+/// Whether the request would change a rule, node or claim.
 #[must_use]
 pub fn is_write(request: &Request) -> bool {
     !matches!(
@@ -25,7 +25,7 @@ pub fn is_write(request: &Request) -> bool {
     )
 }
 
-/// The object that a write is to.
+/// The object that the request writes.
 #[must_use]
 pub fn target(request: &Request) -> Option<Key> {
     let (kind, name) = match request {
@@ -43,7 +43,7 @@ pub fn target(request: &Request) -> Option<Key> {
     Some(Key::cluster(kind, name))
 }
 
-/// Whether a request changes a status, which is written apart from all else.
+/// Whether a request writes a status, which has a request of its own.
 #[must_use]
 pub fn is_of_status(request: &Request) -> bool {
     matches!(
@@ -52,7 +52,7 @@ pub fn is_of_status(request: &Request) -> bool {
     )
 }
 
-/// Carries a request out.
+/// Carries out a request.
 ///
 /// # Errors
 /// When the API server refuses it.
@@ -199,10 +199,10 @@ fn list<K: DeserializeOwned>(
     })
 }
 
-/// An object as the product reads it.
+/// An object as the product decodes it.
 ///
 /// # Errors
-/// When it cannot be read; the product's types take anything.
+/// When it cannot be decoded, which does not happen: the product's types accept any object.
 pub fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestError> {
     K::deserialize(object).map_err(|error| RequestError::Failed(error.to_string()))
 }
@@ -215,9 +215,9 @@ fn object(answer: crate::Answer) -> Result<std::sync::Arc<Value>, RequestError> 
     }
 }
 
-/// What a refusal is to the engine, as the product's writer tells them apart.
+/// Translates a refusal for the engine, as the product's writer does.
 fn refused(refusal: &Refusal) -> RequestError {
-    // A failed test names no field; another UID than a merge patch names is one that names just that.
+    // A failed JSON patch test names no field; a merge patch with another UID names just that field.
     let is_another = refusal.fields.iter().all(|field| field == "metadata.uid");
     match refusal.code {
         404 => RequestError::Gone,

@@ -1,14 +1,5 @@
-//! The model is held against the real API server: the same requests must get the same answers from both, and the same
-//! watches must show the same events in the same order.
-//!
-//! ```text
-//! step       one request, in words that are the same for both
-//! sequences  telling sequences, by hand
-//! random     sequences by chance, out of the changes that objects of each kind may meet
-//! pair       both servers, and the comparison of all that they say
-//! real       requests and watches of the real one
-//! outcome    an answer or an object in the form that is compared
-//! ```
+//! Compares the model with the real API server: the same requests must get the same answers from both, and the same watches
+//! must show the same events in the same order.
 
 mod outcome;
 mod pair;
@@ -30,11 +21,11 @@ use serde_json::{Value, json};
 use crate::pair::Pair;
 use crate::real::Real;
 
-/// How many sequences are made by chance, and out of which seed. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` try others.
+/// The number of random sequences, and their seed. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override them.
 const SEQUENCES: u32 = 150;
 const SEED: RngSeed = RngSeed::Fixed(1);
 
-/// How long a watch is open that is read to its end, in seconds. A bookmark comes 2 s before.
+/// How long a watch that is read to its end stays open, in seconds. Its bookmark comes 2 s before the end.
 const SHORT: u32 = 4;
 
 #[test]
@@ -84,7 +75,7 @@ fn a_watch_ends_with_a_bookmark_and_is_refused_from_a_forgotten_revision() -> Re
             object: json!({}),
         };
         let since = real.revision(Kind::Node).await?;
-        // A bookmark says nothing that the watch began with.
+        // A bookmark carries nothing of what the watch started with.
         let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
         real.answer(&create).await?;
         model.answer(&create, Timestamp::UNIX_EPOCH)?;
@@ -111,7 +102,7 @@ fn a_watch_ends_with_a_bookmark_and_is_refused_from_a_forgotten_revision() -> Re
             "what a bookmark says"
         );
 
-        // A server that has just started knows no more than what is.
+        // A server that has just started knows only the current state.
         let delete = Request::Delete {
             key,
             preconditions: nodegate_lab::Preconditions::default(),

@@ -1,21 +1,19 @@
-//! An answer or an object in the form that is compared.
+//! Answers and objects in the form that is compared.
 
 use nodegate_lab::{Answer, Kind, Success};
 use serde_json::{Value, json};
 
-/// What one server answered.
+/// One server's answer.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub code: u16,
-    /// Why it refused.
+    /// The machine-readable reason of a refusal.
     pub reason: String,
-    /// What it said then.
+    /// The message of a refusal.
     pub message: String,
-    /// Whether it named fields that are not as they should be.
+    /// Whether the refusal names invalid fields.
     pub names_fields: bool,
-    /// The object that it showed.
     pub object: Option<Value>,
-    /// The objects that it listed.
     pub items: Option<Vec<Value>>,
 }
 
@@ -68,7 +66,7 @@ impl Outcome {
     }
 }
 
-/// What the real API server adds, as JSON pointers: nothing of it does Nodegate read.
+/// What the real API server adds and Nodegate never reads, as JSON pointers.
 fn defaults(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Node => &["/status/daemonEndpoints", "/status/nodeInfo"],
@@ -100,8 +98,8 @@ fn defaults(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// An object without what differs between two servers, and without what is empty. Of a time that a server has set, only
-/// that it is there remains.
+/// Removes from an object what differs between two servers, and empty values. Timestamps of the server are only compared for
+/// their presence.
 pub fn comparable(kind: Kind, object: &Value) -> Value {
     let mut object = object.clone();
     for field in ["apiVersion", "kind"] {
@@ -136,7 +134,7 @@ pub fn comparable(kind: Kind, object: &Value) -> Value {
     object
 }
 
-/// Takes away what is empty; the value of a label may be.
+/// Removes empty values, except those of labels.
 fn prune(value: &mut Value) {
     match value {
         Value::Object(fields) => {

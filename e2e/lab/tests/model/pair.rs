@@ -1,4 +1,4 @@
-//! Both servers, and the comparison of all that they say.
+//! Both servers, and the comparison of their answers and events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::random;
 use crate::real::{Real, Watch};
 use crate::step::{Sight, Slot, Step, selector};
 
-/// How long a watch may take to show what has happened.
+/// How long a watch may take to show a change.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A watch that runs all along: the kind, labels and fields, and an object that ends a sequence for it.
+/// A permanent watch: its kind, labels and fields, and an object that marks the end of a sequence.
 type Watched = (Kind, &'static str, &'static str, fn() -> Value);
 
 const WATCHES: [Watched; 12] = [
@@ -46,7 +46,6 @@ fn labelled(pool: &str) -> Value {
     json!({"metadata": {"labels": {"pool": pool}}})
 }
 
-/// The model and the real API server.
 pub struct Pair {
     _cluster: Cluster,
     real: Real,
@@ -86,7 +85,6 @@ impl Pair {
         })
     }
 
-    /// What has been compared.
     pub fn summary(&self) -> String {
         format!(
             "{} sequences, {} requests by code {:?}, {} events",
@@ -94,11 +92,7 @@ impl Pair {
         )
     }
 
-    /// Runs a sequence on both.
-    ///
-    /// # Errors
-    ///
-    /// When they differ.
+    /// Runs a sequence on both, and fails where they differ.
     pub async fn run(&mut self, steps: &[Step]) -> Result<()> {
         self.sequences += 1;
         let prefix = format!("s{}", self.sequences);
@@ -120,7 +114,7 @@ impl Pair {
                 break;
             }
         }
-        // In any case: the next sequence must not see what this one did.
+        // Even after an error: the next sequence must not receive these events.
         let events = run.events().await;
         compared.and(events)
     }
@@ -172,7 +166,7 @@ impl Run<'_> {
                     self.compare(slot.0, &model, &real)
                 }
                 (_, Some(_), None) => bail!("the API server shows no object"),
-                // Of what is gone the API server says this or that.
+                // The API server's answers about deleted objects vary.
                 _ => Ok(()),
             },
         }
@@ -204,7 +198,7 @@ impl Run<'_> {
         self.twins.compare(&model["metadata"], &real["metadata"])
     }
 
-    /// Compares what the watches have shown, up to an object for each that comes after the sequence.
+    /// Compares the events of the watches, up to the object that marks the end of the sequence.
     async fn events(&mut self) -> Result<()> {
         for (number, (kind, _, _, object)) in (10..).zip(WATCHES) {
             let end = Step::Create(Slot(kind, number), object());
@@ -226,7 +220,7 @@ impl Run<'_> {
         result
     }
 
-    /// What a watch has shown of this sequence.
+    /// The events of this sequence in one watch.
     async fn seen(&mut self, watch: usize, end: &Key) -> Result<Vec<Value>> {
         let mut seen = Vec::new();
         loop {
@@ -282,7 +276,7 @@ fn is_of(prefix: &str, object: &Value) -> bool {
     name.rsplit_once('-').is_some_and(|(it, _)| it == prefix)
 }
 
-/// Which UID and which revision of one server is which of the other.
+/// Maps UIDs and revisions of one server to those of the other.
 #[derive(Debug, Default)]
 struct Twins {
     uids: HashMap<String, String>,

@@ -1,4 +1,4 @@
-//! Sequences by chance, out of the changes that objects of each kind may meet.
+//! Random sequences of typical changes to objects of each kind.
 
 use nodegate_lab::{Kind, Part};
 use proptest::collection::vec;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::step::{Slot, Step};
 
-/// The most requests that a sequence has.
+/// The most requests in a sequence.
 const LENGTH: usize = 40;
 
-/// Sequences of requests about few objects of one kind or two, most of which are there.
+/// Random requests about a few objects of one or two kinds, most of which exist.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     let kinds = vec![
         Kind::Node,
@@ -46,7 +46,7 @@ fn step(slot: Slot) -> BoxedStrategy<Step> {
         select(parts[..if kind.has_status() { 3 } else { 1 }].to_vec())
     };
     let edit = || select(edits(kind));
-    // Custom resources take none.
+    // Custom resources accept none.
     let strategics = if kind.is_custom() { 1 } else { 4 };
     let namespaces = if kind.is_namespaced() {
         vec![None, Some("default"), Some("kube-system")]
@@ -104,7 +104,7 @@ fn preconditions() -> Vec<Value> {
     ]
 }
 
-/// An object of each kind, as it is created.
+/// Objects of each kind to create.
 pub fn bodies(kind: Kind) -> Vec<Value> {
     let plain = match kind {
         Kind::Node => json!({}),
@@ -144,7 +144,7 @@ pub fn bodies(kind: Kind) -> Vec<Value> {
     bodies
 }
 
-/// Changes that are merge patches, and edits of what is put back.
+/// Changes for merge patches and for updates.
 fn edits(kind: Kind) -> Vec<Value> {
     let mut edits = vec![
         json!({}),
@@ -188,7 +188,7 @@ fn edits(kind: Kind) -> Vec<Value> {
         ],
         Kind::CsiNode => vec![
             json!({"spec": {"drivers": [{"name": "b.example.com", "nodeID": "n"}]}}),
-            // Not `[]`: that differs from `null` in the managed fields alone, which makes a revision.
+            // Not `[]`: it differs from `null` only in the managed fields, which makes a revision.
             json!({"spec": {"drivers": null}}),
         ],
         Kind::NodeReadinessRule => vec![
@@ -214,7 +214,7 @@ fn edits(kind: Kind) -> Vec<Value> {
     edits
 }
 
-/// Changes that test what they replace, as the product writes them, and some that do not apply.
+/// Patches that test what they replace, as the product's do, and some that do not apply.
 fn json_patches(kind: Kind) -> Vec<Value> {
     let test = |path: &str, value: &str| json!({"op": "test", "path": path, "value": value});
     let uid = || test("/metadata/uid", "<uid>");

@@ -14,12 +14,10 @@ use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
 
-/// The real API server.
 pub struct Real {
     client: Client,
 }
 
-/// The lines of a watch.
 pub struct Watch(futures::io::Lines<Pin<Box<dyn AsyncBufRead + Send>>>);
 
 impl Real {
@@ -99,7 +97,7 @@ impl Real {
         Ok(Outcome::of_real(code, body))
     }
 
-    /// The revision that lists of this kind have now.
+    /// The current revision of lists of this kind.
     pub async fn revision(&self, kind: Kind) -> Result<String> {
         let path = format!("{}?limit=1", collection(kind, None));
         let (_, list) = self.send("GET", &path, "", None).await?;
@@ -142,7 +140,7 @@ impl Real {
         let answer = self.client.send(request.body(Body::from(body))?).await?;
         let code = answer.status().as_u16();
         let bytes = answer.into_body().collect_bytes().await?;
-        // Where there is no such path, it says so in plain text.
+        // A path that does not exist is answered in plain text.
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         Ok((code, body))
     }

@@ -1,4 +1,4 @@
-//! Telling sequences, by hand.
+//! Handwritten sequences.
 
 use nodegate_lab::{Kind, Part};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const CLAIM: Slot = Slot(Kind::NodeClaim, 0);
 const LEASE: Slot = Slot(Kind::Lease, 0);
 const EVENT: Slot = Slot(Kind::Event, 0);
 
-/// Every sequence with what it tells.
+/// Every sequence with the behaviour it shows.
 pub fn all() -> Vec<(&'static str, Vec<Step>)> {
     let mut all = vec![
         ("what is not there is not found", nothing()),

@@ -1,5 +1,5 @@
-//! One request, in words that are the same for both servers: what names a UID or a revision does so by what that server
-//! has shown.
+//! One request in a form common to both servers: placeholders for UIDs and revisions take the values that each server has
+//! shown.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot(pub Kind, pub u8);
 
-/// One request. Texts in angle brackets stand for what the object was when it was last (or first) shown.
+/// One request. Texts in angle brackets stand for values of the object as last (or first) shown.
 #[derive(Debug, Clone)]
 pub enum Step {
     Create(Slot, Value),
@@ -20,18 +20,15 @@ pub enum Step {
     Json(Slot, Part, Value),
     Merge(Slot, Part, Value),
     Strategic(Slot, Part, Value),
-    /// The object as it was last shown, with this merge patch.
+    /// The object as last shown, with this merge patch.
     Update(Slot, Part, Value),
-    /// The same, as it was first shown.
+    /// The object as first shown, with this merge patch.
     Stale(Slot, Part, Value),
-    /// To this node.
     Bind(Slot, &'static str),
-    /// With preconditions and grace period.
     Delete(Slot, Value, Option<i64>),
 }
 
 impl Step {
-    /// The object that this is about.
     pub fn slot(&self) -> Option<Slot> {
         match self {
             Self::Create(slot, _)
@@ -51,7 +48,7 @@ impl Step {
 /// What one server has shown in one sequence.
 #[derive(Debug)]
 pub struct Sight {
-    /// Names of this sequence begin with this.
+    /// The prefix of all names in this sequence.
     prefix: String,
     shown: HashMap<Slot, Vec<Value>>,
 }
@@ -64,7 +61,7 @@ impl Sight {
         }
     }
 
-    /// Remembers an object as it was shown.
+    /// Records an object as shown.
     pub fn note(&mut self, slot: Slot, object: &Value) {
         self.shown.entry(slot).or_default().push(object.clone());
     }
@@ -79,7 +76,7 @@ impl Sight {
         }
     }
 
-    /// The request that this step is to this server.
+    /// The request for this server.
     pub fn request(&self, step: &Step) -> Request {
         match step {
             Step::Create(slot, object) => Request::Create {
@@ -142,7 +139,7 @@ impl Sight {
 
     fn update(&self, slot: Slot, part: Part, shown: Option<&Value>, edit: &Value) -> Request {
         let mut object = shown.cloned().unwrap_or_else(|| json!({}));
-        // Those of an earlier revision would be put back, which makes a new one even where nothing else changes.
+        // Older managed fields would be restored, which makes a revision even where nothing else changes.
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("managedFields");
         }
@@ -154,7 +151,7 @@ impl Sight {
         }
     }
 
-    /// Puts what was shown in the place of texts in angle brackets.
+    /// Replaces texts in angle brackets with what was shown.
     fn fill(&self, slot: Slot, template: &Value) -> Value {
         let shown = self.shown.get(&slot).map_or(&[][..], Vec::as_slice);
         let of = |object: Option<&Value>, pointer: &str| {

@@ -1,4 +1,4 @@
-//! A node joins: closed from its registration on, until what it needs is there.
+//! A node joins: it is closed from its registration until its components are ready.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::scene::{Scene, TAINT, closed, critical_rule};
 
 const WORKLOAD: &str = "shop";
 
-/// The workload's pods that are Ready.
+/// The number of Ready workload pods.
 async fn running(scene: &Scene) -> Result<usize> {
     let pods = pods_on(&scene.client, NAME).await?;
     let is_workload = |pod: &&Pod| pod.name_any().starts_with(WORKLOAD);
@@ -31,7 +31,7 @@ async fn running(scene: &Scene) -> Result<usize> {
     Ok(pods.len())
 }
 
-/// From its first state on the node was closed, until it was opened, once.
+/// The node was closed in its first state, and opened exactly once.
 fn was_closed_from_the_start(history: &[Node]) -> Result<()> {
     let closed = history.iter().map(|node| count_taints(node, TAINT) == 1);
     let mut closed: Vec<bool> = closed.collect();
@@ -40,7 +40,7 @@ fn was_closed_from_the_start(history: &[Node]) -> Result<()> {
     Ok(())
 }
 
-/// What happens on the node from the kubelet's start to the workload.
+/// Follows a joining node from the kubelet's start to the running workload.
 async fn joins(scene: &Scene, setup: Setup) -> Result<RealNode> {
     let client = &scene.client;
     create_workload(client, WORKLOAD, 2).await?;
@@ -94,7 +94,7 @@ fn a_node_that_registers_without_a_taint_is_closed_by_the_api_server() -> Result
     })
 }
 
-/// The policy knows the rule a moment after both are there.
+/// Waits until the policy knows the rule, a moment after both exist.
 async fn eventually_known(scene: &Scene) -> Result<()> {
     let times = Times::since("the policy is applied");
     let tried = json!({

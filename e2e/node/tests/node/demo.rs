@@ -1,4 +1,4 @@
-//! The demo keeps what it promises, run as `make` runs it, but not on a terminal.
+//! The demo works as `make` runs it, without a terminal.
 
 use std::env;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Nodegate's own pods, as an installation has them: who leads, who is Ready, and whether the webhook answers.
+//! Nodegate's own pods, as installed: which one leads, which are Ready, and whether the webhook answers.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,17 +14,17 @@ use serde_json::json;
 
 use crate::scene::TAINT;
 
-/// The Deployment, in each installation's namespace.
+/// The Deployment, in the namespace of each installation.
 const MANAGER: &str = "deployment/nrr-controller-manager";
 
-/// What is installed in a namespace.
+/// An installation in a namespace.
 pub struct Installation {
     client: Client,
     namespace: &'static str,
 }
 
 impl Installation {
-    /// What has been installed. Without other users than root, its pods are made to run as root, which its namespace has to allow.
+    /// Takes an existing installation. Where root is the only user, its pods run as root, which the namespace must allow.
     pub async fn found(cluster: &Cluster, namespace: &'static str) -> Result<Self> {
         if !has_users() {
             let root = json!({"runAsNonRoot": false, "runAsUser": 0, "runAsGroup": 0});
@@ -44,7 +44,7 @@ impl Installation {
         })
     }
 
-    /// The pod that leads.
+    /// The pod of the leader.
     async fn leader(&self) -> Result<Option<String>> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), self.namespace);
         let leases = leases.list(&ListParams::default()).await?;
@@ -72,7 +72,7 @@ impl Installation {
             .await
     }
 
-    /// Waits until the node has been opened.
+    /// Waits until the node is open.
     pub async fn opens_the_node(&self, times: &Times) -> Result<()> {
         times
             .until("the node is open", async || {
@@ -81,7 +81,7 @@ impl Installation {
             .await
     }
 
-    /// Waits until the webhook turns down a rule that conflicts with the one named `critical`.
+    /// Waits until the webhook refuses a rule that conflicts with the one named `critical`.
     pub async fn refuses_conflicts(&self, times: &Times) -> Result<()> {
         let conflicting = rule("another", TAINT).waits_for("example.com/Ready");
         times
@@ -94,7 +94,7 @@ impl Installation {
             .await
     }
 
-    /// Kills the process that leads, and waits until the other one does and both run.
+    /// Kills the leader's process, and waits until the other one leads and both run.
     pub async fn outlives_its_leader(&self, node: &RealNode) -> Result<()> {
         let first = self.leader().await?.context("nobody leads")?;
         let times = Times::since("the leader's process is killed");
@@ -108,7 +108,7 @@ impl Installation {
     }
 }
 
-/// The pod's name, of what the Lease calls its holder.
+/// The name of the pod in the Lease's holder identity.
 fn pod_of(holder: &str) -> &str {
     holder.split_once('_').map_or(holder, |(pod, _)| pod)
 }

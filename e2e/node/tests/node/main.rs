@@ -1,5 +1,5 @@
-//! Nodegate with a real node: a kubelet, its containers, its network and its CSI drivers. Each test is on a machine of its own,
-//! in namespaces, and prints what was seen when.
+//! Nodegate with a real node: a kubelet, its containers, its network and its CSI drivers. Each test has its own machine, in
+//! namespaces, and prints when things happened.
 
 mod birth;
 mod demo;

@@ -1,4 +1,4 @@
-//! Nodegate as it is shipped, with the webhook, as pods on the very node that it has to open: `config/default`, and the chart.
+//! Nodegate as shipped (`config/default`, and the chart), with the webhook, as pods on the very node that it has to open.
 
 use anyhow::{Result, ensure};
 use kube_realnode::components::{agent, create, create_workload, set_ready};
@@ -15,7 +15,7 @@ use nodegate_testbed::{Cluster, Witness};
 use crate::installation::Installation;
 use crate::scene::{TAINT, closed, create_critical, critical_rule};
 
-/// The image of `config/manager` and of the chart, as containerd calls it.
+/// The image of `config/manager` and of the chart, as containerd names it.
 const IMAGE: &str = "docker.io/library/nodegate:0.1.0";
 
 fn image() -> Result<Image> {
@@ -28,7 +28,7 @@ fn the_pods_of_the_installation_open_the_node_that_they_run_on() -> Result<()> {
         let cluster = Cluster::start(options()).await?;
         let client = cluster.client().await?;
         cluster.install_crd().await?;
-        // From the installation on a rule can only be created while the webhook answers.
+        // Once Nodegate is installed, rules can only be created while the webhook answers.
         critical_rule().create(&client).await?;
         let folder = cluster.folder().join("installation");
         write_kustomization(&folder, &["default"], &["components/webhook"])?;

@@ -1,4 +1,4 @@
-//! A node reboots: its pods are there, and nothing runs in them.
+//! A node reboots: its pods exist, but nothing runs in them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::scene::{CRITICAL, Scene, TAINT, closings, critical_rule};
 
-/// The key of the taint of a rule that closes nodes that reboot.
+/// The key of a taint that closes nodes again after a reboot.
 const AGAIN: &str = "readiness.k8s.io/again";
 
 async fn boot_id(scene: &Scene) -> Result<String> {
@@ -57,7 +57,7 @@ fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()
             .await?;
         scene.closes(&times, AGAIN).await?;
         scene.opens(&times, AGAIN).await?;
-        // The kubelet has taken the driver out of the CSINode by then, and put it back.
+        // By then the kubelet has removed the driver from the CSINode and added it again.
         never("the driver goes", Duration::from_secs(3), async || {
             Ok(!scene.has_driver().await?)
         })

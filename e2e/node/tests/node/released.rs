@@ -1,5 +1,5 @@
-//! A release as its users get it: chart and image come out of a registry, and the node's own containerd pulls the image.
-//! `make test-release` fills the registry and says where it is; nobody else runs these.
+//! A release as its users get it: chart and image come from a registry, and the node's own containerd pulls the image. Only
+//! `make test-release`, which fills the registry and passes its address, runs these tests.
 
 use std::env;
 use std::fs;
@@ -22,13 +22,13 @@ use nodegate_testbed::{Cluster, eventually};
 use crate::installation::Installation;
 use crate::scene::{closed, create_critical, critical_rule};
 
-/// What `make test-release` has made.
+/// The output of `make test-release`.
 struct Release {
     /// The folder of the release.
     dist: PathBuf,
-    /// Where the registry is, as `127.0.0.1:port`: within the machine's own network as without.
+    /// The registry's address, as `127.0.0.1:port`, inside and outside the machine's own network.
     registry: String,
-    /// Its program and its configuration.
+    /// The registry's program and its configuration.
     program: PathBuf,
     configuration: PathBuf,
 }
@@ -49,7 +49,7 @@ impl Release {
         fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
     }
 
-    /// Serves, on this machine, what is in the registry's folder.
+    /// Serves the registry's folder on this machine.
     async fn serve(&self, log: &Path) -> Result<Process> {
         let mut command = Command::new(&self.program);
         command.arg("serve").arg(&self.configuration);
@@ -63,7 +63,7 @@ impl Release {
         Ok(process)
     }
 
-    /// Whether this is the image of the release, as containerd says what it has pulled.
+    /// Whether this is the image of the release, by containerd's name for a pulled image.
     fn has(&self, image: &str) -> Result<bool> {
         let digest = self.read("image.digest")?;
         Ok(image == format!("{}/nodegate/nodegate@{}", self.registry, digest.trim()))
@@ -74,7 +74,7 @@ fn variable(name: &str) -> Result<String> {
     env::var(name).with_context(|| format!("{name} is not set; type: make test-release"))
 }
 
-/// The images that a pod's containers run, as containerd calls them.
+/// The images of a pod's containers, by containerd's names.
 fn images(pod: &Pod) -> Vec<&str> {
     let status = pod.status.iter();
     let containers = status.flat_map(|status| status.container_statuses.iter().flatten());
@@ -83,7 +83,7 @@ fn images(pod: &Pod) -> Vec<&str> {
         .collect()
 }
 
-/// Installs the release, in this namespace, on a node that has no image of it, and waits until that node is open.
+/// Installs the release in this namespace, on a node without its image, and waits until that node is open.
 async fn opens_a_node(
     namespace: &'static str,
     install: impl AsyncFnOnce(&Cluster, &Release) -> Result<()>,

@@ -18,7 +18,7 @@ const IMAGE: &str = "realnode.test/nodegate:1";
 const NAMESPACED: &str = "default/checked";
 const TAINT: &str = "readiness.k8s.io/checked";
 
-/// The kinds of checks, what they ask, and what they find of a process that is not ready.
+/// The kinds of checks, their endpoints, and their results for a process that is not ready.
 fn checks(folder: &str) -> [(&'static str, String, &'static str); 6] {
     let of = |endpoint: &str| endpoint.replace("FOLDER", folder);
     [
@@ -35,7 +35,6 @@ fn condition(check: &str) -> String {
     format!("checked.example.com/{check}")
 }
 
-/// A sidecar that makes this check.
 fn sidecar(check: &str, endpoint: &str, folder: &str) -> Value {
     json!({
         "name": format!("reporter-{}", check.to_lowercase()),

@@ -1,4 +1,4 @@
-//! What befalls a node that is open, under continuous rules.
+//! What happens to an open node under continuous rules.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use serde_json::json;
 
 use crate::scene::{CRITICAL, Scene, TAINT, closings, critical_rule};
 
-/// The key of the taint of a rule that is not in a hurry.
+/// The key of the taint of a rule with a grace period.
 const PATIENT: &str = "readiness.k8s.io/patient";
 
-/// A node that is not heard of is given up on sooner than by default.
+/// A silent node is marked not Ready sooner than by default.
 const GRACE_PERIOD: Duration = Duration::from_secs(12);
 
 fn patient() -> RuleBuilder {
@@ -27,7 +27,7 @@ fn patient() -> RuleBuilder {
         .spec("gracePeriod", json!("1m"))
 }
 
-/// How often containers of a pod were started again.
+/// How often a pod's containers have restarted.
 fn restarts(pod: &Pod) -> i32 {
     let containers = pod.status.iter();
     let containers = containers.flat_map(|status| status.container_statuses.iter().flatten());
@@ -39,7 +39,7 @@ fn a_network_that_dies_closes_the_node_until_it_is_back() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule(), patient()]).await?;
         let node = scene.open_node().await?;
-        // The first time a kubelet starts a container again at once, and that may be too quick for its pod to turn.
+        // The kubelet's first restart is immediate, which may be too fast for the pod to become not Ready.
         let times = Times::since("the network's process is killed");
         node.kill(NETWORK)?;
         times
@@ -69,7 +69,7 @@ fn a_network_that_is_taken_away_turns_the_node_not_ready_and_closes_it() -> Resu
         node.remove_network()?;
         scene.node_turns(&times, "False").await?;
         scene.closes(&times, "readiness.k8s.io/ready").await?;
-        // It is installed by a pod's start.
+        // The start of a pod installs it.
         node.kill(NETWORK)?;
         let times = Times::since("the network's pod is killed");
         scene.node_turns(&times, "True").await?;
@@ -95,7 +95,7 @@ fn a_kubelet_that_restarts_closes_the_node_for_a_moment_at_most() -> Result<()> 
             times
                 .until("the node beats", async || Ok(beat().await? > before))
                 .await?;
-            // Probes run a moment after that.
+            // Probes run a moment later.
             tokio::time::sleep(Duration::from_secs(3)).await;
             scene.opens(&times, TAINT).await?;
         }

@@ -1,4 +1,4 @@
-//! What the tests have in common: a control plane with Nodegate in it, and a node that a network and a CSI driver are critical for.
+//! What the tests share: a control plane with Nodegate, and a node that needs a critical network and CSI driver.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Node;
@@ -11,21 +11,20 @@ use nodegate_testbed::fixtures::{RuleBuilder, daemon_set, rule};
 use nodegate_testbed::sights::{has_taint, is_ready, node_condition, pods_on};
 use nodegate_testbed::{Cluster, Controller, Options, Witness};
 
-/// The key of the taint of most rules here.
+/// The taint key of most rules here.
 pub const TAINT: &str = "readiness.k8s.io/critical";
 
-/// What those rules wait for.
+/// The condition of those rules.
 pub const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
 
-/// The driver that the node has to have.
+/// The driver that the node needs.
 pub const DRIVER: &str = "csi.example.com";
 
-/// A rule that waits for the critical components.
 pub fn critical_rule() -> RuleBuilder {
     rule("critical", TAINT).waits_for(CRITICAL)
 }
 
-/// A control plane with the controller, rules and critical `DaemonSet`s in it. What ends first stands first.
+/// A control plane with the controller, rules and critical `DaemonSet`s. The first fields are dropped first.
 pub struct Scene {
     pub client: Client,
     _controller: Controller,
@@ -42,7 +41,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// The controller alone.
+    /// Starts only the controller.
     pub async fn bare(options: Options) -> Result<Self> {
         let cluster = Cluster::start(options).await?;
         let client = cluster.client().await?;
@@ -54,7 +53,7 @@ impl Scene {
         })
     }
 
-    /// A node that registers with the taint of the rules, once it is open.
+    /// An open node that registered with the taint of the rules.
     pub async fn open_node(&self) -> Result<RealNode> {
         let node = RealNode::start(&self.cluster, closed()).await?;
         let times = Times::since("the kubelet is started");
@@ -83,7 +82,7 @@ impl Scene {
             .await
     }
 
-    /// Waits for what the kubelet, or who watches over it, says about the node.
+    /// Waits for this Ready status of the node, from the kubelet or the node lifecycle controller.
     pub async fn node_turns(&self, times: &Times, status: &str) -> Result<()> {
         let what = format!("the node's Ready is {status}");
         times
@@ -94,7 +93,7 @@ impl Scene {
             .await
     }
 
-    /// Waits until a pod whose name begins so is Ready, or no such pod is.
+    /// Waits until a pod whose name starts like this is Ready, or none is.
     pub async fn pod_turns(&self, times: &Times, start: &str, ready: bool) -> Result<()> {
         let what = format!("pod {start} is {}Ready", if ready { "" } else { "not " });
         times
@@ -115,14 +114,14 @@ impl Scene {
         Ok(drivers.is_some_and(|drivers| drivers.iter().any(|driver| driver.name == DRIVER)))
     }
 
-    /// Every state that the node has been in under this name, oldest first.
+    /// Every state of all nodes under this name, oldest first.
     pub async fn history(&self, witness: &Witness) -> Result<Vec<Node>> {
         let mut nodes = witness.up_to(&self.client, NAME).await?;
         nodes.remove(NAME).context("the node was not seen")
     }
 }
 
-/// A network and a CSI driver that are critical.
+/// Creates a critical network and a critical CSI driver.
 pub async fn create_critical(client: &Client) -> Result<()> {
     let critical = |name: &str| daemon_set(name).critical().tolerate_everything();
     create(client, &network(critical("kube-system/cni").build())?).await?;

@@ -1,5 +1,5 @@
-//! Other projects' `DaemonSet`s, as `examples/your-stack` has them, and Node Problem Detector's: their names, labels, selectors and
-//! tolerations around processes that stand for theirs. None of their own programs runs.
+//! Other projects' `DaemonSet`s, as in `examples/your-stack`, and Node Problem Detector's: their names, labels, selectors and
+//! tolerations around simulated processes. None of their own programs runs.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const KERNEL: &str = "readiness.k8s.io/kernel";
 const WORKER: &str = "gpu-operator-node-feature-discovery-worker";
 const RESOURCE: &str = "nvidia.com/gpu";
 
-/// With a process in it that does what its own would.
+/// Adds a process that acts like the project's own.
 fn played(excerpt: DaemonSet) -> Result<DaemonSet> {
     match excerpt.name_any().as_str() {
         "cilium" => network(excerpt),
@@ -180,7 +180,7 @@ fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over()
             .await?;
         scene.closes(&times, KERNEL).await?;
 
-        // Its word stays until it is started again.
+        // Its condition stays until it restarts.
         let times = Times::since("Node Problem Detector is killed, the problem being over");
         node.kill(DETECTOR)?;
         scene.opens(&times, KERNEL).await

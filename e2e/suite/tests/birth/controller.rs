@@ -1,4 +1,4 @@
-//! What the controller makes of nodes that are closed as they are created, and what becomes of them while it does not run.
+//! How the controller treats nodes that are closed at creation, and what happens to them while it does not run.
 
 use anyhow::{Result, ensure};
 use kube::{Client, ResourceExt};
@@ -14,8 +14,8 @@ use crate::{CONDITION, has_policies, install, key, keys, tried};
 
 const OWNER: &str = "nodegate.dev/taint-added-by-";
 
-/// A cluster with both kinds of rules, which the controller has taken on, and the policy; nothing where the API server knows
-/// no such policies.
+/// A cluster with both kinds of rules, accepted by the controller, and the policy; `None` if the API server does not support
+/// such policies.
 async fn start() -> Result<Option<(Cluster, Controller, Client)>> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     if !install(&cluster).await? {
@@ -52,7 +52,7 @@ fn writes(cluster: &Cluster, name: &str) -> usize {
     writes.iter().filter(is_of_the_node).count()
 }
 
-/// The reasons of the events about the node that are about its taints, oldest first.
+/// The reasons of the events about the node's taints, oldest first.
 async fn told(client: &Client, name: &str) -> Result<Vec<String>> {
     let events = events_on(client, name).await?.into_iter();
     let reasons = events.filter_map(|event| event.reason);
@@ -82,7 +82,7 @@ async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<(
         async || told(&client, "watched").await,
     )
     .await?;
-    // Longer than it takes to adopt a taint.
+    // Longer than adopting a taint takes.
     never("it is written", 2 * A_WHILE, async || {
         Ok(writes(&cluster, "watched") > 0)
     })
@@ -105,7 +105,7 @@ async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<(
         Ok(writes(&cluster, "watched"))
     })
     .await?;
-    // The continuous rule knows a node that has been open from one that is still joining.
+    // The continuous rule distinguishes a node that has been open from one that is still joining.
     set_node_condition(&client, "watched", CONDITION, "False").await?;
     eventually_gated(&client, "watched", &key("always")).await?;
     let again = read_node(&client, "watched").await?;

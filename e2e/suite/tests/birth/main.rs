@@ -1,5 +1,5 @@
-//! Nodes that the API server closes as it creates them, by the policy of `config/birth`: which rules do so, and to which nodes;
-//! and what the controller makes of such a node.
+//! Nodes that the API server closes at creation, by the policy of `config/birth`: which rules apply to which nodes, and how the
+//! controller treats such a node.
 
 mod controller;
 mod policy;
@@ -18,16 +18,16 @@ use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options, SharedCluster, eventually};
 use tokio::sync::OnceCell;
 
-/// What a rule has that the controller has taken on.
+/// The finalizer of a rule that the controller has accepted.
 const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 
 const CONDITION: &str = "example.com/Ready";
 
-/// No controller runs in it.
+/// It runs no controller.
 static CLUSTER: SharedCluster = SharedCluster::new(Options::api_only());
 static INSTALLED: OnceCell<bool> = OnceCell::const_new();
 
-/// Nobody where the API server knows no such policies.
+/// `None` if the API server does not support such policies.
 async fn client() -> Result<Option<Client>> {
     let cluster = CLUSTER.get().await?;
     let installed = INSTALLED
@@ -36,18 +36,18 @@ async fn client() -> Result<Option<Client>> {
     Ok(installed.then_some(cluster.client().await?))
 }
 
-/// Whether the API server knows such policies.
+/// Whether the API server supports such policies.
 async fn has_policies(client: &Client) -> Result<bool> {
     is_since(client, 36, "MutatingAdmissionPolicy").await
 }
 
-/// Installs the policy beside all else, and says whether that can be done.
+/// Installs the policy with everything else; returns false if that is not supported.
 async fn install(cluster: &Cluster) -> Result<bool> {
     if !has_policies(&cluster.client().await?).await? {
         return Ok(false);
     }
     cluster.install().await?;
-    // The policies that hold kubelets to their own leave what the API server writes alone.
+    // The policies that restrict kubelets must ignore what the API server writes.
     for folder in ["birth", "policy"] {
         let folder = config(folder).to_string_lossy().into_owned();
         cluster
@@ -57,12 +57,12 @@ async fn install(cluster: &Cluster) -> Result<bool> {
     Ok(true)
 }
 
-/// The key of the taint of a rule of these tests.
+/// The taint key of a rule in these tests.
 fn key(rule: &str) -> String {
     format!("readiness.k8s.io/{rule}")
 }
 
-/// A rule that the controller has taken on, about nodes with this label.
+/// An accepted rule that selects nodes with this label.
 fn in_force(name: &str, label: &str) -> RuleBuilder {
     rule(name, &key(name))
         .waits_for(CONDITION)
@@ -70,12 +70,12 @@ fn in_force(name: &str, label: &str) -> RuleBuilder {
         .finalizer(FINALIZER)
 }
 
-/// A node with that label.
+/// A node with this label.
 fn labelled(name: &str, label: &str) -> NodeBuilder {
     node(name).label("test", label)
 }
 
-/// What the API server would make of a node.
+/// The node that the API server would create, by a dry run.
 async fn tried(client: &Client, node: NodeBuilder) -> Result<Node> {
     let only_try = PostParams {
         dry_run: true,
@@ -88,8 +88,8 @@ async fn tried(client: &Client, node: NodeBuilder) -> Result<Node> {
         .with_context(|| format!("trying to create node {}", node.name_any()))
 }
 
-/// Waits until the API server's policy knows every rule that has been created so far. Rules become known in the order of their
-/// creation; so one more is created, about nodes with that label.
+/// Waits until the API server's policy knows every rule created so far. It learns of rules in the order of their creation, so
+/// one more rule that selects this label serves as a marker.
 async fn all_are_known(client: &Client, label: &str) -> Result<()> {
     let last = format!("{label}-last");
     in_force(&last, label).create(client).await?;
@@ -100,7 +100,7 @@ async fn all_are_known(client: &Client, label: &str) -> Result<()> {
     .await
 }
 
-/// The rules whose taints a node has, by the names that their keys have.
+/// The rules that have tainted a node, by their taint keys.
 fn keys(node: &Node) -> BTreeSet<String> {
     let taints = node
         .spec

@@ -1,4 +1,4 @@
-//! What the policy puts on a node, and which rules it passes over.
+//! The taints that the policy adds to a node, and the rules that it skips.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -34,7 +34,7 @@ fn taints(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// What is on record about whose its taints are, by the rules' UIDs.
+/// The recorded owners of the node's taints, by the rules' UIDs.
 fn owners(node: &Node) -> Vec<(String, Value)> {
     let annotations = node.annotations().iter();
     annotations
@@ -146,7 +146,7 @@ async fn a_taint_that_is_there_already_is_not_put_on_again() -> Result<()> {
     assert_eq!(ours(&node), both);
     assert_eq!(owners(&node).len(), 3, "one for each taint: {node:?}");
 
-    // As by --register-with-taints: whose it is then, the controller finds out.
+    // Like a taint from --register-with-taints: the controller finds out whose it is.
     let registered = labelled("shared", "shared").taint(&key("shared"), "NoSchedule");
     let node = tried(&client, registered).await?;
     assert_eq!(ours(&node), both);
@@ -244,8 +244,8 @@ async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
     Ok(())
 }
 
-/// The Node Readiness Controller's definition takes rules that cannot be used: nobody would lift their taints, and the API
-/// server would refuse a node with some of them.
+/// The Node Readiness Controller's definition accepts rules that Nodegate cannot use. Nobody would lift their taints, and some
+/// taints would make the API server refuse the node.
 #[tokio::test]
 async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;

@@ -1,4 +1,4 @@
-//! Which nodes a rule selects, as the policy reads selectors: as the API server's own do.
+//! Which nodes a rule selects: the policy evaluates selectors like the API server.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{all_are_known, client, in_force, keys, tried};
 
-/// A selector's requirement.
+/// A requirement of a selector.
 fn selects(key: &str, operator: &str, values: &[&str]) -> Value {
     let mut requirement = json!({"key": key, "operator": operator});
     if !values.is_empty() {

@@ -1,4 +1,4 @@
-//! What is printed, and that it is what the controller does.
+//! The output of the commands, and that it agrees with the controller.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -16,12 +16,12 @@ use serde_json::Value;
 use crate::golden::{hold, normal};
 use crate::world::{HELD, OPEN, TURN, World, world};
 
-/// A rule that closes the open node, and one that lets it be for a while.
+/// A rule that closes the open node, and one that still waits to.
 const RULES: &str = include_str!("../../../../docs/kubectl/gpu.yaml");
 
 const TIMELINE: &str = "kubectl/timeline.md";
 
-/// What runs in many clusters, on nodes that are not there, and a rule that waits for what cannot start.
+/// Well-known `DaemonSet`s that match no node here, and a rule that waits for one that cannot start.
 const PROGRAMS: &str = "
 apiVersion: apps/v1
 kind: DaemonSet
@@ -117,7 +117,7 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     ] {
         let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
         ensure!(said.code == code, "{arguments:?}: {said:?}");
-        // What is checked of closing nodes at birth is not there before.
+        // Older versions cannot check that nodes are closed at creation.
         if file == "check.txt" && !is_new {
             continue;
         }
@@ -278,7 +278,7 @@ async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_closes_the_pipe_has_seen_enough() -> Result<()> {
+async fn a_closed_pipe_is_no_error() -> Result<()> {
     let world = world().await?;
     let mut child = command(&world.cluster.kubeconfig(), &["status", "-o", "json"])?
         .stdout(Stdio::piped())
@@ -338,7 +338,7 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
         .await?;
     let said = ask_json(&kubeconfig, &preview).await?;
     assert_eq!(said["notes"], Value::Null, "{said:#}");
-    // A dump has what it takes for the same answer, and nothing more of the Deployment.
+    // A dump contains enough for the same answer, but nothing else of the Deployment.
     let folder = std::env::temp_dir().join(format!("nodegate-limits-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let dump = folder.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Questions that cannot be answered: each says why, and what to do.
+//! Commands that must fail: each says why, and what to do.
 
 use std::path::Path;
 

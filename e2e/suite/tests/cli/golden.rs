@@ -1,5 +1,5 @@
-//! What the documentation shows is what is printed, but for ages and the width of columns that follows from them. With
-//! `UPDATE_GOLDEN=1` the documentation is written anew.
+//! Compares output with the documentation, except for ages and the column widths that depend on them. `UPDATE_GOLDEN=1`
+//! rewrites the documentation.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::world::World;
 
-/// The name that the pod has in the documentation.
+/// The name of the pod in the documentation.
 const POD: &str = "cni-x7k2p";
-/// The name that the leading instance has in the documentation.
+/// The name of the leader in the documentation.
 const LEADER: &str = "nrr-controller-manager-0";
 
-/// Holds what was printed against what a page of the documentation shows.
+/// Compares printed output with the documentation's.
 pub fn hold(world: &World, leader: &str, page: &str, file: &str, printed: &str) -> Result<()> {
     let printed = printed.replace(&world.network_pod, POD);
     let printed = printed.replace(
@@ -44,7 +44,7 @@ pub fn hold(world: &World, leader: &str, page: &str, file: &str, printed: &str) 
     Ok(())
 }
 
-/// What the page shows of a file.
+/// The output of a file, as the page shows it.
 fn block<'a>(page: &'a str, file: &str) -> Option<&'a str> {
     let (_, after) = page.split_once(&format!("<!-- kubectl/{file}: "))?;
     let (_, fenced) = after.split_once("```")?;
@@ -52,7 +52,7 @@ fn block<'a>(page: &'a str, file: &str) -> Option<&'a str> {
     Some(block.split_once("```")?.0)
 }
 
-/// A text without what differs from run to run.
+/// A text without anything that varies between runs.
 pub fn normal(text: &str) -> String {
     let words = text.lines().map(|line| {
         let words = line.split_whitespace().map(word);
@@ -76,7 +76,7 @@ fn word(word: &str) -> String {
     }
 }
 
-/// Whether this is for how long something has been so, such as `2m5s`.
+/// Whether this is an age, such as `2m5s`.
 fn is_age(text: &str) -> bool {
     let parts: Vec<&str> = text.split_inclusive(['s', 'm', 'h', 'd']).collect();
     let is_part = |part: &&str| {

@@ -1,4 +1,4 @@
-//! What is told of a fleet while it changes: line by line where there is no terminal, and drawn on one.
+//! The output of commands that follow a changing fleet: line by line without a terminal, and drawn on one.
 
 use std::process::Stdio;
 
@@ -61,7 +61,7 @@ async fn each_change_is_a_line_where_there_is_no_terminal() -> Result<()> {
         held.starts_with(&format!("{HELD} held network pod default/")),
         "{held}"
     );
-    // A rule and a node come that were not there when the lists were read.
+    // A rule and a node that come after the lists were read.
     let rule = fixtures::rule("live", TAINT).waits_for(READY);
     rule.selects("live", "yes").create(&client).await?;
     let node = fixtures::node("live").label("live", "yes");
@@ -84,7 +84,7 @@ async fn each_change_is_a_line_where_there_is_no_terminal() -> Result<()> {
     let closed = next_of(&mut lines, "live").await?;
     ensure!(closed.starts_with("live held live "), "{closed}");
     eventually_gated(&client, "live", TAINT).await?;
-    // Whoever closes the pipe has seen enough: the next line ends it.
+    // A closed pipe ends the command at its next line.
     drop(lines);
     delete_node(&client, "live").await?;
     let status = timeout(SOON * 3, child.wait())
@@ -137,7 +137,7 @@ async fn the_terminal_is_given_back_however_it_ends() -> Result<()> {
         let before = tcgetattr(&terminal.slave)?;
         terminal.shows(HELD).await?;
         ensure!(tcgetattr(&terminal.slave)? != before, "keys are not read");
-        // The explanation of the node that is marked, and back.
+        // Shows the marked node's explanation, and returns.
         terminal.types("\r")?;
         terminal.shows("ImagePullBackOff").await?;
         terminal.types("q")?;
@@ -151,7 +151,7 @@ async fn the_terminal_is_given_back_however_it_ends() -> Result<()> {
         let status = timeout(SOON, terminal.child.wait()).await;
         let status = status.with_context(|| format!("{end:?} does not end it"))??;
         ensure!(status.success(), "{end:?}: {status}");
-        // It leaves the screen that it has drawn on, and shows the cursor again.
+        // Leaves the alternate screen and shows the cursor again.
         terminal.shows("\u{1b}[?1049l").await?;
         ensure!(
             tcgetattr(&terminal.slave)? == before,

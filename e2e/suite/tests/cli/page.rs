@@ -1,5 +1,5 @@
-//! The report as a reader has it before them: opened in a headless Chromium, in light and dark, and printed. It needs a browser,
-//! so it is asked for: `make test-report`. With `UPDATE_GOLDEN=1` the pictures of the documentation are made anew.
+//! The report in a headless Chromium: in light and dark, and printed. Since it needs a browser, only `make test-report` runs it.
+//! `UPDATE_GOLDEN=1` renews the documentation's pictures.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -14,18 +14,18 @@ use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
 
 use crate::world::{STORAGE, TAINT, node, pod_on, world};
 
-/// How long a browser may take for one page.
+/// The timeout of the browser for one page.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The most that a picture of the documentation may have, in bytes.
+/// The largest size of a picture in the documentation, in bytes.
 const PICTURE: u64 = 150_000;
-/// What a browser is called.
+/// Names of Chromium's binary.
 const NAMES: [&str; 4] = [
     "chromium",
     "chromium-browser",
     "google-chrome",
     "google-chrome-stable",
 ];
-/// Sections that every report has.
+/// Sections that every report must have.
 const SECTIONS: [&str; 5] = [
     "Fleet",
     "Rules",
@@ -39,13 +39,13 @@ struct Browser {
     folder: PathBuf,
 }
 
-/// What came of a page.
+/// The result of opening a page.
 struct Seen {
-    /// The document, as the browser has it.
+    /// The document after rendering.
     document: String,
-    /// What it said on its console.
+    /// The lines on its console.
     console: Vec<String>,
-    /// What it asked the network for.
+    /// The requested URLs.
     requests: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ async fn a_report_is_read_in_light_and_dark_and_on_paper() -> Result<()> {
     Ok(())
 }
 
-/// Has more nodes join, one after the other, and open after a while: a page with something on it.
+/// Lets more nodes join and open one after the other, to fill the page.
 async fn grow(client: &Client) -> Result<()> {
     let names: Vec<String> = (3..=9).map(|number| format!("worker-{number}")).collect();
     for name in &names {
@@ -112,7 +112,7 @@ async fn grow(client: &Client) -> Result<()> {
 }
 
 impl Browser {
-    /// The one that `BROWSER` names, or one that is installed.
+    /// The browser in `BROWSER`, or an installed one.
     fn find() -> Result<Self> {
         let named = env::var_os("BROWSER").map(PathBuf::from);
         let path = env::var_os("PATH").unwrap_or_default();
@@ -128,7 +128,7 @@ impl Browser {
         })
     }
 
-    /// What is held against the report is seen where it is there.
+    /// Checks that the browser detects the problems that reports must not have.
     fn notices_what_a_page_must_not_do(&self) -> Result<()> {
         let page = self.folder.join("bad.html");
         let bad = "<!doctype html><title>bad</title><img src='http://192.0.2.1/x.png'>\
@@ -158,7 +158,7 @@ impl Browser {
         let network = fs::read_to_string(&log)?;
         let urls = network.split("\"url\":\"").skip(1);
         let urls = urls.filter_map(|it| it.split('"').next());
-        // What the browser asks its maker is not the page's doing.
+        // The browser's own requests to its vendor do not count.
         let of_page = |url: &&str| {
             let its_own = [
                 "google.com",
@@ -176,7 +176,7 @@ impl Browser {
         })
     }
 
-    /// A picture of the page in a scheme of colours.
+    /// A picture of the page in this colour scheme.
     fn picture(&self, page: &Path, scheme: &str) -> Result<PathBuf> {
         let picture = self.folder.join(format!("{scheme}.png"));
         let preferred = usize::from(scheme == "light");
@@ -192,7 +192,7 @@ impl Browser {
         Ok(picture)
     }
 
-    /// The page on paper, as PDF.
+    /// The page as a PDF.
     fn print(&self, page: &Path) -> Result<PathBuf> {
         let paper = self.folder.join("report.pdf");
         let print = format!("--print-to-pdf={}", paper.display());
@@ -200,7 +200,7 @@ impl Browser {
         Ok(paper)
     }
 
-    /// Runs it on a page, until it has done what it is told; what it has printed and complained of.
+    /// Runs the browser on a page until it is done; returns its standard output and standard error.
     fn run(&self, page: &Path, arguments: &[&str]) -> Result<(String, String)> {
         let (out, err) = (self.folder.join("out"), self.folder.join("err"));
         let mut child = Command::new(&self.program)
@@ -209,7 +209,7 @@ impl Browser {
                 "--disable-background-networking",
                 "--disable-component-update",
             ])
-            // It is shown nothing but its own test's page; as root it has no other way.
+            // It opens only this test's own page; as root there is no other way.
             .arg("--no-sandbox")
             .arg(format!(
                 "--user-data-dir={}",

@@ -1,4 +1,4 @@
-//! What may be asked with which rights.
+//! The commands under restricted permissions.
 
 use anyhow::{Result, ensure};
 use nodegate_testbed::ask::{ask, ask_json};
@@ -55,7 +55,7 @@ async fn a_missing_right_takes_away_only_what_needs_it() -> Result<()> {
             "{notes}"
         );
     }
-    // What the controller has published is still told.
+    // It still reports what the controller has published.
     ensure!(said.to_string().contains("is not Ready"), "{said:#}");
     Ok(())
 }

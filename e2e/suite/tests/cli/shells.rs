@@ -1,4 +1,4 @@
-//! Completion in the shells themselves. One that is not installed here is told of, and passed over.
+//! Completion in real shells. A shell that is not installed is reported and skipped.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use tokio::process::Command;
 use crate::terminal::Terminal;
 use crate::world::{HELD, world};
 
-/// A command of a shell, which finds the plugin, and by it the cluster; `None` where there is no such shell.
+/// A shell's command, which finds the plugin and the cluster; `None` without such a shell.
 async fn shell(name: &str) -> Result<Option<Command>> {
     let path = std::env::var_os("PATH").context("no PATH")?;
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -25,7 +25,7 @@ async fn shell(name: &str) -> Result<Option<Command>> {
     Ok(Some(command))
 }
 
-/// What a shell answers to a script.
+/// A shell's output for a script.
 async fn answers(name: &str, arguments: &[&str], script: &str) -> Result<Option<String>> {
     let Some(mut command) = shell(name).await? else {
         return Ok(None);
@@ -73,12 +73,12 @@ async fn fish_completes_names_of_nodes_and_rules() -> Result<()> {
     Ok(())
 }
 
-/// The node that is held, as it is completed.
+/// The completion of the held node.
 const HELD_NODE: &str = "node/worker-1";
 
 #[tokio::test]
 async fn zsh_completes_names_of_nodes_and_rules() -> Result<()> {
-    // It completes for whoever types, and for nobody else.
+    // zsh only completes interactively.
     let Some(mut command) = shell("zsh").await? else {
         return Ok(());
     };
@@ -88,7 +88,7 @@ async fn zsh_completes_names_of_nodes_and_rules() -> Result<()> {
     terminal.shows("sourced").await?;
     terminal.types("kubectl-nodegate explain rule/netw\t")?;
     terminal.shows("ork").await?;
-    // Where there are several, they are listed.
+    // Several matches are listed.
     terminal.types("\u{15}kubectl-nodegate explain node/\t\t")?;
     terminal.shows(HELD).await?;
     terminal.types("\u{15}exit\n")?;

@@ -1,4 +1,4 @@
-//! A terminal for a command: what it shows, and what is typed.
+//! A terminal for a command: its output and its input.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,18 +10,17 @@ use nix::pty::{Winsize, openpty};
 use nodegate_suite::SOON;
 use tokio::process::{Child, Command};
 
-/// A terminal of 24 lines, with a command on it.
+/// A terminal of 24 lines that runs a command.
 pub struct Terminal {
-    /// The command's end.
+    /// The command's side.
     pub slave: File,
-    /// The command.
     pub child: Child,
     master: File,
     shown: Receiver<String>,
 }
 
 impl Terminal {
-    /// Starts a command on a terminal of its own.
+    /// Starts a command on a new terminal.
     pub fn open(mut command: Command) -> Result<Self> {
         let size = Winsize {
             ws_row: 24,
@@ -40,7 +39,7 @@ impl Terminal {
             .spawn()?;
         let (sender, shown) = channel();
         let mut reads = master.try_clone()?;
-        // It ends with the terminal.
+        // The thread ends with the terminal.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reads.read(&mut buffer) {
@@ -58,12 +57,11 @@ impl Terminal {
         })
     }
 
-    /// Types on it.
     pub fn types(&mut self, keys: &str) -> Result<()> {
         Ok(self.master.write_all(keys.as_bytes())?)
     }
 
-    /// Waits until this has been shown since it was waited for last.
+    /// Waits until this has been shown since the last wait.
     pub async fn shows(&mut self, expected: &str) -> Result<()> {
         let mut shown = String::new();
         let begun = Instant::now();

@@ -1,5 +1,4 @@
-//! What is asked about the whole cluster: how nodes have started, what is wrong, whether all is there, what rules would suit,
-//! and a page about all.
+//! Commands about the whole cluster: how nodes have started, problems, checks, suggested rules, and the report.
 
 use anyhow::{Context, Result, ensure};
 use nodegate_testbed::ask::{ask, ask_json};

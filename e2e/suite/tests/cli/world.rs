@@ -1,5 +1,5 @@
-//! The cluster that is asked about. Of two nodes with a pod network by `DaemonSet`, the image of one cannot be pulled on the
-//! first: it is held, and a pod that could only run there waits. The second is open.
+//! The cluster of these tests. Its two nodes get their pod network from a `DaemonSet`. On the first node the image cannot be
+//! pulled: the node is held, and a pod that can only run there is pending. The second node is open.
 
 use std::time::Duration;
 
@@ -16,31 +16,31 @@ use tokio::sync::{Mutex, OnceCell};
 
 pub const HELD: &str = "worker-1";
 pub const OPEN: &str = "worker-2";
-/// What the controller makes of the network on each node.
+/// The condition that the controller publishes about the network.
 const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
 pub const TAINT: &str = "readiness.k8s.io/network";
 pub const STORAGE: &str = "example.com/StorageReady";
 const STORAGE_TAINT: &str = "readiness.k8s.io/storage";
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
-/// Somebody takes off the taint that every node is born with.
+/// The node lifecycle controller lifts the initial taint of every node.
 const OPTIONS: Options = Options {
     controller_manager: ControllerManager::Complete,
     ..Options::full()
 };
 
-/// Held by whoever changes the cluster for a while, and by whoever wants it to stay as it is meanwhile.
+/// Held by tests that change the cluster for a while, and by tests that need it unchanged.
 pub static TURN: Mutex<()> = Mutex::const_new(());
 
-/// The cluster, and what differs in it from run to run.
+/// The cluster, and what varies in it between runs.
 #[derive(Debug)]
 pub struct World {
     pub cluster: &'static Cluster,
-    /// The pod of the network on the node that is held.
+    /// The network's pod on the held node.
     pub network_pod: String,
 }
 
-/// The cluster, as it is asked about.
+/// The shared cluster.
 pub async fn world() -> Result<&'static World> {
     static WORLD: OnceCell<World> = OnceCell::const_new();
     WORLD.get_or_try_init(make).await
@@ -60,7 +60,7 @@ async fn make() -> Result<World> {
     for name in [HELD, OPEN] {
         eventually_gated(&client, name, STORAGE_TAINT).await?;
     }
-    // Starts are listed by how long they took: the one that is held is the later one of both.
+    // Starts are listed by their duration: the held node must be the later one.
     for name in [OPEN, HELD] {
         set_node_condition(&client, name, STORAGE, "True").await?;
         eventually_open(&client, name, STORAGE_TAINT).await?;
@@ -72,7 +72,7 @@ async fn make() -> Result<World> {
     let network_pod = pod_on(&client, HELD).await?;
     break_image(&client, "default", &network_pod, "example.com/cni:v2").await?;
     let other = pod_on(&client, OPEN).await?;
-    // What takes longest is the same each time.
+    // Keeps the order of durations the same in each run.
     tokio::time::sleep(Duration::from_secs(1)).await;
     set_pod_ready(&client, "default", &other, true).await?;
     eventually_open(&client, OPEN, TAINT).await?;
@@ -89,7 +89,7 @@ async fn make() -> Result<World> {
         Ok(status.conditions.filter(|it| !it.is_empty()))
     })
     .await?;
-    // What the node is born with goes once its kubelet says that it is Ready.
+    // The initial taint goes once the kubelet reports Ready.
     eventually("the nodes are Ready", SOON, async || {
         let mut are_ready = true;
         for node in [HELD, OPEN] {
@@ -98,7 +98,7 @@ async fn make() -> Result<World> {
         Ok(are_ready.then_some(()))
     })
     .await?;
-    // By then it is known since when.
+    // The time since when it is held is known by then.
     eventually("what the pod lacks is published", SOON, async || {
         let status = sights::node(&client, HELD).await?.status;
         let conditions = status.and_then(|status| status.conditions);
@@ -115,7 +115,7 @@ async fn make() -> Result<World> {
     })
 }
 
-/// A node of the pool that the rules are about, born with the taint of one.
+/// A node of the pool that the rules select, created with the taint of one.
 pub fn node(name: &str) -> NodeBuilder {
     fixtures::node(name)
         .label("pool", "workers")
@@ -126,7 +126,7 @@ pub fn node(name: &str) -> NodeBuilder {
         .managed_by_kwok()
 }
 
-/// The running pod of the network on this node.
+/// The network's running pod on this node.
 pub async fn pod_on(client: &Client, node: &str) -> Result<String> {
     eventually("the network has a running pod", SOON, async || {
         let pods = pods_on(client, node).await?;

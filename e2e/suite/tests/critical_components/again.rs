@@ -1,4 +1,4 @@
-//! A node that is created again under its name, while what is left of the earlier one is still there.
+//! A node that is recreated under its name, while the pods of the earlier one still exist.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use serde_json::json;
 use crate::SOON;
 use crate::pool::{NAMESPACE, Pool};
 
-/// Deletes the pool's node and creates it again. Its pods stay: the pod collector comes later.
+/// Deletes and recreates the pool's node. Its pods stay, as the pod collector comes later.
 async fn rejoin(pool: &Pool) -> Result<()> {
-    // Kubernetes keeps times in whole seconds; within the same one, before and after cannot be told apart.
+    // Kubernetes timestamps are in whole seconds: within the same one, before and after look alike.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     delete_node(&pool.client, pool.name).await?;
     pool.join(pool.node()).await?;
@@ -38,7 +38,7 @@ async fn pods_that_were_ready_on_the_earlier_node_open_nothing() -> Result<()> {
         .await?;
     assert_eq!(pool.pod_of("cni").await?, old, "the old pod is gone");
 
-    // A kubelet that takes the pod over says anew that it is Ready.
+    // A kubelet that takes the pod over reports Ready anew.
     pool.set_ready_in(NAMESPACE, &old, false).await?;
     pool.stays_closed().await?;
     pool.set_ready_in(NAMESPACE, &old, true).await?;
@@ -54,8 +54,7 @@ async fn pods_that_were_ready_on_the_earlier_node_open_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Where nobody ever renews it, a pod is believed after a minute: the pod collector would have had it by then, had it
-/// been a leftover.
+/// A pod that nobody ever reports anew counts after a minute: by then the pod collector would have deleted a leftover.
 #[tokio::test]
 async fn a_pod_that_outlived_the_earlier_node_is_believed_after_a_minute() -> Result<()> {
     let pool = Pool::under_gardeners_rule("reborn-slowly").await?;
@@ -87,7 +86,7 @@ async fn the_csi_node_of_the_earlier_node_counts_for_nothing() -> Result<()> {
             .patch(pool.name, &PatchParams::default(), &patch)
             .await
     };
-    // The garbage collector would take it within moments, or minutes on a busy cluster: it is kept here.
+    // The garbage collector would delete it within moments, or minutes on a busy cluster: a finalizer keeps it.
     set_finalizers(&["example.com/kept"]).await?;
     delete_node(&pool.client, pool.name).await?;
     pool.pod("driver")

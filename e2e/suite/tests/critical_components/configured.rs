@@ -1,4 +1,4 @@
-//! A controller with a configuration file: Gardener's class in all namespaces, and a class for nodes with GPUs in two.
+//! A controller with a configuration file: Gardener's class in all namespaces, and a class for GPU nodes in two.
 
 use anyhow::Result;
 use k8s_openapi::api::storage::v1::CSINode;
@@ -33,7 +33,7 @@ async fn pool(name: &'static str) -> Result<Pool> {
     Pool::on(cluster, name).await
 }
 
-/// A `DaemonSet` of the class for GPUs, in a namespace of its own.
+/// A `DaemonSet` of the GPU class, in its own namespace.
 fn gpu_daemon_set(pool: &Pool, name: &str) -> DaemonSetBuilder {
     fixtures::daemon_set(&format!("default/{}", pool.daemon_set_name(name)))
         .label(GPU_LABEL, name)
@@ -81,7 +81,7 @@ async fn each_class_has_its_own_components_and_conditions() -> Result<()> {
         .never_ready()
         .create(&pool.client)
         .await?;
-    // Neither value is one that the class is about.
+    // Neither value belongs to the class.
     gpu_daemon_set(&pool, "exporter")
         .never_ready()
         .create(&pool.client)
@@ -115,7 +115,7 @@ async fn a_class_may_ask_drivers_how_many_volumes_they_can_attach() -> Result<()
     let driver = "x.csi.example.com";
     gpu_daemon_set(&pool, "driver")
         .pod_annotation("gpu.example.com/wait-for-csi-node-x", driver)
-        // Another class's annotation.
+        // An annotation of another class.
         .wait_for_csi_driver("y", "y.csi.example.com")
         .create(&pool.client)
         .await?;
@@ -127,7 +127,7 @@ async fn a_class_may_ask_drivers_how_many_volumes_they_can_attach() -> Result<()
     let why = format!("CSI driver {driver} reports no allocatable count on this node");
     pool.says(GPU_READY, "False", &why).await?;
     assert!(pool.has_own_taint().await?);
-    // The kubelet registers a driver anew, with its count.
+    // The kubelet registers the driver again, with its volume limit.
     set_csi_drivers(&pool.client, &node, &[]).await?;
     let patch = json!({"spec": {"drivers": [
         {"name": driver, "nodeID": pool.name, "topologyKeys": null, "allocatable": {"count": 25}}
@@ -154,7 +154,7 @@ async fn startup_taints_of_other_projects_can_be_configured() -> Result<()> {
             .await?;
     }
     pool.is_held_for_want_of("cni").await?;
-    // The list in the file takes the place of the one by default.
+    // The list in the file replaces the default one.
     other.opens().await?;
     Ok(())
 }

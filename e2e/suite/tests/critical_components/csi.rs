@@ -1,4 +1,4 @@
-//! CSI drivers that critical pods say they wait for.
+//! CSI drivers that critical pods wait for.
 
 use anyhow::Result;
 use nodegate_testbed::fixtures::set_csi_drivers;
@@ -18,7 +18,7 @@ async fn every_driver_that_critical_pods_wait_for_must_be_registered() -> Result
         .create(&pool.client)
         .await?;
     let node = pool.join(pool.node()).await?;
-    // There is no CSINode at all.
+    // The node has no CSINode yet.
     pool.is_held_because("CSI drivers a.csi.example.com, b.csi.example.com, c.csi.example.com are not registered on this node")
         .await?;
     set_csi_drivers(

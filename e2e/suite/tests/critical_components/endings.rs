@@ -1,4 +1,4 @@
-//! Pods that are on their way out, or done.
+//! Pods that are terminating, or done.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
@@ -22,7 +22,7 @@ async fn set_phase(pool: &Pool, pod: &str, phase: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a pod and leaves it to its kubelet to confirm.
+/// Deletes a pod, which waits for its kubelet's confirmation.
 async fn ask_to_go(pool: &Pool, pod: &str) -> Result<()> {
     Api::<Pod>::namespaced(pool.client.clone(), NAMESPACE)
         .delete(pod, &DeleteParams::default().grace_period(600))
@@ -66,7 +66,7 @@ async fn a_failed_pod_of_a_daemon_set_satisfies_nothing() -> Result<()> {
     pool.set_ready_in(NAMESPACE, &first, true).await?;
     pool.is_held_because("pod kube-system/failed-holder is not Ready")
         .await?;
-    // Its last word was that it is Ready.
+    // Its last report was Ready.
     set_phase(&pool, &first, "Failed").await?;
     pool.set_pod_ready("holder", true).await?;
     pool.stays_closed().await?;
@@ -118,7 +118,7 @@ async fn a_terminating_pod_without_an_owner_is_not_waited_for() -> Result<()> {
     pool.join(pool.unattended_node()).await?;
     pool.is_held_because("pod kube-system/leaving-agent is not Ready")
         .await?;
-    // A finalizer, as a backup tool may put on it, keeps it even when its kubelet has confirmed.
+    // A finalizer, such as a backup tool's, keeps it even after its kubelet's confirmation.
     Api::<Pod>::namespaced(pool.client.clone(), NAMESPACE)
         .patch(
             "leaving-agent",

@@ -1,4 +1,4 @@
-//! Beside Kubernetes' own node lifecycle controller, which taints the same nodes at the same time.
+//! The node lifecycle controller taints the same nodes at the same time.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ fn set(taints: &[(&str, &str)]) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// A node as a real kubelet registers it: not Ready, and saying so from the start. One without a word about it would
-/// lose its `not-ready` taint to the lifecycle controller at once.
+/// A node as a real kubelet registers it, with a not-Ready condition from the start. Without that condition the lifecycle
+/// controller would remove its `not-ready` taint at once.
 fn registering(name: &str) -> NodeBuilder {
     node(name)
         .managed_by_kwok()
@@ -50,7 +50,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
     let _controller = Controller::start(&cluster, &[]).await?;
     let client = cluster.client().await?;
     cluster.apply(SAMPLE).await?;
-    // One that comes at once, and one that comes when the node is Ready.
+    // One that starts at once, and one that starts when the node is Ready.
     daemon_set("kube-system/cni")
         .critical()
         .tolerate_everything()
@@ -64,13 +64,13 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
         .await?;
     pod("workload").create(&client).await?;
 
-    // This node's kubelet never gets Ready: its gate opens, and the lifecycle controller's taints stay.
+    // This kubelet never becomes Ready: the node's gate opens, and the lifecycle controller's taints stay.
     registering("broken").create(&client).await?;
     let broken = async || Ok(keys(taints(&client, "broken").await?));
     let born = set(&[(NOT_READY, NO_SCHEDULE)]);
     eventually_eq("the taint that stays", SOON, born, broken).await?;
 
-    // These get Ready while their critical pods do: both controllers write the same lists.
+    // These become Ready together with their critical pods: both controllers write the same lists.
     let names: Vec<String> = (0..NODES)
         .map(|number| format!("worker-{number}"))
         .collect();
@@ -112,7 +112,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
     })
     .await?;
 
-    // What the lifecycle controller adds later stays too, with a gate put back and lifted beside it.
+    // Later taints of the lifecycle controller stay, too, while a gate is restored and lifted.
     set_node_condition(&client, "worker-0", "MemoryPressure", "True").await?;
     let pressure = set(&[("node.kubernetes.io/memory-pressure", NO_SCHEDULE)]);
     let now = async || Ok(keys(taints(&client, "worker-0").await?));
@@ -126,7 +126,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
         Ok(now().await? != pressure)
     })
     .await?;
-    // Now that others are Ready, its zone is no longer wholly disrupted, and its pods may be evicted.
+    // Other nodes are Ready now, so its zone is no longer fully disrupted, and its pods may be evicted.
     let evicting = set(&[(NOT_READY, "NoExecute"), (NOT_READY, NO_SCHEDULE)]);
     eventually_eq("the taints of the broken node", SOON, evicting, broken).await?;
     Ok(())

@@ -1,8 +1,8 @@
-//! Critical components in the manner of Gardener: what a node waits for before its taint goes, what it does not wait
-//! for, and what is said about it meanwhile.
+//! Critical components as in Gardener: what a node waits for before its taint goes, what it does not wait for, and what is
+//! reported in the meantime.
 //!
-//! All tests share a cluster with the rule of `config/samples` in it, which is about every node. Each keeps to a node
-//! pool of its own ([`pool::Pool`]). Where the configuration differs, there is another cluster.
+//! The tests share a cluster with the rule of `config/samples`, which selects every node. Each uses its own node pool
+//! ([`pool::Pool`]). Tests of other configurations have another cluster.
 
 mod again;
 mod configured;
@@ -25,18 +25,17 @@ use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::{Cluster, Options, SharedInstallation};
 use tokio::sync::OnceCell;
 
-/// Gardener's taint, which its kubelets register their nodes with.
+/// Gardener's taint, with which its kubelets register their nodes.
 const GATE: &str = "node.gardener.cloud/critical-components-not-ready";
-/// The taint that every node is born with, until its kubelet says that it is Ready.
+/// The initial taint of every node, until its kubelet reports Ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// The condition that Gardener's rule waits for.
+/// The condition of Gardener's rule.
 const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 
-/// Gardener's rule, about every Linux node.
+/// Gardener's rule, which selects every Linux node.
 const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
-/// The name of Gardener's rule.
 const SAMPLE_NAME: &str = "gardener-critical-components";
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::full(), &[]);

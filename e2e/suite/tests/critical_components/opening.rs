@@ -1,4 +1,4 @@
-//! When a node opens: at once where nothing is critical, and otherwise when the last critical pod is Ready.
+//! When a node opens: at once if nothing is critical, and otherwise when the last critical pod is Ready.
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,8 @@ async fn a_node_without_critical_components_opens_at_once() -> Result<()> {
     Ok(())
 }
 
-/// Every node is born with a taint that keeps such a `DaemonSet` away: whoever takes that for "not meant for this node"
-/// opens every node at once.
+/// The initial taint of every node keeps such a `DaemonSet` away. A controller that reads this as "not meant for this node"
+/// would open every node at once.
 #[tokio::test]
 async fn a_node_that_is_not_ready_waits_for_what_cannot_come_yet() -> Result<()> {
     let pool = Pool::under_gardeners_rule("not-ready-yet").await?;
@@ -68,7 +68,7 @@ async fn a_daemon_set_is_critical_by_its_own_label_and_its_pods_together() -> Re
     let plain = |name: &str| {
         fixtures::daemon_set(&format!("{NAMESPACE}/half-labelled-{name}"))
             .node_selector(POOL, "half-labelled")
-            // Nothing here gets a pod as long as the node is not ready.
+            // It gets no pod here until the node is ready.
             .tolerate(GATE, NO_SCHEDULE)
             .never_ready()
     };
@@ -153,7 +153,7 @@ async fn a_daemon_set_that_is_deleted_is_waited_for_no_longer() -> Result<()> {
 #[tokio::test]
 async fn every_critical_pod_without_an_owner_is_waited_for() -> Result<()> {
     let pool = Pool::under_gardeners_rule("bare-pods").await?;
-    // One in a namespace that is not covered, one elsewhere, one that is bound to nothing.
+    // One in another namespace, one on another node, one unbound.
     for pod in [
         pool.pod("a"),
         pool.pod("b"),
@@ -200,7 +200,7 @@ async fn a_node_that_is_open_stays_open() -> Result<()> {
     .await
 }
 
-/// A taint that somebody put back is evaluated like the one that the node was born with.
+/// A restored taint is evaluated like the initial one.
 #[tokio::test]
 async fn a_gate_that_was_put_back_opens_when_all_is_ready() -> Result<()> {
     let pool = Pool::under_gardeners_rule("gated-again").await?;
@@ -221,7 +221,7 @@ async fn a_gate_that_was_put_back_opens_when_all_is_ready() -> Result<()> {
     Ok(())
 }
 
-/// Nothing is asserted about the time: it is printed, for whoever wants to know.
+/// Asserts nothing about the time, but prints it.
 #[tokio::test]
 async fn a_node_opens_when_its_last_pod_turns_ready_not_on_a_timer() -> Result<()> {
     const SAMPLES: usize = 20;

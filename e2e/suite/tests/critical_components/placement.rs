@@ -1,4 +1,4 @@
-//! Which `DaemonSet`s are meant for a node. None of those here ever gets a Ready pod: a node that opens has not waited.
+//! Which `DaemonSet`s match a node. None of those here ever gets a Ready pod, so a node that opens has not waited.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use crate::pool::{NAMESPACE, POOL, Pool};
 use crate::{GATE, NO_SCHEDULE};
 
-/// Creates a `DaemonSet` with a required node affinity.
 async fn create_with_affinity(
     pool: &Pool,
     daemon_set: DaemonSetBuilder,
@@ -68,7 +67,7 @@ async fn a_daemon_set_whose_affinity_fits_is_waited_for() -> Result<()> {
     let pool = Pool::under_gardeners_rule("affinity").await?;
     create_with_affinity(
         &pool,
-        // It cannot come before the node is ready.
+        // Its pod cannot start before the node is ready.
         pool.intolerant_daemon_set("cni")
             .tolerate(GATE, NO_SCHEDULE),
         json!([
@@ -152,7 +151,7 @@ async fn a_foreign_taint_that_only_discourages_shuts_nothing_out() -> Result<()>
     Ok(())
 }
 
-/// Taints that will go by themselves say nothing about where a `DaemonSet` is meant to run.
+/// Taints that go by themselves do not decide where a `DaemonSet` runs.
 #[tokio::test]
 async fn taints_that_will_go_shut_nothing_out() -> Result<()> {
     let pool = Pool::under_gardeners_rule("passing").await?;
@@ -186,7 +185,7 @@ async fn taints_that_will_go_shut_nothing_out() -> Result<()> {
     Ok(())
 }
 
-/// What one rule waits for cannot depend on whether another rule's taint is there at the moment.
+/// What one rule waits for cannot depend on the current presence of another rule's taint.
 #[tokio::test]
 async fn the_taint_of_another_rule_shuts_nothing_out() -> Result<()> {
     let pool = Pool::under_gardeners_rule("two-rules").await?;

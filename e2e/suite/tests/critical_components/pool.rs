@@ -1,4 +1,4 @@
-//! A test's own node pool: nodes with a label of their own, and critical components that are meant for them alone.
+//! A test's own node pool: nodes with their own label, and critical components that match them alone.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use serde_json::json;
 
 use crate::{A_WHILE, COMPONENTS_READY, GATE, NO_SCHEDULE, NOT_READY, SOON};
 
-/// The label that tells pools apart.
+/// The label of pools.
 pub const POOL: &str = "pool";
 
 /// The namespace of the critical components.
 pub const NAMESPACE: &str = "kube-system";
 
-/// A node pool. Its first node has its name, and so has the taint of its own rule.
+/// A node pool. Its first node and its own rule's taint share its name.
 pub struct Pool {
     pub cluster: &'static Cluster,
     pub client: Client,
@@ -42,13 +42,13 @@ impl Pool {
         })
     }
 
-    /// The pool's node as it joins a Gardener cluster, with kwok for its kubelet. Without the node lifecycle
-    /// controller it keeps the `not-ready` taint until [`Pool::lift_not_ready`].
+    /// The pool's node as it joins a Gardener cluster, with kwok as its kubelet. Without the node lifecycle controller it keeps
+    /// the `not-ready` taint until [`Pool::lift_not_ready`].
     pub fn node(&self) -> NodeBuilder {
         self.unattended_node().managed_by_kwok()
     }
 
-    /// The same without a kubelet: its pods do only what the test does for them.
+    /// The pool's node without a kubelet: the test controls its pods.
     pub fn unattended_node(&self) -> NodeBuilder {
         self.further_node(self.name)
             .allocatable("pods", "100")
@@ -62,14 +62,14 @@ impl Pool {
             .taint(GATE, NO_SCHEDULE)
     }
 
-    /// Lets a node join, after a moment. The controller watches each kind of object by itself: what was created in the
-    /// same instant as the node may reach it after the node.
+    /// Lets a node join after a moment. The controller watches each kind separately, so objects created in the same instant
+    /// might reach it after the node.
     pub async fn join(&self, node: NodeBuilder) -> Result<Node> {
         tokio::time::sleep(A_WHILE).await;
         node.create(&self.client).await
     }
 
-    /// A critical `DaemonSet` for this pool, which tolerates nothing yet.
+    /// A critical `DaemonSet` for this pool without tolerations.
     pub fn intolerant_daemon_set(&self, name: &str) -> DaemonSetBuilder {
         fixtures::daemon_set(&format!("{NAMESPACE}/{}", self.daemon_set_name(name)))
             .critical()
@@ -81,7 +81,6 @@ impl Pool {
         self.intolerant_daemon_set(name).tolerate_everything()
     }
 
-    /// The full name of one of the pool's `DaemonSet`s.
     pub fn daemon_set_name(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
@@ -94,14 +93,14 @@ impl Pool {
             .tolerate_everything()
     }
 
-    /// Lets one of the pool's pods without an owner be Ready or not.
+    /// Sets one of the pool's ownerless pods Ready or not.
     pub async fn set_pod_ready(&self, name: &str, ready: bool) -> Result<()> {
         let name = format!("{}-{name}", self.name);
         self.set_ready_in(NAMESPACE, &name, ready).await
     }
 
-    /// Lets a pod on the pool's node be Ready or not. Where kwok is about to start it, that comes first: it would
-    /// overwrite what it has not seen yet.
+    /// Sets a pod on the pool's node Ready or not. First waits for kwok to start the pod: it would overwrite a change that it
+    /// has not observed.
     pub async fn set_ready_in(&self, namespace: &str, pod: &str, ready: bool) -> Result<()> {
         let node = nodegate_testbed::sights::node(&self.client, self.name).await?;
         if node.annotations().contains_key(kwok::MANAGED.0) {
@@ -115,7 +114,7 @@ impl Pool {
         set_pod_ready(&self.client, namespace, pod, ready).await
     }
 
-    /// The pods of one of the pool's `DaemonSet`s on its node, those on their way out left out.
+    /// The pods of one of the pool's `DaemonSet`s on its node, without terminating ones.
     pub async fn pods_of(&self, daemon_set: &str) -> Result<Vec<Pod>> {
         let name = self.daemon_set_name(daemon_set);
         let mut pods = pods_on(&self.client, self.name).await?;
@@ -129,7 +128,7 @@ impl Pool {
         Ok(pods)
     }
 
-    /// The name of the pod of one of the pool's `DaemonSet`s on its node, once it is there.
+    /// Waits for the pod of one of the pool's `DaemonSet`s on its node, and returns its name.
     pub async fn pod_of(&self, daemon_set: &str) -> Result<String> {
         let pod = eventually("the DaemonSet has a pod on the node", SOON, async || {
             Ok(self.pods_of(daemon_set).await?.pop())
@@ -138,13 +137,13 @@ impl Pool {
         Ok(pod.name_any())
     }
 
-    /// Lets the pod of one of the pool's `DaemonSet`s be Ready or not, once it is there.
+    /// Waits for the pod of one of the pool's `DaemonSet`s, and sets it Ready or not.
     pub async fn set_ready(&self, daemon_set: &str, ready: bool) -> Result<()> {
         let pod = self.pod_of(daemon_set).await?;
         self.set_ready_in(NAMESPACE, &pod, ready).await
     }
 
-    /// Takes the taint off the node that it was born with, as the node lifecycle controller does when it is Ready.
+    /// Removes the node's initial taint, as the node lifecycle controller does when the node is Ready.
     pub async fn lift_not_ready(&self) -> Result<()> {
         eventually("the not-ready taint goes", SOON, async || {
             let mut taints = taints(&self.client, self.name).await?;
@@ -160,12 +159,11 @@ impl Pool {
         .await
     }
 
-    /// Whether the node has Gardener's taint.
     pub async fn is_gated(&self) -> Result<bool> {
         has_taint(&self.client, self.name, GATE).await
     }
 
-    /// Waits until the node is open; answers how long that took.
+    /// Waits until the node is open; returns how long that took.
     pub async fn opens(&self) -> Result<Duration> {
         let started = Instant::now();
         let what = format!("node {} opens", self.name);
@@ -173,20 +171,20 @@ impl Pool {
         Ok(started.elapsed())
     }
 
-    /// Wants the node to be closed for a reason, and to stay so.
+    /// Checks that the node is closed for this reason, and stays so.
     pub async fn is_held_because(&self, message: &str) -> Result<()> {
         self.says(COMPONENTS_READY, "False", message).await?;
         self.stays_closed().await
     }
 
-    /// Wants the node to be closed because a pod of this `DaemonSet` is not Ready.
+    /// Checks that the node is closed because a pod of this `DaemonSet` is not Ready.
     pub async fn is_held_by_the_pod_of(&self, daemon_set: &str) -> Result<()> {
         let pod = self.pod_of(daemon_set).await?;
         self.is_held_because(&format!("pod {NAMESPACE}/{pod} is not Ready"))
             .await
     }
 
-    /// Wants the node to be closed because this `DaemonSet` has no pod there.
+    /// Checks that the node is closed because this `DaemonSet` has no pod there.
     pub async fn is_held_for_want_of(&self, daemon_set: &str) -> Result<()> {
         let name = self.daemon_set_name(daemon_set);
         self.is_held_because(&format!(
@@ -195,7 +193,7 @@ impl Pool {
         .await
     }
 
-    /// Wants the node to stay closed for a moment.
+    /// Checks that the node stays closed for a moment.
     pub async fn stays_closed(&self) -> Result<()> {
         let what = format!("node {} opens", self.name);
         never(&what, A_WHILE, async || Ok(!self.is_gated().await?)).await
@@ -215,7 +213,7 @@ impl Pool {
         .await
     }
 
-    /// A rule about this pool alone, with a taint of its own ([`Pool::own_taint`]).
+    /// A rule for this pool alone, with its own taint ([`Pool::own_taint`]).
     pub fn rule(&self) -> RuleBuilder {
         fixtures::rule(self.name, &self.own_taint()).selects(POOL, self.name)
     }
@@ -240,7 +238,7 @@ impl Pool {
         has_taint(&self.client, self.name, &self.own_taint()).await
     }
 
-    /// Waits until the node has the taint of the pool's own rule, or has it no more.
+    /// Waits until the node has the taint of the pool's own rule, or no longer has it.
     pub async fn gets_own_taint(&self, expected: bool) -> Result<()> {
         let what = format!("node {} has its own rule's taint", self.name);
         eventually_eq(&what, SOON, expected, async || self.has_own_taint().await).await

@@ -16,7 +16,7 @@ const PODS_READY: &str = "node.gardener.cloud/CriticalPodsReady";
 const DRIVERS_REGISTERED: &str = "node.gardener.cloud/CSIDriversRegistered";
 const OTHER: &str = "example.com/SomebodyElse";
 
-/// A rule of the pool's own, about conditions that no other rule makes.
+/// A rule for the pool alone, on conditions that no other rule uses.
 async fn create_rule(pool: &Pool) -> Result<()> {
     let rule = pool
         .rule()
@@ -31,7 +31,7 @@ async fn condition(pool: &Pool, name: &str) -> Result<NodeCondition> {
         .with_context(|| format!("there is no {name}"))
 }
 
-/// Status and reason.
+/// The condition's status and reason.
 async fn state(pool: &Pool, name: &str) -> Result<Option<(String, String)>> {
     let condition = node_condition(&pool.client, pool.name, name).await?;
     Ok(condition.map(|condition| (condition.status, condition.reason.unwrap_or_default())))
@@ -56,7 +56,7 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
     assert_eq!(first.reason.as_deref(), Some("DaemonSetPodMissing"));
     assert!(first.last_heartbeat_time.is_some());
     assert!(first.last_transition_time.is_some());
-    // Times are whole seconds.
+    // Timestamps are in whole seconds.
     tokio::time::sleep(Duration::from_millis(1100)).await;
 
     pool.lift_not_ready().await?;
@@ -88,7 +88,7 @@ async fn a_condition_names_what_is_missing_and_keeps_up_with_it() -> Result<()> 
     let last = condition(&pool, COMPONENTS_READY).await?;
     assert_eq!(last.reason.as_deref(), Some("CriticalComponentsReady"));
     assert!(last.last_transition_time > first.last_transition_time);
-    // Taint and condition are written side by side.
+    // Taint and condition are written concurrently.
     pool.opens().await?;
     Ok(())
 }
@@ -149,7 +149,7 @@ async fn conditions_are_withdrawn_from_a_node_that_is_not_selected_any_more() ->
     Ok(())
 }
 
-/// Whatever somebody writes under a synthesized type, what Nodegate sees is what counts.
+/// Whatever others write under a synthesized type, only Nodegate's own observation counts.
 #[tokio::test]
 async fn a_forged_condition_opens_nothing_and_is_put_right() -> Result<()> {
     let pool = Pool::under_gardeners_rule("forged").await?;
@@ -175,7 +175,7 @@ async fn a_type_under_a_reserved_prefix_that_nothing_makes_counts_as_absent() ->
     let node = closed.node().taint(&own_taint, NO_SCHEDULE);
     closed.join(node.condition(unknown, "True")).await?;
 
-    // Where absence has a meaning, that meaning holds, whatever the node says.
+    // A default status for absence stays in force, whatever the node says.
     let open = Pool::under_gardeners_rule("reserved-default").await?;
     let absent = json!([{"type": unknown, "requiredStatus": "True", "defaultStatus": "True"}]);
     let rule = open.rule().spec("conditions", absent);
@@ -198,7 +198,7 @@ async fn a_type_under_a_reserved_prefix_that_nothing_makes_counts_as_absent() ->
 #[tokio::test]
 async fn a_node_that_no_rule_with_such_a_condition_selects_gets_none() -> Result<()> {
     let pool = Pool::under_gardeners_rule("unselected").await?;
-    // Gardener's rule is about Linux.
+    // Gardener's rule selects Linux nodes only.
     pool.join(pool.node().label("kubernetes.io/os", "windows"))
         .await?;
     eventually("its kubelet reports", SOON, async || {

@@ -1,4 +1,4 @@
-//! Configuration files that the controller turns down, at once and by name of the field. There is no cluster here.
+//! Configuration files that the controller refuses at once, naming the field. These tests need no cluster.
 
 use std::env::temp_dir;
 use std::fs;
@@ -14,7 +14,7 @@ const CLASS: &str = "
   csiAnnotationPrefix: gpu.example.com/wait-for-csi-node-
 ";
 
-/// Starts the controller with this configuration; answers how it ended and what it said.
+/// Starts the controller with this configuration; returns its exit code and its output.
 fn start_with(name: &str, configuration: &str) -> Result<(Option<i32>, String)> {
     let file = temp_dir().join(format!("nodegate-suite-{}-{name}.yaml", process::id()));
     fs::write(&file, configuration)?;

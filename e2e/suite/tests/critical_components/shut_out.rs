@@ -1,5 +1,5 @@
-//! Labelled `DaemonSet`s that no node waits for, and that this is said aloud: one that does not tolerate the gate could
-//! never come, and one outside the namespaces of its class is not for those to create who run the cluster.
+//! Labelled `DaemonSet`s that no node waits for, and the warnings about them: one that does not tolerate the gate could never
+//! start, and one outside its class's namespaces might not come from the cluster's operators.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -17,13 +17,13 @@ use crate::{COMPONENTS_READY, GATE, INSTALLATION, NO_SCHEDULE, SAMPLE_NAME, SOON
 const SHUT_OUT: &str = "DaemonSetsShutOut";
 const OUTSIDE: &str = "DaemonSetsOutsideNamespaces";
 
-/// The message of the rule's condition of this type, while there is one.
+/// The message of the rule's condition of this type, if it has one.
 async fn said_on_the_rule(pool: &Pool, rule: &str, kind: &str) -> Result<Option<String>> {
     let condition = rule_condition(&pool.client, rule, kind).await?;
     Ok(condition["message"].as_str().map(str::to_owned))
 }
 
-/// Gardener's rule says so with a condition, a warning event and a line in the log.
+/// Gardener's rule reports it with a condition, a warning event and a log line.
 async fn is_said(pool: &Pool, kind: &str, said: &str) -> Result<()> {
     eventually_eq(
         "the rule says it",
@@ -111,7 +111,7 @@ async fn a_labelled_daemon_set_outside_kube_system_is_left_out_and_reported() ->
     .await
 }
 
-/// A cluster may have a rule, and a taint, for each node pool: the `DaemonSet`s of one are no business of the others.
+/// A cluster may have a rule and a taint per node pool: `DaemonSet`s of one pool do not concern the others.
 #[tokio::test]
 async fn a_daemon_set_for_other_nodes_than_the_rules_is_nothing_to_report() -> Result<()> {
     let other = Pool::under_gardeners_rule("other-pool").await?;

@@ -1,4 +1,4 @@
-//! Conditions that Nodegate makes without a class: one CSI driver, one extended resource.
+//! Synthesized conditions without a class: one CSI driver, one extended resource.
 
 use anyhow::Result;
 use nodegate_testbed::changes::patch_node_status;

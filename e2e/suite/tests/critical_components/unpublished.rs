@@ -1,4 +1,4 @@
-//! A controller that publishes no conditions decides all the same.
+//! A controller that publishes no conditions still decides.
 
 use anyhow::Result;
 use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
@@ -19,7 +19,7 @@ async fn without_published_conditions_nodes_are_held_and_opened_all_the_same() -
         .on("worker")
         .create(&client)
         .await?;
-    // The controller watches pods and nodes apart: it must know the pod before the node joins.
+    // The controller watches pods and nodes separately: it must know the pod before the node joins.
     tokio::time::sleep(A_WHILE).await;
     node("worker")
         .taint(GATE, NO_SCHEDULE)
@@ -31,7 +31,7 @@ async fn without_published_conditions_nodes_are_held_and_opened_all_the_same() -
 
     let silent = Controller::start(&cluster, &["--publish-conditions=false"]).await?;
     eventually_eq("the condition is withdrawn", SOON, None, published).await?;
-    // What somebody else says under this type is neither believed nor touched.
+    // It neither trusts nor changes what others write under this type.
     set_node_condition(&client, "worker", COMPONENTS_READY, "True").await?;
     let gated = async || has_taint(&client, "worker", GATE).await;
     never("the node opens", A_WHILE, async || Ok(!gated().await?)).await?;

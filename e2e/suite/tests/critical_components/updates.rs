@@ -1,4 +1,4 @@
-//! Updates of critical `DaemonSet`s under a rule that also puts its taint on.
+//! Updates of critical `DaemonSet`s under a rule that also adds its taint.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use serde_json::json;
 use crate::pool::{NAMESPACE, Pool};
 use crate::{COMPONENTS_READY, SOON};
 
-/// How long the pods of the new version take to get Ready.
+/// How long the pods of the new version take to become Ready.
 const WARM_UP: Duration = Duration::from_millis(1500);
 
-/// Has the `DaemonSet` controller replace every pod by one that takes its time.
+/// Makes the `DaemonSet` controller replace every pod by one that takes longer.
 async fn update(pool: &Pool, daemon_set: &str) -> Result<()> {
     let delay = format!("{}ms", WARM_UP.as_millis());
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {
@@ -33,7 +33,7 @@ async fn update(pool: &Pool, daemon_set: &str) -> Result<()> {
     Ok(())
 }
 
-/// How many events with this reason there are about the pool's own rule on a node.
+/// How many events with this reason a node has about the pool's own rule.
 async fn events(pool: &Pool, node: &str, reason: &str) -> Result<usize> {
     let own = pool.own_taint();
     let is_it = |event: &&Event| {

@@ -1,5 +1,5 @@
-//! The watch of one kind stands still for a minute without being closed, and behind it something changes that matters:
-//! nothing is done over what was seen before, and what is right is still done.
+//! The watch of one kind stalls for a minute without closing, while something relevant changes. The controller must not act on
+//! stale evidence, but still do what is right.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, 
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(30);
-/// Longer than a watch may be silent before what it has shown is in doubt.
+/// The time after which a silent watch's view is stale.
 const IN_DOUBT: Duration = Duration::from_secs(25);
 /// The rest of the minute.
 const FROZEN: Duration = Duration::from_secs(35);
@@ -52,7 +52,7 @@ impl Scene {
         })
     }
 
-    /// Freezes the watch, and waits until what it has shown is in doubt.
+    /// Freezes the watch, and waits until its view is stale.
     async fn freeze(&self, kind: Kind) {
         self.relay.freeze(kind);
         tokio::time::sleep(IN_DOUBT).await;
@@ -73,7 +73,7 @@ impl Scene {
         .await
     }
 
-    /// For the rest of the minute the node is not like this.
+    /// Checks for the rest of the minute that the node never gets this state.
     async fn never_closed(&self, closed: bool) -> Result<()> {
         let what = if closed {
             "it is closed"
@@ -83,7 +83,7 @@ impl Scene {
         never(what, FROZEN, async || Ok(self.is_closed().await? == closed)).await
     }
 
-    /// A rule that waits for the network, and for something else that is so already.
+    /// A rule that waits for the network, and for another condition that is already met.
     async fn gate(&self, kind: &str) -> Result<()> {
         let gate = rule("evidence", KEY).bootstrap_only();
         let gate = gate.waits_for(NETWORK).waits_for(kind);
@@ -176,12 +176,12 @@ async fn a_rule_that_is_a_dry_run_now() -> Result<()> {
     scene.eventually_closed(true).await
 }
 
-/// The rule comes while the nodes stand still. One node has turned since, and the other has not: the look tells them apart.
+/// The rule comes while the nodes' watch stalls. One node has changed since, the other has not: a live read tells them apart.
 async fn a_node_that_has_turned() -> Result<()> {
     let scene = Scene::set("False").await?;
     let other = node("other").condition(NETWORK, "False");
     other.create(&scene.client).await?;
-    // It is known to the controller by then.
+    // The controller knows the node once this rule has closed it.
     rule("known", "readiness.k8s.io/known")
         .waits_for(NETWORK)
         .create(&scene.client)
@@ -206,7 +206,7 @@ async fn a_node_that_has_turned() -> Result<()> {
     scene.eventually_closed(true).await
 }
 
-/// Every five seconds, while nothing is seen of the nodes for longer than the reporter may be silent.
+/// It reports every five seconds, while the nodes' watch stalls for longer than the heartbeat timeout.
 async fn a_reporter_that_beats() -> Result<()> {
     let scene = Scene::set("True").await?;
     let timeout = rule("evidence", KEY).spec("heartbeatTimeout", json!("1m"));
@@ -224,7 +224,7 @@ async fn a_reporter_that_beats() -> Result<()> {
     .await
 }
 
-/// The node's time is up while the pod it waited for is Ready, and nothing has been seen of that.
+/// The node's deadline passes after the pod it waits for became Ready, which the controller has not observed.
 async fn a_pod_that_was_ready_in_time() -> Result<()> {
     let scene = Scene::set("True").await?;
     pod("kube-system/cni")
@@ -240,7 +240,7 @@ async fn a_pod_that_was_ready_in_time() -> Result<()> {
     scene.eventually_closed(true).await?;
     scene.freeze(Kind::PODS).await;
     set_pod_ready(&scene.client, "kube-system", "cni", true).await?;
-    // Beyond the end of its time.
+    // Beyond the deadline.
     tokio::time::sleep(Duration::from_secs(20)).await;
     scene.never_closed(false).await?;
     scene.relay.thaw_all();
@@ -251,7 +251,7 @@ async fn a_pod_that_was_ready_in_time() -> Result<()> {
     Ok(())
 }
 
-/// The leader dies, and what takes its place has missed what became of a pod.
+/// The leader dies, and its successor has missed a change of a pod.
 async fn a_pod_that_a_standby_has_not_seen_turn() -> Result<()> {
     let elect = ["--leader-elect"];
     let cluster = Cluster::start(Options::api_only()).await?;

@@ -1,9 +1,4 @@
-//! What the controller does while what it has seen may not be so any more, on a real API server.
-//!
-//! ```text
-//! frozen     the watch of one kind stands still, behind a relay, and something changes that matters
-//! stalled    the process stands still
-//! ```
+//! How the controller acts on stale evidence, on a real API server: while a watch stalls, and after the process itself did.
 
 mod frozen;
 mod stalled;

@@ -1,4 +1,4 @@
-//! The process stands still for longer than its timers run, and the nodes recover meanwhile: it reads before it acts.
+//! The process stalls for longer than its timers run while the nodes recover: it reads before it acts.
 
 use std::time::Duration;
 
@@ -56,12 +56,12 @@ async fn a_process_that_stood_still_reads_before_it_acts() -> Result<()> {
     let controller = Controller::start(&cluster, &[]).await?;
     let grace = careful("grace").spec("gracePeriod", json!("20s"));
     grace.create(&client).await?;
-    // A node in ten seconds.
+    // One node in ten seconds.
     let queue = careful("queue").spec("disruption", json!({ "evictionRate": 0.1 }));
     queue.create(&client).await?;
     let in_grace = create_all(&client, "grace", 10).await?;
     let all = create_all(&client, "queue", 14).await?;
-    // So few of the zone that it is no disruption.
+    // Too few of the zone to be a disruption.
     let queued = &all[..4];
     tokio::time::sleep(Duration::from_secs(1)).await;
     turn_all(&client, &in_grace, "False").await?;

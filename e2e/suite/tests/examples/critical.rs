@@ -1,4 +1,4 @@
-//! Nodes that wait for what is labelled as critical.
+//! Examples about critical components.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ async fn examples_cni() -> Result<()> {
         .set_ready("example-network-plugin", "worker", true)
         .await?;
 
-    // Neither does the rule, where the plugin is ready before it.
+    // Neither does a new rule while the plugin is ready.
     scene.delete_rule("cni").await?;
     let witness = Witness::of_nodes(&scene.client).await?;
     scene.apply("cni").await?;
@@ -45,7 +45,7 @@ async fn examples_cni() -> Result<()> {
         .any(|node| sights::count_taints(node, TAINT) > 0);
     ensure!(!closed, "a node whose plugin was ready was closed");
 
-    // Undone while a node waits.
+    // The example is removed while a node waits.
     scene.join(node("late")).await?;
     scene.has_taint("late", TAINT, true).await?;
     scene.delete_rule("cni").await?;
@@ -121,7 +121,7 @@ async fn examples_gpu() -> Result<()> {
         scene.set_ready(daemon_set, "gpu-1", true).await?;
     }
     scene.keeps_taint("gpu-1", TAINT, true).await?;
-    // What the kubelet does when the device plugin has registered.
+    // The kubelet's report after the device plugin has registered.
     let offer = serde_json::json!({"status": {
         "capacity": {"nvidia.com/gpu": "8"},
         "allocatable": {"nvidia.com/gpu": "8"},
@@ -131,7 +131,7 @@ async fn examples_gpu() -> Result<()> {
     scene.keeps_taint("other", TAINT, false).await
 }
 
-/// The node of the Gardener example, from its registration until its components in `kube-system` are ready.
+/// Follows a node of the Gardener example from its registration until its components in `kube-system` are ready.
 async fn join_gardener(scene: &Scene, taint: &str) -> Result<()> {
     let worker = scene.join(node("worker").taint(taint, NO_SCHEDULE)).await?;
     scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
@@ -156,7 +156,7 @@ async fn examples_gardener_in_all_namespaces() -> Result<()> {
     let reasons = ["UnreadyNodeCriticalPods", "NodeCriticalComponentsReady"];
     scene.has_events("worker", &reasons).await?;
 
-    // Whoever is to take over finds the taints as they were.
+    // Deleting the rule leaves the taints to the next controller.
     scene
         .join(node("late").taint(GARDENERS, NO_SCHEDULE))
         .await?;
@@ -189,13 +189,13 @@ async fn examples_security_agent() -> Result<()> {
     let nodes = ["worker-1", "worker-2", "worker-3"];
     for name in nodes {
         scene.join(node(name)).await?;
-        // A node that joins gets no grace.
+        // The grace period does not apply to a joining node.
         scene.has_taint(name, TAINT, true).await?;
         scene.set_ready(AGENT, name, true).await?;
         scene.has_taint(name, TAINT, false).await?;
     }
 
-    // An update: the pod goes and another one comes, node by node.
+    // An update: node by node, the pod goes and another one comes.
     let witness = Witness::of_nodes(&scene.client).await?;
     for name in nodes {
         let pod = scene.pod(AGENT, name).await?;
@@ -219,7 +219,7 @@ async fn examples_security_agent() -> Result<()> {
     scene.set_ready(AGENT, "worker-2", true).await?;
     scene.has_taint("worker-2", TAINT, false).await?;
 
-    // On all of them: the rule does not believe it.
+    // On all nodes at once: the disruption guard holds them open.
     for name in nodes {
         scene.set_ready(AGENT, name, false).await?;
     }

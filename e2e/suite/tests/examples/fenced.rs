@@ -1,4 +1,4 @@
-//! The YAML in README, documentation and examples: it can be read, and what is a whole manifest is taken by an API server.
+//! The YAML in README, documentation and examples: all of it parses, and an API server accepts whole manifests.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use nodegate_suite::pages::yaml;
 use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
 
-/// Whole manifests that are for somebody else than the API server of a test.
+/// Kinds of whole manifests that the API server of a test does not know.
 const ELSEWHERE: [&str; 2] = ["KubeletConfiguration", "NodePool"];
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Nodes that wait for what somebody else reports.
+//! Examples about conditions that others report.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use crate::scene::{SOON, Scene, read};
 
 const CLOCK: &str = "readiness.k8s.io/clock";
 
-/// What the example has Node Problem Detector do, read as that does.
+/// The example's configuration of Node Problem Detector.
 struct Monitor {
     configuration: Value,
     check: String,
@@ -30,8 +30,8 @@ impl Monitor {
         })
     }
 
-    /// The condition as it is written after a check that ended so: the monitor's own words while all is well, else the
-    /// rule's reason and what the check printed, cut to length.
+    /// The condition after a check with this exit code: the monitor's default while all is well, otherwise the rule's reason
+    /// and the check's output, truncated.
     fn condition(&self, exit_code: i32, printed: &str) -> Result<Value> {
         let (condition, rule) = (
             &self.configuration["conditions"][0],
@@ -59,13 +59,13 @@ impl Monitor {
         }))
     }
 
-    /// Writes the condition after such a check: a strategic merge patch of the node's status.
+    /// Writes the condition after such a check, with a strategic merge patch of the node's status.
     async fn report(&self, scene: &Scene, node: &str, exit_code: i32, text: &str) -> Result<()> {
         let patch = json!({"status": {"conditions": [self.condition(exit_code, text)?]}});
         patch_node_status(&scene.client, node, &patch).await
     }
 
-    /// Runs the check with a `timedatectl` that does this; its exit code, and what it printed.
+    /// Runs the check with this `timedatectl`; returns its exit code and its output.
     fn run_check(&self, timedatectl: &str) -> Result<(Option<i32>, String)> {
         let script = format!("timedatectl() {{ {timedatectl}; }}\n{}", self.check);
         let output = Command::new("sh").arg("-c").arg(script).output()?;
@@ -95,7 +95,7 @@ fn the_monitor_reports_the_condition_that_the_rule_waits_for() -> Result<()> {
     assert_eq!(monitor["conditions"][0]["type"], condition["type"]);
     assert_eq!(monitor["rules"][0]["condition"], condition["type"]);
     assert_eq!(monitor["rules"][0]["type"], "permanent");
-    // A default is what a node has while nothing is wrong.
+    // The default is the status of a healthy node.
     assert_eq!(condition["defaultStatus"], condition["requiredStatus"]);
     Ok(())
 }
@@ -136,7 +136,7 @@ async fn examples_node_problem_detector() -> Result<()> {
     }
     ensure!(closed <= 1, "{closed} nodes were closed");
 
-    // The detector is about to say what it does not know.
+    // The detector reports an unknown status.
     monitor
         .report(&scene, "worker-2", 2, "timedatectl failed")
         .await?;
@@ -153,7 +153,7 @@ async fn examples_disruption() -> Result<()> {
     const HEALTHY: &str = "network.example.com/Healthy";
     let scene = Scene::of("disruption", None).await?;
     scene.in_earnest("network-health").await?;
-    // Nobody has said anything about this one.
+    // Nobody has reported about this one.
     scene.join(node("silent")).await?;
     scene
         .join(node("broken").condition(HEALTHY, "False"))

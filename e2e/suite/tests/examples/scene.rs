@@ -1,4 +1,4 @@
-//! A cluster with one example in it, and what its tests do and look at.
+//! A cluster with one example, and the steps and checks of its tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A cluster with the controller in it, started with a configuration file of an example or without one.
+    /// A cluster with a controller, optionally with an example's configuration file.
     async fn set(configuration: Option<&str>) -> Result<Self> {
         let turn = turn().await?;
         let cluster = cluster().await?;
@@ -46,7 +46,7 @@ impl Scene {
         Self::begin(turn, cluster, &arguments).await
     }
 
-    /// The same with what Karpenter defines, and a controller that knows it.
+    /// A cluster with Karpenter's definitions, and a controller that watches them.
     pub async fn with_karpenter() -> Result<Self> {
         let turn = turn().await?;
         let cluster = cluster().await?;
@@ -69,7 +69,7 @@ impl Scene {
         })
     }
 
-    /// The same with an example applied and its rules in force.
+    /// A cluster with an example applied and its rules in force.
     pub async fn of(example: &str, configuration: Option<&str>) -> Result<Self> {
         let scene = Self::set(configuration).await?;
         scene.apply(example).await?;
@@ -90,7 +90,7 @@ impl Scene {
         .await
     }
 
-    /// Ends a rule's dry run, and waits until the controller has taken that in.
+    /// Ends a rule's dry run, and waits until the controller has observed that.
     pub async fn in_earnest(&self, rule: &str) -> Result<()> {
         patch_rule(&self.client, rule, &json!({"spec": {"dryRun": false}})).await?;
         let rules = fixtures::rules(&self.client);
@@ -101,13 +101,13 @@ impl Scene {
         .await
     }
 
-    /// Lets a node join. Its kubelet does nothing that the test does not do.
+    /// Lets a node join. The test acts as its kubelet.
     pub async fn join(&self, node: NodeBuilder) -> Result<Node> {
         let node = node.allocatable("pods", "100").allocatable("cpu", "8");
         node.create(&self.client).await
     }
 
-    /// Takes the taint off that every node is born with, as happens once its kubelet says that it is Ready.
+    /// Removes the node's initial taint, as happens once its kubelet reports Ready.
     pub async fn turn_ready(&self, node: &str) -> Result<()> {
         const NOT_READY: &str = "node.kubernetes.io/not-ready";
         eventually("the not-ready taint goes", SOON, async || {
@@ -123,7 +123,7 @@ impl Scene {
         .await
     }
 
-    /// The pod of a `DaemonSet` on a node, once it is there.
+    /// Waits for the pod of a `DaemonSet` on a node.
     pub async fn pod(&self, daemon_set: &str, node: &str) -> Result<Pod> {
         let what = format!("DaemonSet {daemon_set} has a pod on {node}");
         eventually(&what, SOON, async || {
@@ -137,14 +137,14 @@ impl Scene {
         .await
     }
 
-    /// Lets the pod of a `DaemonSet` on a node be Ready or not.
+    /// Sets the pod of a `DaemonSet` on a node Ready or not.
     pub async fn set_ready(&self, daemon_set: &str, node: &str, ready: bool) -> Result<()> {
         let pod = self.pod(daemon_set, node).await?;
         let namespace = pod.namespace().context("a pod without a namespace")?;
         set_pod_ready(&self.client, &namespace, &pod.name_any(), ready).await
     }
 
-    /// Waits until a node has a taint, or has it no more.
+    /// Waits until a node has a taint, or no longer has it.
     pub async fn has_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
         let what = format!("{node} has taint {key}");
         eventually_eq(&what, SOON, expected, async || {
@@ -153,12 +153,12 @@ impl Scene {
         .await
     }
 
-    /// Wants a node to keep a taint for a moment, or to stay without it.
+    /// Checks for a moment that a node keeps a taint, or stays without it.
     pub async fn keeps_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
         self.keeps_taint_for(node, key, expected, A_WHILE).await
     }
 
-    /// The same for some time.
+    /// Checks for some time that a node keeps a taint, or stays without it.
     pub async fn keeps_taint_for(
         &self,
         node: &str,
@@ -173,7 +173,7 @@ impl Scene {
         .await
     }
 
-    /// Waits until a condition of a node is `False`, with a message that has these words.
+    /// Waits until a condition of a node is `False`, with a message that contains these words.
     pub async fn is_unmet(&self, node: &str, condition: &str, words: &str) -> Result<()> {
         let what = format!("{condition} of {node} is False: {words}");
         eventually(&what, SOON, async || {
@@ -186,7 +186,7 @@ impl Scene {
         .await
     }
 
-    /// Waits until the events on a node have had these reasons, in any order.
+    /// Waits until the node's events include these reasons, in any order.
     pub async fn has_events(&self, node: &str, reasons: &[&str]) -> Result<()> {
         let what = format!("events {reasons:?} on {node}");
         eventually(&what, SOON, async || {
@@ -207,7 +207,7 @@ impl Scene {
     }
 }
 
-/// A cluster in which the tests are the kubelets.
+/// A cluster in which the tests act as the kubelets.
 async fn cluster() -> Result<Cluster> {
     let cluster = Cluster::start(Options {
         kwok: None,
@@ -218,7 +218,7 @@ async fn cluster() -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// Applies a folder, as a kustomization where it is one, or a file; fields that nobody knows are refused.
+/// Applies a kustomization, a folder or a file, and refuses unknown fields.
 pub async fn apply(cluster: &Cluster, path: &Path) -> Result<String> {
     let arguments = ["apply", "--validate=strict", by(path)];
     on(cluster, &arguments, path).await

@@ -1,5 +1,5 @@
-//! Cilium, the EBS driver, and the GPU Operator with Node Feature Discovery in one cluster, by excerpts of their charts'
-//! `DaemonSet`s; with the traps of their defaults.
+//! Excerpts of the `DaemonSet`s of Cilium, the EBS driver, and the GPU Operator with Node Feature Discovery together in one
+//! cluster, with the traps of their defaults.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const WORKER: &str = "gpu-operator-node-feature-discovery-worker";
 const PLUGIN: &str = "nvidia-device-plugin-daemonset";
 const EBS: &str = "ebs.csi.aws.com";
 
-/// A node of the GPU pool, as Karpenter has it registered.
+/// A node of the GPU pool, as Karpenter registers it.
 fn of_the_gpu_pool(name: &str) -> NodeBuilder {
     let node = node(name)
         .label("kubernetes.io/os", "linux")
@@ -29,7 +29,7 @@ fn of_the_gpu_pool(name: &str) -> NodeBuilder {
         .fold(node, |node, taint| node.taint(taint, "NoSchedule"))
 }
 
-/// Node Feature Discovery has told of the GPU, and the operator has labelled the node.
+/// Labels the node as Node Feature Discovery and the operator do once the GPU is detected.
 async fn label_as_the_operator_does(scene: &Scene, node: &str) -> Result<()> {
     let label = "nvidia.com/gpu.deploy.device-plugin=true";
     scene
@@ -39,7 +39,7 @@ async fn label_as_the_operator_does(scene: &Scene, node: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the kubelet does when the device plugin has registered.
+/// The kubelet's report after the device plugin has registered.
 async fn offer_gpus(scene: &Scene, node: &str) -> Result<()> {
     let gpus = json!({"nvidia.com/gpu": "8"});
     let offer = json!({"status": {"capacity": gpus, "allocatable": gpus}});
@@ -68,7 +68,7 @@ async fn examples_your_stack() -> Result<()> {
     }
     scene.has_taint("worker-1", GPU, false).await?;
 
-    // Each rule lifts its own taint. With the network up the kubelet says that the node is Ready.
+    // Each rule lifts its own taint. With the network up the kubelet reports Ready.
     scene.keeps_taint("gpu-1", NETWORK, true).await?;
     scene.set_ready("cilium", "gpu-1", true).await?;
     scene.has_taint("gpu-1", NETWORK, false).await?;
@@ -96,7 +96,7 @@ async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()>
     const EAGER: &str = "readiness.k8s.io/eager";
     let scene = Scene::of("your-stack", None).await?;
     scene.apply("your-stack/worker-as-shipped.yaml").await?;
-    // The rule of somebody who names what comes in between.
+    // A rule that names a DaemonSet in the middle of the chain.
     rule("eager", EAGER)
         .waits_for(&format!("daemonset.nodegate.dev/gpu-operator.{PLUGIN}"))
         .selects("example.com/pool", "gpu")
@@ -106,10 +106,10 @@ async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()>
     scene.join(new).await?;
     let said = says(&scene, "gpu-ready", "DaemonSetsShutOut").await?;
     assert!(said.contains(&format!("gpu-operator/{WORKER}")), "{said}");
-    // It is open to that rule: without the labels that the worker brings about the DaemonSet is not meant for the node.
+    // That rule's taint goes: without the worker's labels, the DaemonSet does not match the node.
     scene.has_taint("gpu-1", EAGER, false).await?;
 
-    // All else is ready, and still: no worker, no labels, no GPU.
+    // Everything else is ready, but there is no worker, so no labels and no GPU.
     scene.set_ready("cilium", "gpu-1", true).await?;
     scene.has_taint("gpu-1", NETWORK, false).await?;
     scene.turn_ready("gpu-1").await?;
@@ -142,7 +142,7 @@ async fn labels_on_pod_templates_alone_make_no_class() -> Result<()> {
     scene.apply("your-stack/daemon-sets.yaml").await?;
     says(&scene, "platform", "NothingToWaitFor").await?;
 
-    // As the values say: by hand, which stays over upgrades.
+    // Set by hand, as the values file advises; upgrades keep it.
     for daemon_set in ["cilium", "ebs-csi-node"] {
         let label = "-n kube-system label daemonset NAME example.com/node-critical=true";
         let label: Vec<&str> = label.split(' ').collect();

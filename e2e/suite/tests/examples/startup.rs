@@ -1,4 +1,4 @@
-//! Taints that nodes register with.
+//! Examples about taints that nodes register with.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Pod, Taint};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::scene::{SOON, Scene, read};
 
 const NO_EXECUTE: &str = "NoExecute";
-/// The beginning of the annotation by which a node says by when it has to be ready.
+/// The prefix of the annotation with a node's deadline.
 const READY_DEADLINE: &str = "nodegate.dev/ready-deadline-";
 
 /// The part of the kubelet's configuration that the example sets.
@@ -78,7 +78,7 @@ async fn examples_karpenter_repair() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/network";
     let scene = Scene::with_karpenter().await?;
     scene.apply("karpenter-repair").await?;
-    // The pool of the example has a time of its own, another one the rule's.
+    // The example's pool sets its own time; the other pool gets the rule's.
     for (pool, minutes) in [("gpu", 40), ("default", 15)] {
         let new = node(pool).label("karpenter.sh/nodepool", pool);
         let node = scene.join(new.taint(TAINT, "NoSchedule")).await?;
@@ -120,7 +120,7 @@ async fn examples_startup_taint_removal() -> Result<()> {
     set_csi_drivers(&scene.client, &worker, &["ebs.csi.aws.com"]).await?;
     scene.has_taint("worker", EBS, false).await?;
 
-    // Undone: what is there is left for whoever takes over.
+    // Deleting the rules leaves existing taints to the next controller.
     scene.join(new("late")).await?;
     for rule in ["cilium", "ebs"] {
         scene.delete_rule(rule).await?;

@@ -1,5 +1,4 @@
-//! Every folder under `examples/`, whoever wrote it: it tells its story, names its files, is played through by a test, and
-//! an API server takes it.
+//! Every folder under `examples/`: its README tells a story and names its files, a test plays it, and an API server accepts it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +12,6 @@ use serde_json::Value;
 
 use crate::scene::{apply, delete, examples};
 
-/// The names of all examples.
 fn names() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(examples())? {
@@ -137,7 +135,7 @@ async fn an_api_server_takes_every_example() -> Result<()> {
             "examples/{name} has no rule: {said}"
         );
     }
-    // What is for some users alone, and so in no kustomization.
+    // Files for some users only, which are in no kustomization.
     for file in [
         "startup-taints/karpenter-node-pool.yaml",
         "your-stack/node-pools.yaml",

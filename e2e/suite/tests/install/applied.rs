@@ -1,4 +1,4 @@
-//! `kubectl apply -k`: what a real cluster makes of the manifests, and the controller that they describe.
+//! `kubectl apply -k` in a real cluster, and the controller that the manifests describe.
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -24,7 +24,7 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
     let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];
     let applied = cluster.kubectl(&apply).await?;
     assert!(!applied.contains("Warning"), "{applied}");
-    // The namespace enforces pod security `restricted`: pods that do not meet it would not be made.
+    // The namespace enforces pod security `restricted`: other pods would not be created.
     until_bound(&cluster, NAMESPACE, 2).await?;
     let run = ["run", "lax", "--image=lax", "-n", NAMESPACE];
     let refused = cluster.kubectl(&run).await;
@@ -45,7 +45,7 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
         "{leases}"
     );
 
-    // Metrics are there for whoever is bound to the role that comes with them, and for nobody else.
+    // Only subjects bound to the shipped role may read metrics.
     let url = format!("https://{}/metrics", addresses.metrics);
     assert_eq!(Fetch::anonymous().get(&url).await?.status, 401);
     for command in [
@@ -77,7 +77,7 @@ async fn for_karpenters_nodes_it_runs_where_a_node_starts_or_is_short_of_somethi
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
-    // Each keeps away what does not tolerate it: nobody takes these off again here.
+    // Each taint keeps intolerant pods away: nothing removes them here.
     for (name, keys) in [
         (
             "starts",

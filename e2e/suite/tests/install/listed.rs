@@ -1,4 +1,4 @@
-//! What the chart says of itself to those who list charts: Helm, and Artifact Hub.
+//! The chart's metadata for those who list charts: Helm and Artifact Hub.
 
 use anyhow::{Context, Result};
 use nodegate_testbed::helm::helm;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::CRD;
 use crate::rendered::template;
 
-/// Where the repository is, until a release names it.
+/// A placeholder for the repository, until a release sets it.
 const HOME: &str = "https://example.com/nodegate";
 
 fn described() -> Result<Value> {
@@ -16,7 +16,7 @@ fn described() -> Result<Value> {
     Ok(serde_saphyr::from_str(&text)?)
 }
 
-/// One of Artifact Hub's annotations, which are YAML in a text.
+/// One of Artifact Hub's annotations, parsed as YAML.
 fn annotation(chart: &Value, name: &str) -> Result<Value> {
     let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str();
     Ok(serde_saphyr::from_str(
@@ -27,7 +27,7 @@ fn annotation(chart: &Value, name: &str) -> Result<Value> {
 #[tokio::test]
 async fn helm_finds_nothing_to_say_against_the_chart() -> Result<()> {
     let said = helm(&["lint", "--strict", &chart().to_string_lossy()]).await?;
-    // What is recommended alone is no failure of it.
+    // Recommendations alone are no failure.
     assert!(!said.contains("[INFO]"), "{said}");
     Ok(())
 }

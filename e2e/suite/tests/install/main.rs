@@ -1,5 +1,5 @@
-//! Installing Nodegate as an operator does, by kustomize and by Helm: what is rendered, what a real API server makes of
-//! it, and what is left when it is taken away.
+//! Installs Nodegate as an operator does, with kustomize and with Helm: the rendered manifests, the result on a real API
+//! server, and what remains after removal.
 
 mod applied;
 mod listed;
@@ -24,7 +24,7 @@ const MANAGER: &str = "deployment/nrr-controller-manager";
 const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
 const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
-/// Creates a node that carries every kind of taint on which the controller must start nevertheless.
+/// Creates a node with every kind of taint despite which the controller must start.
 async fn closed_node(client: &Client) -> Result<()> {
     let mut node = node("closed").managed_by_kwok();
     for (key, effect) in [
@@ -59,7 +59,7 @@ async fn until_bound(cluster: &Cluster, namespace: &str, pods: usize) -> Result<
     .context(cluster.kubectl(&["get", "events", "-n", namespace]).await?)
 }
 
-/// Has the API server call the webhook at this address: there is no network of Services here.
+/// Makes the API server call the webhook at this address, as Services have no network here.
 async fn call_webhook_at(cluster: &Cluster, address: &str) -> Result<()> {
     let path = "validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
     let url = format!("https://{address}/{path}");
@@ -77,7 +77,7 @@ async fn call_webhook_at(cluster: &Cluster, address: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a rule that conflicts with another one is turned down by the webhook, and leaves neither behind.
+/// Waits until the webhook refuses a rule that conflicts with another one, and removes both.
 async fn until_conflicts_are_refused(client: &Client, controller: &Controller) -> Result<()> {
     eventually("the controller is ready", SOON, async || {
         Ok(controller.is_ready().await)
@@ -102,7 +102,7 @@ async fn until_conflicts_are_refused(client: &Client, controller: &Controller) -
     delete_rule(client, "first").await
 }
 
-/// A folder for files that a test writes.
+/// A folder for a test's files.
 fn folder(name: &str) -> Result<PathBuf> {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join("install")

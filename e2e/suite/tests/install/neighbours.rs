@@ -1,5 +1,5 @@
-//! What is installed for Prometheus Operator and cert-manager, taken by a real API server that has their resource
-//! definitions, and a webhook whose certificate a real cert-manager issues.
+//! Manifests for Prometheus Operator and cert-manager on a real API server with their resource definitions, and a webhook whose
+//! certificate a real cert-manager issues.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{SOON, WEBHOOK, folder, turn, until_conflicts_are_refused};
 
-/// What only clusters have that run one of the two.
+/// The manifests that need one of the two.
 const THEIRS: [&str; 4] = [
     "servicemonitor/nrr-controller-manager-metrics-monitor",
     "prometheusrule/nrr-controller-manager-alerts",
@@ -22,7 +22,7 @@ const THEIRS: [&str; 4] = [
     "certificate/nrr-serving-cert",
 ];
 
-/// An API server that knows the kinds of both.
+/// An API server with both projects' resource definitions.
 async fn cluster() -> Result<Cluster> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_definitions(&PROMETHEUS_OPERATOR).await?;
@@ -30,7 +30,7 @@ async fn cluster() -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// Fails where the API server has dropped a field that it does not know, or misses one.
+/// Fails where the API server drops an unknown field, or misses a required one.
 async fn apply_strictly(cluster: &Cluster, what: &str, path: &Path) -> Result<()> {
     let path = path.to_string_lossy();
     let apply = ["apply", "--server-side", "--force-conflicts"];
@@ -76,7 +76,7 @@ async fn helm_makes_what_both_operators_take() -> Result<()> {
     ];
     cluster.helm(&[&install[..], &release].concat()).await?;
     all_are_there(&cluster).await?;
-    // Helm has the API server warn of fields that it does not know, at most.
+    // Helm only lets the API server warn about unknown fields.
     let manifest = ["get", "manifest", "nodegate"];
     let manifest = cluster.helm(&[&manifest[..], &release].concat()).await?;
     let file = cluster.folder().join("manifest.yaml");
@@ -117,8 +117,8 @@ async fn a_real_cert_manager_issues_the_certificate_of_the_webhook() -> Result<(
     until_conflicts_are_refused(&client, &controller).await
 }
 
-/// Has the API server find the webhook's Service here: there is no network of Services. It goes on asking for the Service's
-/// name, so the certificate has to be for that one.
+/// Makes the API server find the webhook's Service here, as Services have no network. It still uses the Service's name, so the
+/// certificate must match that.
 async fn call_by_name(cluster: &Cluster, address: &str) -> Result<()> {
     let (_, port) = address
         .rsplit_once(':')

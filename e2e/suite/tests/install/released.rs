@@ -1,4 +1,4 @@
-//! `helm install`, `upgrade` and `uninstall`, for real.
+//! Real `helm install`, `upgrade` and `uninstall`.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const RULE: &str = r#"rules: {network: {
   taint: {key: readiness.k8s.io/a, effect: NoSchedule}, nodeSelector: {matchLabels: {pool: helm}}}}
 "#;
 
-/// `helm install` or `upgrade`, with these further arguments.
+/// Runs `helm install` or `upgrade` with further arguments.
 async fn release(cluster: &Cluster, verb: &str, namespace: &str, more: &[&str]) -> Result<String> {
     let chart = chart();
     let chart = chart.to_string_lossy();
@@ -63,7 +63,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
         "{log}"
     );
 
-    // The webhook first: the API server cannot call its Service here.
+    // The webhook goes first: the API server cannot call its Service here.
     let webhook = ["delete", "validatingwebhookconfiguration", WEBHOOK];
     cluster.kubectl(&webhook).await?;
     release(&cluster, "upgrade", NAMESPACE, &["--reset-values"]).await?;
@@ -74,7 +74,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
     rules(&client).get("network").await?;
     gates_and_releases(&client, "upgraded").await?;
 
-    // In the order of the documentation: rules, then the rest.
+    // In the documented order: rules, then the rest.
     cluster.kubectl(&["delete", "nrr", "--all"]).await?;
     controller.stop().await?;
     let uninstall = ["uninstall", "nodegate", "--namespace", NAMESPACE];
@@ -85,7 +85,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
         Ok(!cluster.kubectl(&left).await?.contains("/nrr-"))
     })
     .await?;
-    // Helm leaves CRDs alone.
+    // Helm does not delete CRDs.
     cluster.kubectl(&["get", "crd", CRD]).await?;
     Ok(())
 }
@@ -106,7 +106,7 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
     let text = error.to_string();
     assert!(text.contains("install without `rules` first"), "{text}");
 
-    // Without the webhook they do, and in any namespace.
+    // Without the webhook, rules can be installed at once, in any namespace.
     release(&cluster, "install", "gates", &with_rule).await?;
     let (controller, _) = deployment::run(&cluster, "gates").await?;
     let controller = controller.once_ready().await?;
@@ -137,7 +137,7 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
     assert!(notes.contains("is older than this chart"), "{notes}");
     assert!(notes.contains("spec.taintPolicy"), "{notes}");
 
-    // What the warning says helps.
+    // The warning's advice helps.
     let chart = chart();
     let crds = ["show", "crds", &chart.to_string_lossy()];
     let file = cluster.folder().join("crds.yaml");
@@ -150,7 +150,7 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
     Ok(())
 }
 
-/// A chart with rules among its own manifests, as the Node Readiness Controller's has them.
+/// A chart that contains rules, like the Node Readiness Controller's.
 const OTHER_CHART: [(&str, &str); 3] = [
     (
         "Chart.yaml",
@@ -172,7 +172,7 @@ spec:
     ),
 ];
 
-/// The steps of `docs/moving-in/node-readiness-controller.md` for a release that has rules.
+/// Follows `docs/moving-in/node-readiness-controller.md` for a release that contains rules.
 #[tokio::test]
 async fn rules_of_another_release_outlive_it_and_get_into_ours() -> Result<()> {
     let _turn = turn().await?;

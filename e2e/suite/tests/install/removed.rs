@@ -1,4 +1,4 @@
-//! Taking it away, in the documented order and in the wrong one.
+//! Removes the installation, in the documented order and in a wrong one.
 
 use anyhow::{Context, Result};
 use nodegate_suite::gates::eventually_gated;
@@ -65,7 +65,7 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     controller.stop().await?;
-    // Everything at once, and the controller is gone first.
+    // Everything is deleted at once, and the controller is gone first.
     let default = config("default");
     let default = default.to_string_lossy();
     cluster
@@ -79,7 +79,7 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
     assert!(stuck.metadata.deletion_timestamp.is_some());
     assert!(has_taint(&client, "held", TAINT).await?);
 
-    // All but the CRD, which is on its way out, comes back.
+    // Everything returns except the CRD, which is being deleted.
     for folder in ["rbac", "manager"] {
         let folder = config(folder);
         cluster

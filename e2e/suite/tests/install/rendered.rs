@@ -1,4 +1,4 @@
-//! What kustomize and Helm make of it, without a cluster: the same.
+//! Without a cluster: kustomize and Helm render the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::folder;
 
-/// A rendered cluster: objects by kind, namespace and name.
+/// Rendered objects by kind, namespace and name.
 pub type Objects = BTreeMap<String, Value>;
 
-/// Understands rendered manifests. Labels of Helm's own are left out.
+/// Parses rendered manifests, without Helm's own labels.
 pub fn objects(manifests: &str) -> Result<Objects> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(manifests)?;
     let mut objects = Objects::new();
@@ -41,7 +41,7 @@ fn is_helms(label: &str) -> bool {
     .contains(&label)
 }
 
-/// Each value of an object, with its path: what differs can be shown by itself.
+/// Each value of an object with its path, to show single differences.
 fn flat(object: &Value) -> BTreeSet<String> {
     fn walk(path: &str, value: &Value, lines: &mut BTreeSet<String>) {
         match value {
@@ -68,13 +68,13 @@ fn flat(object: &Value) -> BTreeSet<String> {
     lines
 }
 
-/// What `helm template` makes of these values, for an API server with every kind that the chart makes use of.
+/// Renders the chart with these values, for an API server with every optional kind.
 pub async fn template(values: &[&str]) -> Result<Objects> {
     let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
     template_for(&["--api-versions", kind], values).await
 }
 
-/// What it makes of them for an API server that these arguments are about.
+/// Renders the chart with these values, for the API server that the arguments describe.
 async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
     let mut arguments = server.to_vec();
     for value in values {
@@ -83,7 +83,7 @@ async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
     template_of(&arguments).await
 }
 
-/// What it makes of values that are given by these arguments.
+/// Renders the chart with values from these arguments.
 pub async fn template_of(more: &[&str]) -> Result<Objects> {
     let chart = chart();
     let chart = chart.to_string_lossy();
@@ -141,16 +141,16 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ),
     ] {
         let folder = folder(name)?;
-        // The reporter's is a kustomization by itself.
+        // The reporter has its own kustomization.
         let resources: &[&str] = match name {
             "reporter" => &["default", "reporter"],
             _ => &["default"],
         };
         write_kustomization(&folder, resources, components)?;
         let mut by_kustomize = objects(&kustomize(&folder).await?)?;
-        // Helm's namespace is the one it is told to install into.
+        // Helm does not render its namespace.
         by_kustomize.remove("Namespace /nrr-system");
-        // What only some API servers have is a component, and on in the chart where the API server has it.
+        // For features of some API servers, kustomize has a component, and the chart detects support.
         let mut values = values.to_vec();
         if name != "birth" {
             values.push("birth.enabled=false");
@@ -200,7 +200,7 @@ async fn the_policy_knows_the_taints_and_conditions_that_the_chart_is_told() -> 
     assert_eq!(expression("liftedTaints"), Some(json!(lifted)));
     assert_eq!(expression("conditionPrefixes"), Some(json!("[]")));
 
-    // Nothing that would end the string gets into the expression.
+    // No quote can escape the string in the expression.
     let injected = "policies.liftedTaints={a'] + ['b}";
     assert!(
         template(&["policies.enabled=true", injected])

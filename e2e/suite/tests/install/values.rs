@@ -1,4 +1,4 @@
-//! The chart's values: what each changes, and what is refused.
+//! The chart's values: the effect of each, and invalid ones.
 
 use std::process::Command;
 
@@ -273,7 +273,7 @@ async fn common_labels_are_on_every_object_and_take_nothing_from_it() -> Result<
     let with = template(&[everything, "commonLabels.team=nodes"]).await?;
     assert!(without.len() > 30, "{}", without.len());
     for (key, object) in &without {
-        // Definitions are not templates to Helm.
+        // Helm does not treat CRDs as templates.
         if key.starts_with("CustomResourceDefinition ") {
             continue;
         }
@@ -286,7 +286,7 @@ async fn common_labels_are_on_every_object_and_take_nothing_from_it() -> Result<
         assert_eq!(label, Some(json!("nodes")), "{key}");
         let mut object = object.clone();
         for object in [&mut object, &mut labelled] {
-            // No labels and none at all are the same.
+            // Empty labels equal absent ones.
             let labels = &mut object["metadata"]["labels"];
             if *labels == json!({}) {
                 labels.take();
@@ -322,7 +322,7 @@ async fn the_built_in_view_is_widened_only_when_asked() -> Result<()> {
     Ok(())
 }
 
-/// Other projects' controllers are labelled as controllers too.
+/// Controllers of other projects carry similar labels.
 #[tokio::test]
 async fn nothing_selects_a_neighbours_pods() -> Result<()> {
     let objects = template(&["webhook.enabled=true"]).await?;
@@ -390,7 +390,7 @@ async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Resul
     Ok(())
 }
 
-/// A rule that lifts another project's taint, as `helm template --set-json` takes it.
+/// A rule that lifts another project's taint, for `helm template --set-json`.
 const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only", "taintPolicy": "remove-only",
     "conditions": [{"type": "NetworkUnavailable", "requiredStatus": "False"}],
     "taint": {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
@@ -421,7 +421,7 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
         assert!(variables.contains(expected), "{variables}");
     }
 
-    // Nothing that would end the string gets into the expression, by this way either.
+    // No quote can escape the string in the expression here either.
     let injected = rules.replace("node.cilium.io/agent-not-ready", "a'] + ['b");
     let arguments = ["--set=policies.enabled=true", "--set-json", &injected];
     assert!(template_of(&arguments).await.is_err());
@@ -462,7 +462,7 @@ async fn the_values_of_the_examples_can_be_used() -> Result<()> {
     Ok(())
 }
 
-/// Everything that the chart can make of its own, with fields that nobody knows refused.
+/// Applies everything that the chart can render, and refuses unknown fields.
 #[tokio::test]
 async fn an_api_server_takes_what_values_make() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;

@@ -1,4 +1,4 @@
-//! Nodes that Karpenter takes away, beside a continuous rule: neither undoes what the other has done.
+//! Karpenter disrupts nodes beside a continuous rule: neither reverses the other's changes.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use super::{INITIALIZED, PATIENCE, READY, World};
 
 const KEY: &str = "readiness.k8s.io/in-use";
 
-/// Longer than Karpenter takes to come to a node that it might disrupt: it looks every ten seconds, and lets a decision stand for
-/// fifteen before it carries it out.
+/// Longer than Karpenter takes to disrupt a node: it checks every ten seconds, and carries out a decision after another
+/// fifteen.
 const LEFT_ALONE: Duration = Duration::from_secs(35);
 
 fn pool(name: &str) -> NodePoolBuilder {
@@ -48,7 +48,7 @@ async fn world_with_rule() -> Result<World> {
     Ok(world)
 }
 
-/// Whether the rule's taint is on a node.
+/// Whether the node has the rule's taint.
 fn is_closed(node: &Node) -> bool {
     count_taints(node, KEY) == 1
 }
@@ -73,7 +73,7 @@ async fn a_node_that_a_continuous_rule_closes_is_kept_while_it_is_of_use_and_tak
     .await?;
     world.running("kept", 3).await?;
 
-    // Without pods it is empty, closed as it is.
+    // Without pods it is empty, though closed.
     world.run_pods("kept", 0).await?;
     eventually("the empty node is taken away", PATIENCE, async || {
         Ok(world.claims("kept").await?.is_empty() && world.nodes_now("kept").await?.is_empty())
@@ -104,7 +104,7 @@ async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before(
         .find(|name| *name != old);
     let new = new.context("the successor")?;
     gated_within(client, &new, KEY, PATIENCE).await?;
-    // It stays closed for as long as it likes: its predecessor serves on.
+    // However long it stays closed, its predecessor remains in service.
     never("the old node goes", LEFT_ALONE, async || {
         let nodes = world.nodes_now("drifts").await?;
         Ok(nodes.len() != 2 || world.claims("drifts").await?.len() != 2)
@@ -120,7 +120,7 @@ async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before(
     .await?;
     world.running("drifts", 3).await?;
 
-    // From its creation on it had the taint, until it was opened for good; Karpenter took it for one in use only then.
+    // It had the taint from its creation until it opened for good; only then did Karpenter initialize it.
     let states = witness.up_to(client, &new).await?;
     let states = states.get(&new).context("its states")?;
     let opened = states.iter().position(|node| !is_closed(node));

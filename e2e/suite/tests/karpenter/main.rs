@@ -1,13 +1,7 @@
-//! Beside a real Karpenter with its kwok provider, on a real control plane with scheduler, node lifecycle and taint eviction, with
-//! the controller under its own service account. kwok plays the kubelets of the nodes that Karpenter makes.
+//! A real Karpenter with its kwok provider on a real control plane with scheduler, node lifecycle and taint eviction, and the
+//! controller under its own service account. kwok simulates the kubelets of Karpenter's nodes.
 //!
-//! ```text
-//! replaced     nodes that never get ready
-//! disrupted    nodes that Karpenter takes away, beside a continuous rule
-//! own_pods     the controller's own pods
-//! ```
-//!
-//! Each test has a cluster to itself. Not part of `make test`, since Karpenter has to be built: `make test-karpenter`.
+//! Each test has its own cluster. `make test-karpenter` runs them, as `make test` does not build Karpenter.
 
 mod disrupted;
 mod own_pods;
@@ -25,19 +19,19 @@ use nodegate_testbed::karpenter::Karpenter;
 use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, eventually, sights};
 use serde_json::json;
 
-/// Kubelets beat well within the time after which a node is given up on.
+/// Heartbeats come well within the node's grace period.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// Longer than Karpenter takes from a pod without a place to a node, or from a reason to disrupt one to its end.
+/// Longer than Karpenter takes from an unschedulable pod to a node, or from a reason to disrupt one to its end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The condition that rules wait for, and that tests report.
+/// The rules' condition, which the tests report.
 const READY: &str = "example.com/Ready";
 
-/// Conditions that Karpenter's nodes have once they are in use.
+/// The label of nodes that Karpenter has initialized.
 const INITIALIZED: &str = "karpenter.sh/initialized";
 
-/// A cluster with Karpenter and a controller in it.
+/// A cluster with Karpenter and a controller.
 struct World {
     cluster: Cluster,
     client: Client,
@@ -50,7 +44,7 @@ impl World {
         let (cluster, karpenter) = with_karpenter().await?;
         cluster.install().await?;
         cluster.install_karpenter_rbac().await?;
-        // Nodes are closed as they are created, as it is recommended.
+        // Nodes are closed at creation, as recommended.
         let birth = nodegate_testbed::install::config("birth");
         let birth = birth.to_string_lossy();
         cluster.kubectl(&["apply", "-k", &birth]).await?;
@@ -63,12 +57,12 @@ impl World {
         })
     }
 
-    /// Makes a pool, or changes it.
+    /// Creates or changes a pool.
     async fn apply(&self, pool: NodePoolBuilder) -> Result<()> {
         apply(&self.cluster, pool).await
     }
 
-    /// Has this many pods run, three of which fit on a node; those of a pool alone.
+    /// Runs this many pods, three of which fit on a node; on the nodes of `pool` alone, if named.
     async fn run_pods(&self, pool: &str, count: usize) -> Result<()> {
         let labels = json!({"app": pool});
         let deployment = json!({
@@ -96,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    /// The nodes of a pool once there are so many, by name.
+    /// Waits until a pool has this many nodes; returns them by name.
     async fn nodes(&self, pool: &str, count: usize) -> Result<Vec<Node>> {
         let what = format!("pool {pool} has {count} nodes");
         eventually(&what, PATIENCE, async || {
@@ -117,7 +111,7 @@ impl World {
         Ok(nodes)
     }
 
-    /// The claims of a pool that are not being deleted, by UID, each with the node that it has become.
+    /// The live claims of a pool by UID, each with its node.
     async fn claims(&self, pool: &str) -> Result<BTreeMap<String, Option<String>>> {
         let of_pool = ListParams::default().labels(&format!("karpenter.sh/nodepool={pool}"));
         let claims = node_claims(&self.client).list(&of_pool).await?;
@@ -129,7 +123,7 @@ impl World {
             .collect())
     }
 
-    /// Waits until so many pods of a pool run, none of them on its way out.
+    /// Waits until exactly this many pods of a pool run, none of them terminating.
     async fn running(&self, pool: &str, count: usize) -> Result<()> {
         let what = format!("{count} pods of {pool} run");
         eventually(&what, PATIENCE, async || {
@@ -146,7 +140,7 @@ impl World {
         .await
     }
 
-    /// Waits until Karpenter takes a node for one that is in use.
+    /// Waits until Karpenter has initialized a node.
     async fn initialized(&self, node: &str) -> Result<()> {
         eventually(&format!("{node} is initialized"), PATIENCE, async || {
             let node = sights::node(&self.client, node).await?;
@@ -156,7 +150,7 @@ impl World {
     }
 }
 
-/// A cluster with Karpenter in it.
+/// A cluster with Karpenter.
 async fn with_karpenter() -> Result<(Cluster, Karpenter)> {
     let options = Options {
         controller_manager: ControllerManager::Complete,

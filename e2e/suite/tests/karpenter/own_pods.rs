@@ -1,5 +1,5 @@
-//! The controller's own pods, as Deployment and scheduler place them: off nodes that Karpenter makes, or drained from there like
-//! anything else; and on closed nodes in both cases.
+//! Where the controller's own pods run: off Karpenter's nodes by default, or on them and drained like any other pod; and on
+//! closed nodes in both cases.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use super::{PATIENCE, apply, node_of, with_karpenter};
 
-/// Longer than Karpenter takes from a pod without a place to a claim.
+/// Longer than Karpenter takes from an unschedulable pod to a claim.
 const LEFT_ALONE: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// A rule's taint, which nobody lifts here.
+/// A rule's taint, which nothing lifts here.
 const KEY: &str = "readiness.k8s.io/network";
 
-/// The controller's pods that are not on their way out: by name, with the node that each is on, if it is Ready there.
+/// The controller's live pods: by name, each with its node if it is Ready there.
 async fn pods(client: &Client) -> Result<Vec<(String, Option<String>)>> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
     let pods = pods.list(&ListParams::default()).await?;
@@ -37,7 +37,7 @@ async fn pods(client: &Client) -> Result<Vec<(String, Option<String>)>> {
         .collect())
 }
 
-/// The nodes on which they run, once both do.
+/// Waits until both run; returns their nodes.
 async fn eventually_run(client: &Client) -> Result<Vec<(String, String)>> {
     eventually("both pods run", PATIENCE, async || {
         let pods = pods(client).await?;
@@ -50,7 +50,7 @@ async fn eventually_run(client: &Client) -> Result<Vec<(String, String)>> {
     .await
 }
 
-/// A kustomization as a user writes it whose rules' taint has this key.
+/// A user's kustomization for rules whose taint has this key.
 fn on_karpenters_nodes() -> Result<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("karpenter-nodes");
     write_kustomization(&folder, &["default"], &["components/karpenter-nodes"])?;
@@ -112,7 +112,7 @@ async fn on_karpenters_nodes_it_starts_while_they_are_closed_and_is_drained_one_
         ensure!(has_taint(&client, node, KEY).await?, "{node} is open");
     }
 
-    // Karpenter takes the node of one of them away: it is told to go, in time, and the other one runs meanwhile.
+    // Karpenter removes the node of one pod: the pod ends in time, while the other one runs.
     let (_, leaves) = before.first().context("a pod")?;
     let claims = node_claims(&client).list(&ListParams::default()).await?;
     let claim = claims

@@ -1,4 +1,4 @@
-//! A node that never gets ready is replaced, by Karpenter, once the rule has its claim deleted; and nothing else is touched.
+//! Karpenter replaces a node that never becomes ready, once the rule deletes its claim. Nothing else is touched.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::{PATIENCE, READY, World};
 
 const KEY: &str = "readiness.k8s.io/replaced";
 
-/// The shortest readiness TTL there is.
+/// The shortest possible readiness TTL.
 const TTL: Duration = Duration::from_secs(60);
 
-/// Longer than it takes to write to two nodes.
+/// Longer than two nodes take to be written.
 const BOTH: Duration = Duration::from_secs(20);
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
         .create(client)
         .await?;
 
-    // One of this pool's two nodes never gets ready.
+    // One of this pool's two nodes never becomes ready.
     world
         .apply(node_pool("one-late").startup_taint(KEY))
         .await?;
@@ -64,7 +64,7 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
         .filter(|event| event.reason.as_deref() == Some("NodeClaimDeleted"));
     ensure!(deleted.count() == 1, "{told:?}");
 
-    // The new node is as closed as any, and takes the pods once it is ready.
+    // The new node starts closed, too, and takes the pods once it is ready.
     gated_within(client, &replacement, KEY, PATIENCE).await?;
     set_node_condition(client, &replacement, READY, "True").await?;
     world.running("one-late", 6).await?;
@@ -77,8 +77,8 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
         "{before:?} became {after:?}"
     );
 
-    // Of the other pool's two nodes neither gets ready: that is more than a fifth, rounded up, once both are past their time.
-    // Karpenter may make them seconds apart, and the first one past its time would be one of two.
+    // Neither of the other pool's two nodes becomes ready: that exceeds a fifth, rounded up, once both are late. Karpenter may
+    // create them seconds apart, and then the first late one would be one of two.
     let both_late = node_pool("both-late").startup_taint(KEY);
     world
         .apply(both_late.annotation("nodegate.dev/readiness-ttl", "1h"))

@@ -1,5 +1,5 @@
-//! One kind is held back, and behind it something changes that matters. What is left of the evidence is old when it would be acted
-//! on: for one node of a pair it is wrong by then, and for the other it is still right.
+//! One kind is held back while something relevant changes, so the evidence is stale when the controller would act on it. For
+//! one node of a pair it is wrong by then, and for the other still right.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use super::scene::Kept::{Closed, Open};
 use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networked, rule_of};
 
 const DRIVER: &str = "ebs.csi.aws.com";
-/// Longer than what has come at last takes to be acted on.
+/// Longer than the controller takes to act on late events.
 const SETTLED: Duration = Duration::from_secs(5);
 
 pub async fn pods() -> Result<()> {
     pods_are_held().await.context("pods are held back")
 }
 
-/// A pod fails that was Ready, one is Ready again within its grace period, and one gets Ready before its node is given up.
+/// One Ready pod fails, one recovers within the grace period, and one becomes Ready before the node's deadline.
 async fn pods_are_held() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
@@ -83,7 +83,7 @@ pub async fn daemon_sets() -> Result<()> {
         .context("DaemonSets are held back")
 }
 
-/// A `DaemonSet` comes that a node has to wait for.
+/// A `DaemonSet` comes that a node must wait for.
 async fn daemon_sets_are_held() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
@@ -121,7 +121,7 @@ pub async fn csi_nodes() -> Result<()> {
     csi_nodes_are_held().await.context("CSINodes are held back")
 }
 
-/// A driver is gone that a node waits for.
+/// A driver that a node waits for is gone.
 async fn csi_nodes_are_held() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
@@ -155,7 +155,7 @@ pub async fn nodes() -> Result<()> {
     nodes_are_held().await.context("Nodes are held back")
 }
 
-/// The network of one node comes, and that of another fails; a third has a reporter that beats.
+/// One node's network comes up, another's fails; a third node has a reporter with heartbeats.
 async fn nodes_are_held() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
@@ -207,7 +207,7 @@ async fn nodes_are_held() -> Result<()> {
     eventually_gated(client, "recovers", &key("recovers")).await
 }
 
-/// Goes on until it fails.
+/// Sends heartbeats until one fails.
 async fn beat(scene: &Scene) -> Result<()> {
     loop {
         scene.turn("beats", "True").await?;
@@ -219,7 +219,7 @@ pub async fn rules() -> Result<()> {
     rules_are_held().await.context("rules are held back")
 }
 
-/// A rule becomes a dry run, and another one is suspended.
+/// One rule becomes a dry run, and another one is suspended.
 async fn rules_are_held() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;

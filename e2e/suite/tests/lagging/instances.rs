@@ -1,4 +1,4 @@
-//! An instance begins to act while a kind is held back: what it was shown before, or has just listed, gets old unnoticed.
+//! An instance starts to act while a kind is held back: its earlier view, or its first list, becomes stale unnoticed.
 
 use anyhow::{Context, Result};
 use nodegate_suite::PROMPTLY;
@@ -18,7 +18,7 @@ pub async fn a_standby_that_begins_to_lead() -> Result<()> {
         .context("a standby begins to lead while pods are held back")
 }
 
-/// Its leader's API server does not lag.
+/// The previous leader's API server does not lag.
 async fn leading() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
@@ -57,7 +57,7 @@ pub async fn a_controller_that_starts() -> Result<()> {
         .context("a controller starts while Nodes are held back")
 }
 
-/// What it lists is the truth, and what it watches from then on is nothing.
+/// Its list is current, but its watches show nothing afterwards.
 async fn starting() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;

@@ -1,12 +1,5 @@
-//! The API server that the controller talks to lags behind the store, or the store goes back to a backup. Nothing tells: requests
-//! are answered, bookmarks come, watches end in good order.
-//!
-//! ```text
-//! scene      a cluster with a controller at an API server that lags
-//! held       one kind is held back, and behind it something changes that matters
-//! instances  the controller begins to lead, or starts, while a kind is held back
-//! restored   a store that is restored from a backup
-//! ```
+//! The controller's API server lags behind etcd, or etcd is restored from a backup. Nothing indicates it: requests are
+//! answered, bookmarks come, watches end regularly.
 
 mod held;
 mod instances;
@@ -15,7 +8,7 @@ mod scene;
 
 use anyhow::{Result, ensure};
 
-/// Nearly all of this is waiting, so it is done at one time.
+/// Nearly all of this is waiting, so it runs concurrently.
 #[tokio::test]
 async fn nothing_wrong_is_done_while_an_api_server_lags() -> Result<()> {
     let results = tokio::join!(

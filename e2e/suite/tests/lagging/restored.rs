@@ -1,5 +1,5 @@
-//! The store is restored from a backup while the controller runs. Versions are given out a second time, and a watch that goes on from
-//! before shows nothing and ends in good order.
+//! etcd is restored from a backup while the controller runs. Revisions are used again, and a watch from before shows nothing
+//! and ends regularly.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use nodegate_testbed::{Cluster, Controller, Options, never};
 
 use super::scene::{NETWORK, key};
 
-/// Longer than what is seen takes to be acted on.
+/// Longer than the controller takes to act on an event.
 const SETTLED: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn after_a_restored_backup_everything_is_listed_anew() -> Result<()> {
         .await?;
     eventually_open(&client, "kept", &key("network")).await?;
     eventually_gated(&client, "new", &key("network")).await?;
-    // As many as were given out before: what comes then would be shown to any watch.
+    // Uses up all revisions from before: any watch would show later ones.
     write_often(&client).await?;
     write_often(&client).await?;
     let lost = async || {

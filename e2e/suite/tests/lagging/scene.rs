@@ -1,4 +1,4 @@
-//! A cluster with a controller at an API server that lags.
+//! A cluster with a controller at a lagging API server.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ pub const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
 /// How long a kind is held back.
 const HELD: Duration = Duration::from_secs(75);
-/// Older than evidence may be that something is done on.
+/// Longer than evidence stays fresh enough to act on.
 const OLD: Duration = Duration::from_secs(25);
 
-/// The API server of [`Scene::client`] is up to date, and the controller's own may lag.
+/// [`Scene::client`] uses an API server that is up to date; the controller's own may lag.
 pub struct Scene {
     pub cluster: Cluster,
     pub client: Client,
     pub server: LaggingServer,
 }
 
-/// That a kind is held back since a while.
+/// The period in which a kind is held back.
 pub struct Hold {
     began: Instant,
     witness: Witness,
@@ -36,7 +36,7 @@ pub struct Hold {
 
 impl Scene {
     pub async fn set() -> Result<Self> {
-        // Many API servers that start at a time take longer than one may.
+        // Many API servers that start at once would exceed their timeout.
         let _turn = turn().await?;
         let cluster = Cluster::start(Options::api_only()).await?;
         cluster.install().await?;
@@ -52,7 +52,7 @@ impl Scene {
         controller.once_ready().await
     }
 
-    /// Holds a kind back from now on.
+    /// Starts to hold a kind back.
     pub async fn hold(&self, kind: Kind) -> Result<Hold> {
         self.server.freeze(kind);
         Ok(Hold {
@@ -65,24 +65,24 @@ impl Scene {
         set_node_condition(&self.client, node, NETWORK, status).await
     }
 
-    /// The node is closed as soon as a last look at it has been had.
+    /// Waits until the node is closed after a live read.
     pub async fn closed_by_a_look(&self, node: &str) -> Result<()> {
         gated_within(&self.client, node, &key(node), PROMPTLY).await
     }
 
-    /// The node is opened as soon as a last look at it has been had.
+    /// Waits until the node is opened after a live read.
     pub async fn opened_by_a_look(&self, node: &str) -> Result<()> {
         opened_within(&self.client, node, &key(node), PROMPTLY).await
     }
 }
 
 impl Hold {
-    /// Waits until what was seen before it is too old to do anything on.
+    /// Waits until the earlier evidence is too old to act on.
     pub async fn gets_old(&self) {
         sleep_until(self.began + OLD).await;
     }
 
-    /// Waits until the hold has lasted for long enough, and sees that this node was always closed by then, or always open.
+    /// Waits until the hold has lasted long enough, and checks that these nodes were always closed or always open.
     pub async fn kept(&self, scene: &Scene, nodes: &[(&str, Kept)]) -> Result<()> {
         sleep_until(self.began + HELD).await;
         let mut wrong = Vec::new();
@@ -99,36 +99,35 @@ impl Hold {
     }
 }
 
-/// What a node is to be like all the time.
+/// The constant state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     Open,
     Closed,
 }
 
-/// The key of the taint of the node's rule.
 pub fn key(name: &str) -> String {
     format!("readiness.k8s.io/{name}")
 }
 
-/// A rule for the one node of this name.
+/// A rule for the node of this name.
 pub fn rule_of(name: &str) -> RuleBuilder {
     rule(name, &key(name)).selects("name", name)
 }
 
-/// A rule for that node that waits for the network and for this, once.
+/// A bootstrap rule for the node of this name, which waits for the network and this condition.
 pub fn gate(name: &str, kind: &str) -> RuleBuilder {
     let gate = rule_of(name).bootstrap_only();
     gate.waits_for(NETWORK).waits_for(kind)
 }
 
-/// A node whose network is like this.
+/// A node with this network status.
 pub fn networked(name: &str, network: &str) -> NodeBuilder {
     let node = node(name).label("name", name);
     node.condition(NETWORK, network)
 }
 
-/// A critical pod on that node.
+/// A critical pod on the node of this name.
 pub fn critical_pod(name: &str) -> PodBuilder {
     pod(&format!("kube-system/{name}")).critical().on(name)
 }

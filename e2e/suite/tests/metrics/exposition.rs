@@ -1,4 +1,4 @@
-//! The Prometheus text format, as far as the controller writes it.
+//! Parses the Prometheus text format, as far as the controller uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,20 @@ use nodegate_testbed::fetch::Fetch;
 /// One scrape.
 #[derive(Debug, Default)]
 pub struct Exposition {
-    /// The text itself.
+    /// The text.
     pub text: String,
     /// `counter`, `gauge` or `histogram`, by metric.
     pub kinds: BTreeMap<String, String>,
     /// Values by series, such as `name{label="value"}`, labels in alphabetical order.
     pub values: BTreeMap<String, f64>,
-    /// The labels that the series of a metric have, by metric; each set once.
+    /// The sets of labels that the series of a metric have.
     pub labels: BTreeMap<String, BTreeSet<BTreeSet<String>>>,
-    /// Every value that a label has.
+    /// Every value of any label.
     pub label_values: BTreeSet<String>,
 }
 
 impl Exposition {
-    /// Gets and reads it.
+    /// Scrapes and parses a URL.
     pub async fn scrape(fetch: &Fetch, url: &str) -> Result<Self> {
         let answer = fetch.get(url).await?;
         ensure!(answer.status == 200, "{}: {}", answer.status, answer.text);

@@ -1,4 +1,4 @@
-//! Metrics of the controller on a real control plane, scraped by hand and by a real Prometheus.
+//! The controller's metrics on a real control plane, scraped directly and by a real Prometheus.
 
 mod exposition;
 mod manifests;
@@ -9,7 +9,7 @@ mod secure;
 
 use nodegate_suite::SOON;
 
-/// Flag and URL of metrics on a port of their own.
+/// The flag and the URL of a metrics endpoint.
 struct Endpoint {
     flag: String,
     url: String,

@@ -1,4 +1,4 @@
-//! config/prometheus: the alerts fire when they should, and both their forms say the same.
+//! config/prometheus: the alerts fire when they should, and both forms of them agree.
 
 use std::fs;
 

@@ -1,5 +1,4 @@
-//! Alerts and dashboard in a real Prometheus, which scrapes the instance that leads in the open and one that follows
-//! with a token over TLS.
+//! Alerts and dashboard in a real Prometheus, which scrapes the leader without TLS and a follower with a token over TLS.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use super::{Endpoint, SOON, scene};
 
-/// What Prometheus is to scrape and which alerts it is to evaluate.
+/// Prometheus's configuration: scrape targets and alerts.
 fn configuration(cluster: &Cluster, leader: &Endpoint, follower: &Endpoint) -> String {
     let target = |endpoint: &Endpoint| {
         let address = endpoint.url.trim_end_matches("/metrics");
@@ -111,7 +110,7 @@ async fn the_dashboard_shows_something_everywhere(prometheus: &Prometheus) -> Re
     let expressions = dashboard_expressions()?;
     assert!(expressions.len() > 30, "{}", expressions.len());
     for (panel, expression) in expressions {
-        // Another exporter's, kube-state-metrics': it need only be a query.
+        // This one belongs to kube-state-metrics: it only needs to parse.
         if expression.contains("kube_node_spec_taint") {
             prometheus.query(&expression).await?;
             continue;
@@ -168,7 +167,7 @@ async fn the_alerts_are_about_metrics_that_there_are(prometheus: &Prometheus) ->
             assert!(!series.is_empty(), "{}: {metric}", rule["name"]);
         }
     }
-    // One there is: a rule of the scene shuts a DaemonSet out, though not for long enough yet.
+    // One alert is pending: a rule of the scene shuts a DaemonSet out, though not for long enough yet.
     let active = vec!["NodegateDaemonSetsShutOut".to_owned()];
     eventually_eq("alerts that are about to fire", SOON, active, async || {
         let rules = prometheus.alerting_rules().await?;
@@ -181,7 +180,7 @@ async fn the_alerts_are_about_metrics_that_there_are(prometheus: &Prometheus) ->
     .await
 }
 
-/// The metrics that an expression names.
+/// The metrics in an expression.
 fn metrics_of(expression: &str) -> BTreeSet<String> {
     expression
         .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')

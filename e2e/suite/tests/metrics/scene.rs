@@ -1,10 +1,10 @@
-//! What there is to be measured: three rules and their nodes.
+//! The measured scene: three rules and their nodes.
 //!
 //! | rule | nodes |
 //! |---|---|
-//! | `gate`, continuous, with a disruption guard | `node-of-gate` is gated and then opened, `other-of-gate` always open |
+//! | `gate`, continuous, with a disruption guard | `node-of-gate` is closed and then opened, `other-of-gate` always open |
 //! | `boot`, bootstrap-only | `node-of-boot` registers with the taint and is opened |
-//! | `parts`, continuous, on critical components | `node-of-parts` is held: DaemonSet `cni` has no pod there. `stray` is shut out |
+//! | `parts`, continuous, on critical components | `node-of-parts` is held: `DaemonSet` `cni` has no pod there. `stray` is shut out |
 
 use anyhow::Result;
 use kube::Client;
@@ -14,11 +14,10 @@ use serde_json::json;
 
 use super::SOON;
 
-/// The condition that `gate` and `boot` wait for.
+/// The condition of `gate` and `boot`.
 pub const READY: &str = "example.com/Ready";
-/// The condition that `parts` waits for.
+/// The condition of `parts`.
 pub const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
-/// Every node.
 pub const NODES: [&str; 4] = [
     "node-of-gate",
     "other-of-gate",
@@ -30,7 +29,7 @@ fn key(rule: &str) -> String {
     format!("readiness.k8s.io/{rule}")
 }
 
-/// Plays it.
+/// Plays the scene.
 pub async fn play(client: &Client) -> Result<()> {
     for (name, pool, status) in [
         ("node-of-gate", "gate", "False"),

@@ -1,4 +1,4 @@
-//! What a scrape shows: names and labels, values after what has been done, and nothing of what is gone.
+//! A scrape's metrics: names and labels, values after the scene, and no series of deleted objects.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use serde_json::json;
 use super::exposition::Exposition;
 use super::{Endpoint, SOON, scene};
 
-/// Every metric with its type and labels: first those of the Node Readiness Controller, whose dashboards and alerts
-/// rely on them.
+/// Every metric with its type and labels: first those of the Node Readiness Controller, on which existing dashboards and alerts
+/// rely.
 const METRICS: &[(&str, &str, &[&str])] = &[
     ("node_readiness_rules_total", "gauge", &[]),
     (
@@ -152,7 +152,7 @@ const METRICS: &[(&str, &str, &[&str])] = &[
     ("process_virtual_memory_max_bytes", "gauge", &[]),
 ];
 
-/// Values once the scene has been played.
+/// The values after the scene.
 const VALUES: &[(&str, f64)] = &[
     ("node_readiness_rules_total", 3.0),
     (
@@ -353,7 +353,7 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
     }
     promtool_finds_no_more_than_is_known(&exposition.text).await?;
 
-    // A dry run holds and releases nothing.
+    // A dry run closes and opens nothing.
     let dry_run = json!({"spec": {"dryRun": true}});
     changes::patch_rule(&client, "parts", &dry_run).await?;
     eventually("a dry run is left out", SOON, async || {
@@ -396,7 +396,7 @@ fn names_no_node(exposition: &Exposition) {
     }
 }
 
-/// The rules that some series is about.
+/// The rules that have series.
 fn rules(exposition: &Exposition) -> Vec<String> {
     let rules: BTreeSet<String> = exposition
         .values
@@ -407,7 +407,7 @@ fn rules(exposition: &Exposition) -> Vec<String> {
     rules.into_iter().collect()
 }
 
-/// promtool parses it, and has nothing to say beyond a name that the Node Readiness Controller has chosen.
+/// promtool accepts it, and only objects to one name that the Node Readiness Controller has chosen.
 async fn promtool_finds_no_more_than_is_known(text: &str) -> Result<()> {
     let Err(error) = promtool(&["check", "metrics"], text).await else {
         bail!("promtool has got used to the name of a gauge that ends in _total");

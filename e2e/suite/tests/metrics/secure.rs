@@ -1,4 +1,4 @@
-//! `--metrics-secure`: who may scrape, with which certificate, and what happens while nobody can say.
+//! `--metrics-secure`: who may scrape, with which certificate, and what happens while the API server does not answer.
 
 use std::fs;
 use std::net::TcpListener;
@@ -37,7 +37,7 @@ impl Scrapers {
     }
 }
 
-/// How many requests to create such an object the controller has made.
+/// How many review requests of this kind the controller has made.
 fn reviews(cluster: &Cluster, resource: &str) -> usize {
     let log = cluster.audit_log();
     let events = log
@@ -58,7 +58,7 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let scrapers = Scrapers::create(&cluster).await?;
     let endpoint = Endpoint::new("https")?;
-    // Without --metrics-cert-dir: self-signed.
+    // Without --metrics-cert-dir the certificate is self-signed.
     let controller = Controller::start(&cluster, &[&endpoint.flag, "--metrics-secure"]).await?;
     let invalid = format!("{}x", scrapers.reader);
     for (who, status, words) in [
@@ -81,7 +81,7 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
         assert!(answer.text.contains(words), "{}", answer.text);
     }
 
-    // Answers are remembered, for tokens that are good as for those that are not.
+    // Reviews are cached, for good tokens as for bad ones.
     let resources = ["tokenreviews", "subjectaccessreviews"];
     let before = resources.map(|resource| reviews(&cluster, resource));
     assert_eq!(before, [4, 2]);
@@ -93,7 +93,7 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
     let after = resources.map(|resource| reviews(&cluster, resource));
     assert_eq!(after, before);
 
-    // Nobody new gets in while the API server hangs...
+    // No new token gets in while the API server hangs...
     let pids = cluster.pids();
     let api_server = Pid::from_raw(i32::try_from(pids["kube-apiserver"])?);
     kill(api_server, Signal::SIGSTOP)?;
@@ -104,7 +104,7 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
     let why = "the API server did not answer within 5 s";
     assert!(controller.log().contains(why), "{}", controller.log());
 
-    // ...nor while it is away. Of the first token it may have said by now what it thinks.
+    // ...nor while it is down. The review of the first token may have completed by now.
     cluster.stop_api_server();
     let answer = Fetch::with_token("unknown").get(&endpoint.url).await?;
     assert_eq!(answer.status, 503, "{}", answer.text);
@@ -181,7 +181,7 @@ async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()>
     .await?;
     assert!(first.get(&endpoint.url).await.is_err());
 
-    // A certificate that cannot be used replaces none.
+    // An invalid certificate replaces none.
     fs::write(folder.join("tls.key"), KeyPair::generate()?.serialize_pem())?;
     nodegate_testbed::never(
         "the certificate in use is gone",

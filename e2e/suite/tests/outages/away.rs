@@ -1,4 +1,4 @@
-//! The API server goes away for a while, or the controller does.
+//! The API server, or the controller, is away for a while.
 
 use std::time::{Duration, Instant};
 
@@ -116,7 +116,7 @@ async fn a_controller_that_was_paused_clobbers_nothing() -> Result<()> {
         });
         patch_node(&client, &name(index), &patch).await?;
     }
-    // Back and forth: what counts is what is there in the end.
+    // Flips back and forth: only the final state counts.
     for index in 0..COUNT {
         let status = if index % 2 == 0 { "True" } else { "False" };
         set_node_condition(&client, &name(index), CONDITION, status).await?;

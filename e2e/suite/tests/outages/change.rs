@@ -1,4 +1,4 @@
-//! Rules and nodes come, go and change while the controller is down or has just started.
+//! Rules and nodes are created, changed and deleted while the controller is down or has just started.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn the_taints_of_a_rule_whose_finalizer_was_forced_away_are_lifted() -> Re
         if while_down && let Some(controller) = running.take() {
             controller.kill();
         }
-        // Both at once would be refused; the order in which people do it.
+        // Both in one patch would be refused; people do it in this order.
         patch_rule(
             &client,
             "network",
@@ -47,11 +47,11 @@ async fn the_taints_of_a_rule_whose_finalizer_was_forced_away_are_lifted() -> Re
         .await?;
         delete_rule(&client, "network").await?;
         if while_down {
-            // Down, nobody puts the finalizer back.
+            // While it is down, nobody restores the finalizer.
             ensure!(rules(&client).get_opt("network").await?.is_none());
             running = Some(Controller::start(&cluster, &[]).await?);
         } else {
-            // Running, it may have put the finalizer back; force it away again if so.
+            // A running controller may have restored the finalizer: remove it again.
             eventually("the rule is gone", PROMPTLY, async || {
                 let patch = json!({"metadata": {"finalizers": null}});
                 let patch = Patch::Merge(&patch);
@@ -143,7 +143,7 @@ async fn a_node_stays_closed_while_one_rule_takes_over_from_another() -> Result<
         assert_eq!(count_taints(seen, TAINT), 1, "{} was open", seen.name_any());
     }
 
-    // The last rule has no heir.
+    // No rule takes over from the last one.
     delete_rule(&client, "rule-3").await?;
     eventually_eq("all nodes are open", PROMPTLY, 0, async || {
         count_gated(&client).await

@@ -1,11 +1,5 @@
-//! The controller is killed, stopped, paused, or loses its API server, at the worst moment: afterwards every node is as
-//! it should be, without anything being done twice.
-//!
-//! ```text
-//! restart   it ends, in whatever way, and is started again
-//! away      the API server goes away, or the controller itself for a while
-//! change    rules and nodes that come, go and change meanwhile
-//! ```
+//! The controller is killed, stopped, paused, or loses its API server, at the worst moment. Afterwards every node is in the
+//! right state, and nothing was done twice.
 
 mod away;
 mod change;

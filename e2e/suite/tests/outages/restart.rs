@@ -1,4 +1,4 @@
-//! The controller ends, in whatever way, and is started again.
+//! The controller ends in various ways and is started again.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn a_controller_killed_in_the_midst_of_its_work_finishes_it_after_the_rest
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, COUNT, "False").await?;
-    // One node at a time, so that there is a midst.
+    // One node at a time, so that it can be interrupted midway.
     let slow = ["--node-concurrent-reconciles=1"];
 
     let witness = Witness::of_nodes(&client).await?;
@@ -127,7 +127,7 @@ async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
     .with_context(|| format!("{:?}", cluster.controllers_writes().split_off(before)))?;
     assert_eq!(adoptions().await?, 1);
 
-    // It is not that it does nothing at all.
+    // It still works.
     set_node_condition(&client, &name(0), CONDITION, "True").await?;
     eventually_open(&client, &name(0), TAINT).await?;
     drop(controller);

@@ -1,4 +1,4 @@
-//! Nodegate's own service account is held to taints, annotations and conditions of its own.
+//! The policy restricts Nodegate's own service account to its own taints, annotations and conditions.
 
 use anyhow::{Context, Result, ensure};
 use nodegate_testbed::changes::{delete_rule, set_node_condition, set_pod_ready};
@@ -15,7 +15,7 @@ use crate::{
 
 const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
 const OTHER: &str = "example.com/other";
-/// What the API server itself puts on every new node.
+/// The taint that the API server adds to every new node.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     eventually_eq("nothing of it is left", SOON, left, async || {
         let node = read_node(&client, "working").await?;
         let annotations = node.metadata.annotations.unwrap_or_default();
-        // The controller manager has one of its own.
+        // The controller manager adds one of its own.
         let keys = annotations.into_keys();
         Ok(keys.filter(|key| !key.starts_with("node.alpha.")).collect())
     })
@@ -175,7 +175,7 @@ async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() ->
     Ok(())
 }
 
-/// Patches of a node that has the taints of [`OTHER`], [`NOT_READY`] and no more, and words of the refusal.
+/// Patches of a node with only the taints [`OTHER`] and [`NOT_READY`], and words of the refusal.
 fn refused() -> Vec<(Value, &'static str)> {
     vec![
         (
@@ -218,7 +218,7 @@ fn refused() -> Vec<(Value, &'static str)> {
             taints(&[OTHER, "example.com/new"]),
             "may not put on example.com/new",
         ),
-        // To be lifted is one thing.
+        // Being liftable is not enough.
         (
             taints(&[OTHER, GARDENER]),
             "may not put on node.gardener.cloud/critical-components-not-ready",
@@ -230,7 +230,7 @@ fn refused() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// A patch after which a node has these taints beside [`NOT_READY`].
+/// A patch that leaves a node with these taints and [`NOT_READY`].
 fn taints(keys: &[&str]) -> Value {
     let keys = [NOT_READY].into_iter().chain(keys.iter().copied());
     let taints: Vec<Value> = keys
@@ -239,7 +239,7 @@ fn taints(keys: &[&str]) -> Value {
     json!({"spec": {"taints": taints}})
 }
 
-/// As [`in_force`], for the controller's policy.
+/// Like [`in_force`], for the controller's policy.
 async fn in_force_for_the_controller(cluster: &Cluster, node: &str) -> Result<()> {
     let kubeconfig = cluster
         .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)

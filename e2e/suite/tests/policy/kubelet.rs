@@ -1,4 +1,4 @@
-//! Kubelets are kept from Nodegate's annotations, and from nothing else.
+//! The policy keeps kubelets from Nodegate's annotations, and from nothing else.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{cluster, condition, crowd, in_force, is_refused, patch_node, patch_status};
 
-/// How much longer than others' a write of a huge Node may take, on a busy machine: without a bound it took minutes.
+/// How much slower than others' writes a write of a huge Node may be, on a busy machine: without a limit it took minutes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_kubelet_may_not_write_what_nodegate_has_on_record() -> Result<()> {
     let own = annotated("example.com/mine", json!("yes"));
     patch_node(&kubelet, "its-own", &own).await?;
     patch_status(&kubelet, "its-own", &condition("Ready", "True")).await?;
-    // Nobody else is held to anything.
+    // Others are not restricted.
     patch_node(&client, "its-own", &annotated(completed, Value::Null)).await?;
     let node = sights::node(&client, "its-own").await?;
     ensure!(!node.annotations().contains_key(completed));
@@ -81,7 +81,7 @@ async fn a_node_with_20_000_annotations_or_1_000_conditions_keeps_the_api_server
         "a kubelet",
         too_many,
     )?;
-    // Somebody else may.
+    // Others may.
     patch_node(&client, "huge", &annotations).await?;
     let conditions: Vec<_> = (0..1_000)
         .map(|number| json!({"type": format!("example.com/C{number}"), "status": "True"}))

@@ -1,5 +1,5 @@
-//! The admission policies on a real API server: what is meant to work works, and each other write is refused with a
-//! message that says why.
+//! The admission policies on a real API server: legitimate writes succeed, and each other write is refused with a message that
+//! says why.
 
 mod controller;
 mod kubelet;
@@ -67,7 +67,7 @@ async fn cluster() -> Result<&'static Cluster> {
     Ok(cluster)
 }
 
-/// Waits until the API server refuses what the reporter's policy forbids: it learns of policies a moment late.
+/// Waits until the API server enforces the reporter's policy: it learns of policies with a delay.
 async fn in_force(client: &Client, node: &str, forbidden: &Value) -> Result<()> {
     eventually("the policy is in force", SOON, async || {
         let dry = PatchParams {
@@ -82,12 +82,12 @@ async fn in_force(client: &Client, node: &str, forbidden: &Value) -> Result<()> 
     .await
 }
 
-/// Whether a policy has refused it, and not the authorizer, to whom a role may be as new.
+/// Whether a policy refused it, rather than the authorizer, which may not know a new role yet.
 fn is_by_a_policy(status: &Status) -> bool {
     status.code == 403 && status.message.contains("ValidatingAdmissionPolicy")
 }
 
-/// Gives a node as much as the largest have: a policy has a budget, and must not run out of it there.
+/// Fills a node up to the largest realistic size: there, too, a policy must stay within its budget.
 async fn crowd(client: &Client, node: &str) -> Result<()> {
     let annotations: BTreeMap<String, String> = (0..100)
         .map(|number| (format!("example.com/annotation-{number}"), "x".repeat(500)))
@@ -140,7 +140,7 @@ async fn patch_node(client: &Client, node: &str, patch: &Value) -> kube::Result<
         .await
 }
 
-/// Wants a write to have been refused by a policy, with words of its message.
+/// Checks that a policy refused a write, with these words.
 fn is_refused(result: kube::Result<Node>, who: &str, words: &str) -> Result<()> {
     let Err(kube::Error::Api(status)) = result else {
         anyhow::bail!("it was not refused: {:?}", result.map(|_| ()));

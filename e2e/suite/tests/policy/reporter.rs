@@ -1,4 +1,4 @@
-//! Reporters are held to their own node and their own conditions, and nobody else is.
+//! The policy restricts reporters to their own node and their own conditions, and nobody else.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::{
     SOON, cluster, condition, crowd, in_force, is_refused, patch_node, patch_status, removal,
 };
 
-/// What the example reports.
+/// The example's condition.
 pub const CONDITION: &str = "cni.example.com/AgentReady";
 const FOREIGN: &str = "example.com/Foreign";
 /// The example's namespace and service account.
@@ -37,7 +37,7 @@ async fn a_reporter_reports_under_the_policy() -> Result<()> {
     })
     .await?;
     drop(reporter);
-    // One that was set up for another condition says what is wrong.
+    // One that is configured for another condition reports what is wrong.
     node("misreporting").create(&client).await?;
     let reporter = report(cluster, &client, "misreporting", &endpoint, FOREIGN).await?;
     let words = format!("may not write condition {FOREIGN}; it may write {CONDITION}");
@@ -77,7 +77,7 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
             .with_context(|| patch.to_string())?;
     }
     patch_status(&pod, "own", &removal(CONDITION)).await?;
-    // Even where somebody has granted it more.
+    // Even if somebody has granted it more.
     grant(cluster, "patch", "nodes").await?;
     eventually("it is refused by the policy", SOON, async || {
         let taint = json!({"spec": {"unschedulable": true}});
@@ -90,7 +90,7 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
         Ok(true)
     })
     .await?;
-    // Everybody else is left alone.
+    // Others are not restricted.
     set_node_condition(&client, "foreign", "Ready", "False").await
 }
 
@@ -126,7 +126,7 @@ async fn a_reporter_that_puts_the_status_back_is_held_to_the_same() -> Result<()
         Ok(update(CONDITION).await.is_ok())
     })
     .await?;
-    // Somebody else's write to the node is a conflict, which says nothing of the policy.
+    // A concurrent write to the node causes a conflict, which is not the policy's answer.
     let refused = eventually("another one is answered", SOON, async || {
         let result = update(FOREIGN).await;
         let is_conflict = matches!(&result, Err(kube::Error::Api(status)) if status.code == 409);
@@ -136,7 +136,7 @@ async fn a_reporter_that_puts_the_status_back_is_held_to_the_same() -> Result<()
     is_refused(refused, "reporter", "may not write condition")
 }
 
-/// Gives the example's account one permission more.
+/// Grants the example's account one more permission.
 async fn grant(cluster: &Cluster, verb: &str, resource: &str) -> Result<()> {
     let name = format!("{verb}-{}", resource.replace('/', "-"));
     let account = format!("--serviceaccount={}:{}", REPORTER.0, REPORTER.1);
@@ -174,7 +174,7 @@ async fn kubelets_are_left_alone_whatever_the_config_map_holds() -> Result<()> {
     Ok(())
 }
 
-/// Whose writes, to which node, and words of the refusal.
+/// The writer, the node, and words of the refusal.
 fn refused<'c>(
     pod: &'c Client,
     unbound: &'c Client,
@@ -266,7 +266,7 @@ pub async fn report(
     Reporter::start(cluster, &token, &variables)
 }
 
-/// The token that a reporter's pod on a node has.
+/// The token of a reporter's pod on the node.
 async fn reporter_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
     let name = format!("example-cni-{node}");
     pod(&format!("{}/{name}", REPORTER.0))

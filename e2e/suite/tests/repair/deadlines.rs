@@ -1,4 +1,4 @@
-//! How long a node may take: what the claim, its pool and the rule say, and what is on record about it.
+//! A node's deadline: from the claim, its pool or the rule, and as recorded.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use super::{
     living_claim, node, own_cluster, rule,
 };
 
-/// The annotation by which a pool says how long its nodes may take.
+/// The annotation by which a pool sets its nodes' readiness TTL.
 const TTL_ANNOTATION: &str = "nodegate.dev/readiness-ttl";
 
-/// How long a node has, counted from when it joined, in seconds.
+/// The time from a node's creation to its deadline, in seconds.
 async fn time_of(client: &Client, rule: &kube::api::DynamicObject, name: &str) -> Result<i64> {
     let due = eventually_due(client, rule, name).await?;
     let created = created(&sights::node(client, name).await?)?;
@@ -102,7 +102,7 @@ async fn a_node_has_no_deadline_before_karpenter_has_taken_it_in() -> Result<()>
     let client = client().await?;
     create_node_pool(&client, TEST, (TTL_ANNOTATION, "20m")).await?;
     let rule = rule(TEST, "None").create(&client).await?;
-    // As the kubelet registers it: Karpenter's label comes later.
+    // As the kubelet registers it, before Karpenter adds its label.
     let new = nodegate_testbed::fixtures::node(TEST).label(super::TEST, TEST);
     new.provider_id("test://unregistered")
         .taint("karpenter.sh/unregistered", "NoExecute")

@@ -1,4 +1,4 @@
-//! Claims that are deleted, so that new nodes take the place of those that do not get ready.
+//! Claims of late nodes are deleted, so that new nodes replace these.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(super) async fn a_node_that_is_not_ready_in_time_has_its_claim_deleted() -> 
         "{note}"
     );
     are_left_alone(&client, &["in-time"]).await?;
-    // Karpenter takes its time with the node: it is not deleted over and over meanwhile.
+    // Karpenter takes its time with the node: the claim is not deleted again in the meantime.
     set_node_condition(&client, "late", READY, "False").await?;
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(notes(&client, "late", "NodeClaimDeleted").await?.len(), 1);
@@ -132,7 +132,7 @@ async fn the_claim_is_found_by_its_instance_where_it_does_not_name_the_node() ->
 }
 
 #[tokio::test]
-async fn a_claim_that_is_not_beyond_doubt_the_nodes_is_left_alone() -> Result<()> {
+async fn a_claim_that_may_not_be_the_nodes_is_left_alone() -> Result<()> {
     const TEST: &str = "doubt";
     let client = client().await?;
     let rule = rule(TEST, "DeleteNodeClaim").create(&client).await?;
@@ -222,7 +222,7 @@ async fn a_claim_that_was_created_again_under_its_name_is_never_deleted_by_mista
         .annotation(&deadline_key(&rule), &in_seconds(5))
         .create(&client)
         .await?;
-    // The controller has seen all of it; its timer fires while it cannot see what becomes of the claim.
+    // The controller has observed everything; its timer fires while it cannot observe the claim's change.
     tokio::time::sleep(Duration::from_secs(1)).await;
     controller.pause()?;
     let first = node_claims(&client).get(TEST).await?.uid();

@@ -1,4 +1,4 @@
-//! Too many unhealthy nodes: then the nodes are not to blame, and nothing is repaired.
+//! With too many unhealthy nodes, the nodes are not the cause, and nothing is repaired.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
     living_claim, node, rule,
 };
 
-/// A rule with the limit that rules have unless they say otherwise.
+/// A rule with the default limit.
 fn careful(test: &str, action: &str) -> RuleBuilder {
     let repair = json!({"readinessTTL": "1m", "action": action});
     rule(test, action).spec("repair", repair)
@@ -56,7 +56,7 @@ async fn no_claim_is_deleted_while_too_many_nodes_of_the_pool_are_late() -> Resu
     })
     .await?;
 
-    // One of them gets ready after all: the other one is alone now.
+    // One of them becomes ready after all: only the other one is late now.
     set_node_condition(&client, "many-late-too", READY, "True").await?;
     eventually_open(&client, TEST, "many-late-too").await?;
     set_node_condition(&client, "many-late", "example.com/Other", "True").await?;
@@ -114,7 +114,7 @@ pub(super) async fn without_a_pool_the_nodes_of_the_rule_are_counted() -> Result
             .label(super::TEST, TEST)
             .condition("Ready", "True")
     };
-    // Nodes are as old as the second in which they were created: these are late together.
+    // Creation times are in whole seconds: these become late together.
     let into_a_second = u64::try_from(Timestamp::now().subsec_nanosecond())?;
     tokio::time::sleep(Duration::from_nanos(1_000_000_000 - into_a_second)).await;
     let due = in_seconds(5);

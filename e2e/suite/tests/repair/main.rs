@@ -1,19 +1,9 @@
-//! What happens to nodes that are not ready in time, on a real API server with Karpenter's own resource definitions, with
-//! the controller under its own service account.
+//! Late nodes, on a real API server with Karpenter's own resource definitions, with the controller under its own service
+//! account.
 //!
-//! ```text
-//! deadlines    how long a node may take, and what is on record about it
-//! deletion     claims that are deleted, and which
-//! safeguards   nodes that are never touched
-//! limit        too many unhealthy nodes
-//! release      nodes that are opened all the same, and what is only told
-//! outage       an outage of the control plane
-//! without      clusters without Karpenter
-//! ```
-//!
-//! Whatever takes a whole readiness TTL, a minute at least, is in [`what_takes_a_readiness_ttl`]; the other tests put a
-//! deadline on record that has passed or is near. The tests share one cluster and keep to names of their own, which are
-//! their rule's, their pool's, their taint's after the prefix and the value of the label by which nodes are selected.
+//! Tests that wait for a whole readiness TTL, a minute at least, run in [`what_takes_a_readiness_ttl`]; the others record a
+//! deadline that has passed or is near. All share one cluster. Each uses its own name for its rule, pool, taint key and node
+//! label.
 
 mod deadlines;
 mod deletion;
@@ -38,15 +28,15 @@ use tokio::sync::OnceCell;
 
 /// Longer than a decision takes.
 const A_WHILE: Duration = Duration::from_secs(2);
-/// The shortest readiness TTL there is.
+/// The shortest possible readiness TTL.
 const TTL: Duration = Duration::from_secs(60);
-/// The label by which rules select nodes.
+/// The label that rules select by.
 const TEST: &str = "test";
-/// The condition that rules wait for.
+/// The rules' condition.
 const READY: &str = "example.com/Ready";
 const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
-/// Most of these wait for most of their time, so they do it side by side.
+/// Most of these spend their time waiting, so they run concurrently.
 #[tokio::test]
 async fn what_takes_a_readiness_ttl() -> Result<()> {
     tokio::try_join!(
@@ -63,7 +53,7 @@ async fn what_takes_a_readiness_ttl() -> Result<()> {
     Ok(())
 }
 
-/// A cluster with Karpenter's resources, and a controller that watches them.
+/// The shared cluster with Karpenter's resources, and a controller that watches them.
 async fn client() -> Result<Client> {
     static INSTALLATION: OnceCell<(Cluster, Controller)> = OnceCell::const_new();
     let (cluster, _) = INSTALLATION
@@ -76,7 +66,7 @@ async fn client() -> Result<Client> {
     cluster.client().await
 }
 
-/// A cluster of its own with Karpenter's resources.
+/// A separate cluster with Karpenter's resources.
 async fn own_cluster() -> Result<(Cluster, Client)> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
@@ -85,12 +75,12 @@ async fn own_cluster() -> Result<(Cluster, Client)> {
     Ok((cluster, client))
 }
 
-/// The taint of a test's rule.
+/// The taint key of a test's rule.
 fn key(test: &str) -> String {
     format!("readiness.k8s.io/{test}")
 }
 
-/// A test's rule, which does this after a minute, whatever other nodes do.
+/// A test's rule, which takes this action after a minute, whatever other nodes do.
 fn rule(test: &str, action: &str) -> RuleBuilder {
     let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": "100%"});
     fixtures::rule(test, &key(test))
@@ -100,7 +90,7 @@ fn rule(test: &str, action: &str) -> RuleBuilder {
         .spec("repair", repair)
 }
 
-/// A node of a test and its pool, which its kubelet calls Ready, and which does not meet the rule's condition.
+/// A Ready node of a test and its pool that does not meet the rule's condition.
 fn node(test: &str, name: &str) -> NodeBuilder {
     fixtures::node(name)
         .label(TEST, test)
@@ -108,30 +98,30 @@ fn node(test: &str, name: &str) -> NodeBuilder {
         .condition("Ready", "True")
 }
 
-/// The claim of a node of a test, by the node's name. Deleted, it stays to be looked at.
+/// The claim of a test's node. A finalizer keeps it visible once deleted.
 fn claim(test: &str, node: &str) -> NodeClaimBuilder {
     fixtures::node_claim(node).pool(test).node(node).finalizer()
 }
 
-/// A time so many seconds from now, in whole seconds.
+/// A time this many seconds from now, in whole seconds.
 fn in_seconds(seconds: i64) -> String {
     let now = Timestamp::now().as_second() + seconds;
     Timestamp::from_second(now).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// Key of the annotation with a node's deadline under this rule.
+/// The annotation with a node's deadline under this rule.
 fn deadline_key(rule: &DynamicObject) -> String {
     let uid = rule.uid().unwrap_or_default();
     format!("nodegate.dev/ready-deadline-{uid}")
 }
 
-/// The deadline on record for a node, if there is one.
+/// The recorded deadline of a node, if any.
 async fn deadline(client: &Client, rule: &DynamicObject, node: &str) -> Result<Option<String>> {
     let node = sights::node(client, node).await?;
     Ok(node.annotations().get(&deadline_key(rule)).cloned())
 }
 
-/// The deadline of a node, once it is on record.
+/// Waits for a node's recorded deadline.
 async fn eventually_due(client: &Client, rule: &DynamicObject, node: &str) -> Result<Timestamp> {
     let what = format!("node {node} has a deadline");
     let deadline = eventually(&what, SOON, async || deadline(client, rule, node).await).await?;
@@ -140,13 +130,12 @@ async fn eventually_due(client: &Client, rule: &DynamicObject, node: &str) -> Re
         .with_context(|| format!("the deadline {deadline:?}"))
 }
 
-/// When a node was created.
 fn created(node: &Node) -> Result<Timestamp> {
     let time = node.creation_timestamp().context("a node has an age")?;
     Ok(time.0)
 }
 
-/// A claim, if it is there and has not been deleted.
+/// A claim, if it exists and is not being deleted.
 async fn living_claim(client: &Client, name: &str) -> Result<Option<DynamicObject>> {
     let claim = node_claims(client).get_opt(name).await?;
     Ok(claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()))
@@ -164,7 +153,7 @@ async fn eventually_deleted_within(client: &Client, claim: &str, within: Duratio
     .await
 }
 
-/// The note of the first event of this reason about a node, once there is one.
+/// Waits for an event of this reason about a node; returns its note.
 async fn eventually_told(client: &Client, node: &str, reason: &str) -> Result<String> {
     eventually_told_within(client, node, reason, SOON).await
 }
@@ -181,7 +170,6 @@ async fn eventually_told_within(
     .await
 }
 
-/// The notes of the events of this reason about a node.
 async fn notes(client: &Client, node: &str, reason: &str) -> Result<Vec<String>> {
     let events = sights::events_on(client, node).await?;
     Ok(events
@@ -191,7 +179,7 @@ async fn notes(client: &Client, node: &str, reason: &str) -> Result<Vec<String>>
         .collect())
 }
 
-/// A condition of a rule's status, once it is `True`.
+/// Waits until a condition of a rule's status is `True`; returns it.
 async fn eventually_says(client: &Client, rule: &str, condition: &str) -> Result<Value> {
     eventually(&format!("{condition} of {rule}"), SOON, async || {
         let condition = sights::rule_condition(client, rule, condition).await?;
@@ -205,11 +193,11 @@ async fn eventually_gated(client: &Client, test: &str, node: &str) -> Result<()>
 }
 
 async fn eventually_open(client: &Client, test: &str, node: &str) -> Result<()> {
-    // A deadline on record opens no node before its time.
+    // A recorded deadline opens no node before its time.
     gates::opened_within(client, node, &key(test), TTL + SOON).await
 }
 
-/// That these claims have not been deleted so far.
+/// Checks that these claims have not been deleted.
 async fn are_left_alone(client: &Client, claims: &[&str]) -> Result<()> {
     for claim in claims {
         ensure!(

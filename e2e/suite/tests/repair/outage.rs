@@ -1,4 +1,4 @@
-//! An outage of the control plane, in which times run out.
+//! An outage of the control plane during which deadlines pass.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use super::{
 
 /// How long the API server is away.
 const OUTAGE: Duration = Duration::from_secs(15);
-/// Longer than it takes to settle after that, which is at least as long, and less than twice as long as something may have
-/// been unseen before that was noticed.
+/// Longer than the controller takes to settle after the outage: at least as long as the outage, and less than twice the time
+/// that a blind period may go undetected.
 const SETTLED: Duration = Duration::from_secs(90);
 
 /// Run by [`what_takes_a_readiness_ttl`](super::what_takes_a_readiness_ttl).

@@ -1,4 +1,4 @@
-//! Nodes that are opened although they are not ready, those of which it is only told, and the dry run.
+//! Nodes that are opened although they are not ready, those that are only reported, and the dry run.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
@@ -38,7 +38,7 @@ pub(super) async fn a_node_that_is_not_ready_in_time_is_opened() -> Result<()> {
         "{:?}",
         node.annotations()
     );
-    // It is left alone from now on, and counts as late until it is ready.
+    // The rule ignores it from now on, and it counts as late until it is ready.
     set_node_condition(&client, TEST, READY, "False").await?;
     never("it is closed again", A_WHILE, async || {
         sights::has_taint(&client, TEST, &key(TEST)).await
@@ -62,7 +62,7 @@ pub(super) async fn a_node_is_opened_and_completed_in_one_write() -> Result<()> 
         .annotation(&deadline_key(&rule), &in_seconds(2))
         .create(&client)
         .await?;
-    // What is on record does not count before its time.
+    // A recorded deadline does not count before its time.
     eventually_told_within(&client, TEST, "NodeReleasedUnready", TTL + SOON).await?;
     let node = sights::node(&client, TEST).await?;
     let age = Timestamp::now().duration_since(super::created(&node)?);

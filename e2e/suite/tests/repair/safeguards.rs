@@ -1,4 +1,4 @@
-//! Nodes that are never touched, however late they are.
+//! Nodes that are never repaired, however late they are.
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
@@ -16,7 +16,7 @@ use super::{
 const FORBIDDEN: &str = "karpenter.sh/do-not-repair";
 const REBOOTING: &str = "Rebooting";
 
-/// What keeps each node from being touched, in its own words.
+/// The reason why each node is spared, in the controller's words.
 fn spared(
     test: &str,
     rule_uid: &str,
@@ -75,7 +75,7 @@ async fn no_claim_is_deleted_of_a_node_that_may_work_or_is_to_be_left_alone() ->
         names.push(claim.name_any());
         node.create(&client).await?;
     }
-    // These are on their way out already, and kept by a finalizer.
+    // These are being deleted already, and kept by a finalizer.
     claim(TEST, "spared-claim-deleting").create(&client).await?;
     let deleting = node_claims(&client);
     deleting
@@ -92,7 +92,7 @@ async fn no_claim_is_deleted_of_a_node_that_may_work_or_is_to_be_left_alone() ->
     claim(TEST, "spared-deleting-soon").create(&client).await?;
     names.push("spared-deleting-soon".into());
 
-    // One like them, but for that.
+    // One like them, without the reason.
     claim(TEST, "not-spared").create(&client).await?;
     late("not-spared").create(&client).await?;
     eventually_deleted(&client, "not-spared").await?;

@@ -1,4 +1,4 @@
-//! Clusters without Karpenter, and controllers that were not told about it: all else works, and it is said what a rule
+//! Clusters without Karpenter, and controllers that are not told of it: everything else works, and a rule reports what it
 //! cannot do.
 
 use anyhow::{Result, ensure};
@@ -93,7 +93,7 @@ async fn a_controller_that_was_not_told_of_karpenter_says_what_to_tell_it() -> R
     Ok(())
 }
 
-/// Whether the controller has asked for anything of Karpenter's.
+/// Whether the controller has requested anything of Karpenter's.
 fn asks_for_claims(cluster: &Cluster) -> bool {
     cluster
         .audit_log()

@@ -1,4 +1,4 @@
-//! Small servers that answer as a test tells them to.
+//! Small servers whose answers a test controls.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,34 +17,34 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 
-/// What a server does with a request.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// Answers with this status line (`200 OK`), further header lines, and body.
+    /// This status line (`200 OK`), further header lines, and body.
     Http(String, String),
-    /// Sends this and closes.
+    /// These bytes, then the end of the connection.
     Raw(&'static str),
-    /// Closes at once.
+    /// The immediate end of the connection.
     Nothing,
-    /// Takes the request and never answers.
+    /// No answer, on an open connection.
     Silence,
 }
 
-/// A server whose answer a test changes as it goes.
+/// A server whose answer a test can change.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     answer: Arc<Mutex<Answer>>,
 }
 
-/// A status without more.
+/// An answer with only a status.
 pub fn status(line: &str) -> Answer {
     Answer::Http(line.to_owned(), String::new())
 }
 
 impl Server {
-    /// Starts an HTTP server on a port of its own.
+    /// Starts an HTTP server on a free port.
     pub async fn http(answer: Answer) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let server = Self {
@@ -60,7 +60,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Answers differently from now on.
+    /// Changes the answer.
     pub fn set(&self, answer: Answer) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
@@ -70,13 +70,13 @@ impl Server {
         answer.clone()
     }
 
-    /// The address of a path of it.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 }
 
-/// Serves HTTP on a Unix socket: always well.
+/// Serves HTTP on a Unix socket, always with success.
 pub fn http_on_a_unix_socket(path: &Path) -> Result<()> {
     let listener = UnixListener::bind(path)?;
     tokio::spawn(async move {
@@ -96,7 +96,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: Answer) 
             Ok(read) => request.extend_from_slice(&chunk[..read]),
         }
     }
-    // What cannot be sent is not missed.
+    // The client may be gone.
     let _ = match answer {
         Answer::Http(head, body) => {
             let length = body.len();
@@ -142,7 +142,7 @@ fn answer_grpc(
     response
 }
 
-/// Writes a script that a reporter can run.
+/// Writes a script for a reporter to run.
 pub fn script(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     std::fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;

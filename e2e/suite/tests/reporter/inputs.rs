@@ -1,4 +1,4 @@
-//! What a user may get wrong. The reporter ends with exit code 1 and one line that names the variable and what to do.
+//! Invalid settings. The reporter ends with exit code 1 and one line that names the variable and the fix.
 
 use std::process::Command;
 
@@ -70,7 +70,7 @@ fn every_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> 
     Ok(())
 }
 
-/// The error of a reporter that is started with these variables in place of good ones.
+/// The error of a reporter with these variables in place of valid ones.
 fn complaint(bad: &[(&str, &str)]) -> Result<String> {
     let output = Command::new(binary()?)
         .arg("reporter")

@@ -1,4 +1,4 @@
-//! `nodegate reporter` on a real API server, as a sidecar runs: with the token of a pod and the RBAC that is shipped.
+//! `nodegate reporter` on a real API server, as a sidecar: with a pod's token and the shipped RBAC.
 
 mod endpoints;
 mod inputs;
@@ -28,7 +28,7 @@ const SERVICE_ACCOUNT: &str = "example-cni";
 static CLUSTER: SharedCluster = SharedCluster::new(Options::api_only().audited());
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
 
-/// A node, the pod of a reporter on it, and the way to the API server.
+/// A node, a reporter's pod on it, and access to the API server.
 struct World<'c> {
     cluster: &'c Cluster,
     client: Client,
@@ -37,7 +37,7 @@ struct World<'c> {
 }
 
 impl World<'static> {
-    /// A world of its own on the cluster that the tests share.
+    /// A world on the shared cluster.
     async fn new(node: &str) -> Result<Self> {
         let cluster = CLUSTER.get().await?;
         INSTALLED.get_or_try_init(|| install(cluster)).await?;
@@ -46,7 +46,7 @@ impl World<'static> {
 }
 
 impl<'c> World<'c> {
-    /// A world on a cluster where everything is installed.
+    /// A world on a cluster with everything installed.
     async fn on(cluster: &'c Cluster, name: &str) -> Result<Self> {
         let client = cluster.client().await?;
         node(name).create(&client).await?;
@@ -58,12 +58,12 @@ impl<'c> World<'c> {
         })
     }
 
-    /// Whether the API server lets a reporter act as the node it runs on.
+    /// Whether the API server lets a reporter act as its node.
     async fn can_impersonate(&self) -> Result<bool> {
         is_since(&self.client, 36, "constrained impersonation").await
     }
 
-    /// The token of a pod on the node, with an account in a namespace of its own that has this `ClusterRole`.
+    /// The token of a pod on the node, whose account has this `ClusterRole`, in its own namespace.
     async fn token_in(&self, namespace: &str, account: &str, role: &str) -> Result<PathBuf> {
         let manifests = format!(
             "
@@ -93,7 +93,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
             .await
     }
 
-    /// Starts a reporter that checks often, with what else the environment says.
+    /// Starts a reporter with frequent checks and these environment variables.
     fn report(&self, endpoint: &str, environment: &[(&str, &str)]) -> Result<Reporter> {
         let mut variables = vec![
             ("NODE_NAME", self.node.as_str()),
@@ -106,7 +106,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
         Reporter::start(self.cluster, &self.kubeconfig, &variables)
     }
 
-    /// The condition, if the Node has it.
+    /// The Node's condition, if it has one.
     async fn condition(&self) -> Result<Option<NodeCondition>> {
         node_condition(&self.client, &self.node, CONDITION).await
     }
@@ -123,7 +123,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
         self.condition().await?.context("it is gone again")
     }
 
-    /// The requests that reporters have made for this Node: verb, resource and status code.
+    /// The requests of reporters for this Node: verb, resource and status code.
     fn requests(&self) -> Vec<(String, String, u64)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let log = self.cluster.audit_log();
@@ -145,13 +145,13 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
     /// How often the condition has been written.
     fn writes(&self) -> usize {
         let requests = self.requests();
-        // An API server that has only just started refuses some of what it grants a moment later.
+        // An API server that has just started may refuse what it allows a moment later.
         let is_write = |(verb, _, code): &&(String, String, u64)| verb == "patch" && *code < 300;
         requests.iter().filter(is_write).count()
     }
 }
 
-/// The CRD, the RBAC, and the example, validated as strictly as the API server can.
+/// Installs the CRD, the RBAC, and the example, with the strictest validation.
 async fn install(cluster: &Cluster) -> Result<()> {
     cluster.install().await?;
     for folder in [config("reporter"), example("cni-reporter")] {
@@ -163,7 +163,7 @@ async fn install(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// A kubeconfig with the token that the example's pod on a node has.
+/// A kubeconfig with the token of the example's pod on a node.
 async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
     let name = format!("example-cni-{node}");
     pod(&format!("{NAMESPACE}/{name}"))
@@ -176,7 +176,7 @@ async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<Path
         .await
 }
 
-/// Waits until the reporter says this in its log.
+/// Waits until the reporter's log contains this.
 async fn says(reporter: &Reporter, words: &str) -> Result<()> {
     eventually(&format!("the log has {words:?}"), SOON, async || {
         let log = reporter.log();

@@ -1,4 +1,4 @@
-//! Each kind of check, well and unwell, and what the Node then says.
+//! Each kind of check, with success and with failure, and the resulting condition.
 
 use anyhow::{Context, Result, ensure};
 use nodegate_testbed::ports;
@@ -30,7 +30,7 @@ async fn http_answers_become_the_statuses_and_reasons_that_users_know() -> Resul
             NOT_READY,
             "answered 500",
         ),
-        // What comes after a good status is not waited for.
+        // The reporter does not wait for the body after a good status.
         (
             Answer::Raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
             OK,
@@ -56,7 +56,7 @@ async fn http_answers_become_the_statuses_and_reasons_that_users_know() -> Resul
         ),
         (Answer::Silence, NO_ANSWER, "did not answer within 2s"),
     ] {
-        // From the other side each time: a message that alone has changed is not written at once.
+        // Starts from the opposite status: a change of the message alone is not written at once.
         let (before, (status, because)) = match expected {
             "True" => (Answer::Nothing, NO_ANSWER),
             _ => (crate::endpoints::status("200 OK"), OK),
@@ -134,7 +134,7 @@ async fn https_is_verified_unless_it_is_on_localhost_and_that_is_asked_for() -> 
 #[tokio::test]
 async fn grpc_health_is_understood() -> Result<()> {
     let world = World::new("grpc").await?;
-    // A server of somebody else's making: etcd.
+    // A server that is not ours: etcd.
     let etcd = world.cluster.store();
     let http = Server::http(status("200 OK")).await?;
     for (endpoint, (expected, reason), words) in [
@@ -242,7 +242,7 @@ async fn commands_are_run_and_killed_with_all_they_have_started_when_they_hang()
     Ok(())
 }
 
-/// Whether a process has ended, even if nobody has asked how.
+/// Whether a process has ended, even if it is still a zombie.
 fn is_over(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }

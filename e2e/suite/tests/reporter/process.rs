@@ -1,4 +1,4 @@
-//! How the process begins and ends, and as whom it acts.
+//! How the process starts and ends, and whose identity it uses.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use nodegate_testbed::{Reporter, eventually, never};
 use crate::endpoints::{Answer, Server, script, status};
 use crate::{CONDITION, NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
 
-/// What a reporter may take of memory of its own, in KiB: less than what the command below prints. The pages of the program
-/// itself are not counted; a debug build has far more of them than what is shipped.
+/// The limit of a reporter's own memory, in KiB: less than the output of the command below. The program's pages do not count,
+/// as a debug build has far more of them than a release.
 const MEMORY: u64 = 8 * 1024;
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn it_stops_cleanly_and_leaves_the_condition() -> Result<()> {
     ensure!(ended.success(), "it ended with {ended}");
     world.reports("True", "EndpointOK").await?;
 
-    // In the middle of a check, too.
+    // Also during a check.
     server.set(Answer::Silence);
     let reporter = world.report(&server.url("/"), &[("CHECK_TIMEOUT", "1h")])?;
     says(&reporter, "starting").await?;
@@ -42,7 +42,7 @@ async fn it_can_end_with_the_first_success() -> Result<()> {
         Ok(reporter.exited()?.is_some())
     })
     .await?;
-    // Stopped too early, it has not done what it was asked for.
+    // Stopped too early, it has not done its work.
     let ended = reporter.stop().await?;
     assert_eq!(ended.code(), Some(1));
     let mut reporter = world.report(&server.url("/"), &once)?;
@@ -51,7 +51,7 @@ async fn it_can_end_with_the_first_success() -> Result<()> {
     ensure!(ended.success(), "it ended with {ended}");
     world.reports("True", "EndpointOK").await?;
     let writes = world.writes();
-    // Where the condition stands already, a check has to agree, and it is written once.
+    // If the condition exists already, a check must confirm it, and it is written once.
     let mut reporter = world.report(&server.url("/"), &once)?;
     let ended = eventually("it ends", SOON, async || reporter.exited()).await?;
     ensure!(ended.success(), "it ended with {ended}");
@@ -84,7 +84,7 @@ async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
     let reporter = start(&world.node, "true")?;
     world.reports("True", "EndpointOK").await?;
     drop(reporter);
-    // Neither as itself nor as another node may it do anything.
+    // It may do nothing, neither as itself nor as another node.
     for (node, impersonate, words) in [
         (&world.node, "false", "kubectl apply -k config/reporter"),
         (&other.node, "true", "impersonate"),
@@ -195,7 +195,7 @@ async fn has_checked(reporter: &Reporter) -> Result<()> {
 #[tokio::test]
 async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
     let world = World::new("orphans").await?;
-    // The shell ends, and what it has started loses its parent.
+    // The shell ends, and its child loses its parent.
     let path = script(world.cluster.folder(), "orphans", "sleep 600 & exit 0")?;
     let endpoint = format!("exec:{}", path.display());
     let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
@@ -207,11 +207,11 @@ async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
     Ok(())
 }
 
-/// The states of a process's children, as /proc/PID/stat has them.
+/// The states of a process's children, from /proc/PID/stat.
 fn children(of: u32) -> Result<Vec<String>> {
     let mut children = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
-        // A process may end while it is looked at.
+        // A process may end at any moment.
         let stat = std::fs::read_to_string(entry?.path().join("stat")).unwrap_or_default();
         let parent = stat
             .rsplit(") ")

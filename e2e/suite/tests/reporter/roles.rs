@@ -1,4 +1,4 @@
-//! Under the roles of the Node Readiness Controller's example, which grant `update` on `nodes/status` and no `patch`.
+//! Under the roles of the Node Readiness Controller's example, which grant `update` on `nodes/status` but no `patch`.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const PLAIN: &str = r#"
 - {apiGroups: [""], resources: [nodes], verbs: [get]}
 - {apiGroups: [""], resources: [nodes/status], verbs: [update]}"#;
 
-/// The token of an account that may do this with Nodes.
+/// The token of an account with these permissions on Nodes.
 async fn token(world: &World<'_>, namespace: &str, rules: &str) -> Result<PathBuf> {
     let role = format!(
         "
@@ -64,14 +64,14 @@ async fn it_reports_as_the_node_where_it_may_only_update() -> Result<()> {
         &[("IMPERSONATE_NODE", "true")],
     )?;
     world.reports("True", "EndpointOK").await?;
-    // What somebody else reports meanwhile stays.
+    // Conditions that others report in the meantime stay.
     set_node_condition(&world.client, &world.node, "example.com/Other", "True").await?;
     server.set(Answer::Nothing);
     world.reports("False", "EndpointConnectionError").await?;
     let other = node_condition(&world.client, &world.node, "example.com/Other").await?;
     assert_eq!(other.context("the other condition is gone")?.status, "True");
     says(&reporter, "may not be patched, but updated").await?;
-    // A patch is tried once; from then on a write is a read and an update.
+    // A patch is tried once; after that each write is a read and an update.
     let requests = world.requests();
     let granted: Vec<_> = requests
         .iter()

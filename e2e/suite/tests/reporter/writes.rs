@@ -1,4 +1,4 @@
-//! What is written, and what is not.
+//! What the reporter writes, and what it does not.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ async fn a_node_that_is_registered_again_gets_its_condition_again_soon() -> Resu
         .create(&world.client)
         .await?;
     ensure!(world.condition().await?.is_none());
-    // A fifth of the heartbeat, which is a minute by default.
+    // A fifth of the heartbeat interval, which is a minute by default.
     let soon = Duration::from_secs(30);
     eventually("it is written again", soon, async || {
         Ok(world.condition().await?.is_some())
@@ -168,7 +168,7 @@ async fn only_a_change_of_status_moves_the_transition() -> Result<()> {
     server.set(status("200 OK"));
     let third = world.reports("True", "EndpointOK").await?;
     ensure!(third.last_transition_time > second.last_transition_time);
-    // Other conditions are somebody else's.
+    // Other conditions belong to others.
     let conditions = read_node(&world.client, &world.node).await?.status;
     let conditions = conditions
         .unwrap_or_default()
@@ -244,7 +244,7 @@ async fn after_an_outage_of_the_api_server_the_latest_state_is_reported_at_once(
     })
     .await?;
     ensure!(reporter.exited()?.is_none());
-    // The problem is told once, not with each try.
+    // The problem is logged once, not with each retry.
     let told = reporter.log().matches("trying again").count();
     ensure!(told <= 3, "{}", reporter.log());
     Ok(())

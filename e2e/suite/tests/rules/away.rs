@@ -1,4 +1,4 @@
-//! What happens while no controller runs, or one starts. These tests have clusters of their own.
+//! Nodes that change while no controller runs, or while one starts. These tests have their own clusters.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -86,7 +86,7 @@ async fn what_changed_while_no_controller_ran_is_made_good() -> Result<()> {
     eventually_open(&client, "met", "met").await?;
     eventually_open(&client, "deleted", "deleted").await?;
     rule::eventually_gone(&client, "deleted").await?;
-    // Its finalizer was forced away, so only the annotation on the node tells whose the taint was.
+    // Its finalizer was removed by force, so only the annotation on the node records the taint's owner.
     eventually_open(&client, "forced", "forced").await?;
     assert_eq!(
         annotation(&client, "forced", &ownership(&forced)).await?,
@@ -105,7 +105,7 @@ async fn a_rule_that_was_there_before_the_first_controller_adopts_and_says_so() 
     continuous("earlier").create(&client).await?;
     let registers = node("earlier", "earlier").taint(&key("earlier"), "NoSchedule");
     registers.create(&client).await?;
-    // Times are in whole seconds: this separates what was there from the start.
+    // Times are in whole seconds: this separates nodes that exist at the start from later ones.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let _controller = Controller::start(&cluster, &[]).await?;
     let said = eventually("the adoption is told", SOON, async || {
@@ -152,7 +152,7 @@ async fn a_restart_writes_and_says_nothing_again() -> Result<()> {
 
     let before = requests::writes(&cluster, "restart")?;
     assert!(controller.stop().await?.success());
-    // Times are in whole seconds: this separates what was there from what comes.
+    // Times are in whole seconds: this separates earlier nodes from later ones.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let controller = Controller::start(&cluster, &limit).await?;
     node("restart", "new").create(&client).await?;

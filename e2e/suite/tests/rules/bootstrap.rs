@@ -1,4 +1,4 @@
-//! Rules that gate a node once, while it starts.
+//! Rules that close a node once, while it starts.
 
 use anyhow::{Context, Result};
 use nodegate_testbed::changes::{remove_node_condition, set_node_condition};

@@ -1,4 +1,4 @@
-//! Rules that close a node whenever its conditions are unmet, and how conditions are combined.
+//! Rules that close a node whenever its conditions are unmet, and how conditions combine.
 
 use anyhow::Result;
 use kube::ResourceExt;
@@ -37,7 +37,7 @@ async fn a_node_closes_and_opens_with_its_condition() -> Result<()> {
     Ok(())
 }
 
-/// A rule that wants A to be `True` and B to be `False`.
+/// A rule that requires A to be `True` and B to be `False`.
 fn two_conditions(name: &str) -> RuleBuilder {
     continuous(name).with(&json!({"conditions": [
         {"type": "example.com/A", "requiredStatus": "True"},
@@ -104,7 +104,7 @@ async fn a_missing_condition_has_the_default_status_or_is_unknown() -> Result<()
             stays_open(&client, name, name).await?;
         }
     }
-    // What the node says goes before the default.
+    // The node's condition takes precedence over the default.
     let name = "missing-default-true";
     set_node_condition(&client, name, READY, "False").await?;
     eventually_gated(&client, name, name).await?;

@@ -28,7 +28,7 @@ async fn nothing_is_left_of_a_deleted_rule() -> Result<()> {
     eventually_open(&client, "deleted-open", "deleted").await?;
 
     rule::delete(&client, "deleted").await?;
-    // The rule goes last, so nothing has to be waited for.
+    // The rule goes last, so no further wait is needed.
     for name in [
         "deleted-gated",
         "deleted-open",
@@ -141,7 +141,7 @@ async fn another_finalizer_on_a_deleted_rule_is_respected() -> Result<()> {
         async || Ok(rules.get("shared").await?.finalizers().to_vec()),
     )
     .await?;
-    // What lingers governs nothing any more.
+    // A rule that is being deleted governs nothing.
     set_node_condition(&client, "shared", READY, "False").await?;
     super::stays_open(&client, "shared", "shared").await?;
     let none = finalizers(json!(null));

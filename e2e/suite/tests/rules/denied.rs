@@ -1,4 +1,4 @@
-//! Somebody's admission webhook that denies what a rule does to a node.
+//! An admission webhook that denies a rule's writes to a node.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -71,8 +71,7 @@ async fn a_webhook_that_denies_one_rules_taint_is_named_and_holds_up_no_other_ru
     eventually_gated(&client, "denied", "denied").await
 }
 
-/// Serves a webhook that denies nodes with a taint of this key by a 422 that says no more; answers its address and its
-/// certificate.
+/// Serves a webhook that denies nodes with a taint of this key, by a 422 without a reason. Returns its URL and certificate.
 async fn denying(taint: String) -> Result<(String, String)> {
     let signed = rcgen::generate_simple_self_signed([Ipv4Addr::LOCALHOST.to_string()])?;
     let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der());

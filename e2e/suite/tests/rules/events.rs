@@ -1,4 +1,4 @@
-//! What is said about a node, and how often.
+//! The events about a node, and their number.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Event;
@@ -9,7 +9,7 @@ use nodegate_testbed::{eventually_eq, sights};
 use super::rule::{self, bootstrap, continuous};
 use super::{READY, SOON, client, eventually_gated, eventually_open, key, node, stays_gated};
 
-/// What the events about a node say, oldest first: reason, action, note.
+/// The events about a node, oldest first: reason, action, note.
 async fn said_about(client: &Client, node: &str) -> Result<Vec<[String; 3]>> {
     let text = |text: Option<String>| text.unwrap_or_default();
     let events = sights::events_on(client, node).await?;
@@ -19,7 +19,7 @@ async fn said_about(client: &Client, node: &str) -> Result<Vec<[String; 3]>> {
         .collect())
 }
 
-/// What is said when a rule does this (`Added`, `Removed`, `Adopted`).
+/// The event of a rule's change (`Added`, `Removed`, `Adopted`).
 fn says(what: &str, rule: &str) -> [String; 3] {
     let (action, said) = match what {
         "Added" => ("AddTaint", "added by"),

@@ -1,5 +1,5 @@
-//! Faults that users of the Node Readiness Controller have reported, by the number of their issue. Fault 253, a node
-//! that joins during warm-up, is in `away`; fault 215, a node both applied and failed, is in `frozen`.
+//! Faults of the Node Readiness Controller that its users have reported, by issue number. Fault 253, a node that joins during
+//! warm-up, is in `away`; fault 215, a node both applied and failed, is in `frozen`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn a_lost_completion_is_on_record_again_while_the_conditions_are_met() -> 
     let states = history.states().await?;
     assert!(!states.iter().any(|node| has_taint_of(node, "lost")));
 
-    // Where nothing is on record and the conditions are unmet, the node is like one that has just joined.
+    // Without a record and with unmet conditions, the node is like one that has just joined.
     patch_node(&client, "lost", &lose).await?;
     eventually_gated(&client, "lost", "lost").await
 }
@@ -176,8 +176,8 @@ fn taints_of(node: &Node) -> impl Iterator<Item = &Taint> {
         .flat_map(|spec| spec.taints.iter().flatten())
 }
 
-/// Puts the competitor's taint on the node or takes it off, by replacing the whole list as it was just read. Answers
-/// whether the node was still as it was read.
+/// Adds or removes the competitor's taint, by replacing the whole list as just read. Returns false if the node had changed
+/// since.
 async fn toggle(client: &Client, name: &str) -> Result<bool> {
     let node = sights::node(client, name).await?;
     let mut taints: Vec<Taint> = taints_of(&node).cloned().collect();
@@ -202,7 +202,7 @@ async fn toggle(client: &Client, name: &str) -> Result<bool> {
     }
 }
 
-/// Has the node opened and closed this many times.
+/// Opens and closes the node this many times.
 async fn flip(client: &Client, name: &str, times: usize) -> Result<()> {
     for _ in 0..times {
         set_node_condition(client, name, READY, "True").await?;
@@ -309,7 +309,7 @@ async fn a_node_whose_labels_change_loses_what_no_rule_asks_for_any_more() -> Re
         eventually_open(&client, "moves", &from).await?;
         rule::eventually_counts(&client, &from, [0, 0, 0]).await?;
     }
-    // A rule that goes while its node is on its way out of it leaves nothing behind either.
+    // A rule that is deleted while its node leaves it leaves nothing behind either.
     patch_node(
         &client,
         "moves",

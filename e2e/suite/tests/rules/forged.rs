@@ -1,4 +1,4 @@
-//! Annotations that a kubelet may write on its own Node, and what it cannot bring about by them.
+//! Annotations that a kubelet may forge on its own Node, and what they cannot achieve.
 
 use anyhow::Result;
 use nodegate_testbed::changes::patch_node;
@@ -25,7 +25,7 @@ async fn no_taint_goes_for_an_annotation_that_names_it() -> Result<()> {
         .create(&client)
         .await?;
     eventually_gated(&client, "forged", "forged").await?;
-    // A dry run leaves the taint that it has put there.
+    // A dry run keeps the taint that the rule has added.
     rule::change(&client, "forged", json!({"dryRun": true})).await?;
     rule::eventually_observed(&client, "forged").await?;
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::rule::{self, continuous};
 use super::{A_WHILE, READY, SOON, eventually_gated, eventually_open, is_gated, node};
 
-/// Has the API server turn down every change of the node but those of its status.
+/// Makes the API server refuse every change of the node except to its status.
 async fn freeze(cluster: &Cluster, client: &Client, node: &str) -> Result<()> {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -88,7 +88,7 @@ async fn a_node_that_cannot_be_written_is_a_failure_and_not_applied() -> Result<
     let message = failed["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("failed to add taint: "), "{message}");
     assert!(message.contains("it is frozen"), "{message}");
-    // Only the other one has the taint.
+    // Only the other node has the taint.
     rule::eventually_counts(&client, "frozen", [2, 1, 1]).await?;
 
     thaw(cluster, "frozen").await?;

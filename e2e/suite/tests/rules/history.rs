@@ -1,4 +1,4 @@
-//! Every state a node has been in since a test began to look: a watch leaves none out.
+//! Every state of a node since the start of a test, from a watch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 
 use super::{SOON, key};
 
-/// The states of one node.
 pub struct History {
     client: Client,
     name: String,
@@ -27,7 +26,7 @@ impl Drop for History {
 }
 
 impl History {
-    /// Begins with a state that was seen before, such as the one in which the node was created.
+    /// Starts with an earlier state, such as the node as created.
     pub async fn since(client: &Client, first: Node) -> Result<Self> {
         let name = first.name_any();
         let from = first.resource_version().context("a node has a version")?;
@@ -53,7 +52,7 @@ impl History {
         })
     }
 
-    /// The states so far, up to the one that the node is in.
+    /// All states so far, up to the node's current one.
     pub async fn states(&self) -> Result<Vec<Node>> {
         let now = sights::node(&self.client, &self.name).await?;
         eventually("the watch shows the present", SOON, async || {
@@ -67,7 +66,6 @@ impl History {
     }
 }
 
-/// Whether the node has a rule's taint.
 pub fn has_taint_of(node: &Node, rule: &str) -> bool {
     let key = key(rule);
     let spec = node.spec.as_ref();

@@ -1,5 +1,5 @@
-//! A CRD that checks nothing and knows none of the fields that are Nodegate's own, as the Node Readiness Controller's
-//! and older ones do. These tests have clusters of their own.
+//! A CRD without validation and without Nodegate's own fields, like the Node Readiness Controller's and older ones. These tests
+//! have their own clusters.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::{
     READY, SOON, eventually_gated, eventually_open, is_gated, key, node, stays_gated, stays_open,
 };
 
-/// Starts a cluster in which the API server checks no rule and forgets what upstream does not know.
+/// Starts a cluster whose API server validates no rule and drops fields that upstream does not know.
 async fn lax_cluster() -> Result<Cluster> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     cluster.install().await?;
@@ -82,7 +82,7 @@ async fn a_rule_that_cannot_work_is_turned_down_and_the_others_go_on() -> Result
         assert_eq!(accepted["reason"], "Invalid");
         anyhow::Ok(())
     };
-    // The first is there when the controller starts.
+    // The first exists when the controller starts.
     let mut controller = None;
     for (name, spec, why) in refused {
         continuous(name).with(&spec).create(&client).await?;
@@ -115,7 +115,7 @@ async fn a_rule_that_cannot_work_is_turned_down_and_the_others_go_on() -> Result
 async fn the_taints_of_a_rule_that_cannot_be_used_go_with_it() -> Result<()> {
     let cluster = lax_cluster().await?;
     let client = cluster.client().await?;
-    // As the Node Readiness Controller has left them.
+    // As the Node Readiness Controller leaves them.
     let default = json!([{"type": READY, "requiredStatus": "True", "defaultStatus": "True"}]);
     let legacy = [
         ("legacy-any-of", json!({"conditionPolicy": "anyOf"})),
@@ -139,7 +139,7 @@ async fn the_taints_of_a_rule_that_cannot_be_used_go_with_it() -> Result<()> {
         rule::eventually_says(&client, name, "Accepted", "False").await?;
         stays_gated(&client, name, name).await?;
         rule::delete(&client, name).await?;
-        // The rule goes last, so nothing has to be waited for.
+        // The rule goes last, so no further wait is needed.
         assert!(!is_gated(&client, name, name).await?, "{name}");
     }
     Ok(())

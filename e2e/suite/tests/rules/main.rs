@@ -1,29 +1,6 @@
 //! What rules do to nodes, on a real API server, with the controller under its own service account.
 //!
-//! ```text
-//! rule          makes, changes and reads rules
-//! history       every state a node has been in
-//! requests      what the controller has asked of the API server
-//!
-//! bootstrap     gated once
-//! continuous    gated whenever conditions are unmet; how conditions are combined
-//! selecting     which nodes a rule is about, and nodes that change, go and come back
-//! dry_run       counted, not done
-//! events        what is said about a node, and how often
-//! neighbours    taints and annotations of others; rules that only remove
-//! several       more than one rule on a node, or on one taint
-//! deletion      what a deleted rule leaves behind
-//! status        what a rule says about its nodes
-//! away          what happens while no controller runs, or one starts
-//! lax           a CRD that checks less and holds less
-//! frozen        nodes that cannot be written
-//! denied        nodes that somebody's webhook denies to write
-//! forged        annotations that are not Nodegate's
-//! faults        faults that users of the Node Readiness Controller have reported
-//! ```
-//!
-//! The tests share one cluster. Each keeps to a name of its own: its rule's, its taint's after the prefix, its nodes'
-//! to begin with, and the value of the label by which they are selected.
+//! The tests share one cluster. Each uses its own name for its rule, its taint key, its nodes' prefix and its node label.
 
 mod away;
 mod bootstrap;
@@ -53,9 +30,9 @@ use nodegate_testbed::{Cluster, Options, SharedInstallation, never, sights};
 static INSTALLATION: SharedInstallation =
     SharedInstallation::new(Options::api_only().audited(), &[]);
 
-/// The label by which rules select nodes.
+/// The label that rules select by.
 const TEST: &str = "test";
-/// The condition that rules wait for unless they say something else.
+/// The default condition of rules.
 const READY: &str = "example.com/Ready";
 
 async fn cluster() -> Result<&'static Cluster> {
@@ -66,12 +43,11 @@ async fn client() -> Result<Client> {
     cluster().await?.client().await
 }
 
-/// A node that the rules of a test select.
 fn node(test: &str, name: &str) -> NodeBuilder {
     fixtures::node(name).label(TEST, test)
 }
 
-/// The key of a rule's taint.
+/// The taint key of a rule.
 fn key(rule: &str) -> String {
     format!("readiness.k8s.io/{rule}")
 }

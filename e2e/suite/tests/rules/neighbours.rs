@@ -1,4 +1,4 @@
-//! What belongs to others: their taints and annotations, and rules that only remove.
+//! Others' taints and annotations, and rules that only remove taints.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Node;
@@ -60,7 +60,7 @@ async fn taints_and_annotations_of_others_are_never_touched() -> Result<()> {
     for state in &states {
         assert_eq!(others_of(state), others_of(&states[0]));
     }
-    // Twice on, twice off, and the conditions in between.
+    // At least: the taint twice on and twice off, and the conditions in between.
     assert!(states.len() > 8, "{} states", states.len());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the controller has asked of the API server, by the API server's own record.
+//! The controller's requests, from the API server's audit log.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,15 @@ use serde_json::Value;
 
 use super::SOON;
 
-/// A request to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// The resource and, where it is one, the subresource: `nodes`, `nodereadinessrules/status`.
+    /// The resource and, if any, the subresource: `nodes`, `nodereadinessrules/status`.
     pub resource: String,
-    /// The object's name.
     pub name: String,
-    /// The answer's HTTP status code.
     pub code: u64,
 }
 
-/// Those writes, once there has been none for two seconds.
+/// Waits until there has been no write for two seconds; returns all so far.
 pub async fn at_rest(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
     let mut last = (0, Instant::now());
     eventually("the controller comes to rest", SOON, async || {
@@ -33,12 +30,12 @@ pub async fn at_rest(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
     .await
 }
 
-/// The controller's writes to nodes and rules whose name begins with this, in the order of their answers.
+/// The controller's writes to nodes and rules with this name prefix, in the order of their answers.
 pub fn writes(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
     let account = format!("system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}");
     let mut writes = Vec::new();
     let log = cluster.audit_log();
-    // The last line may be half written.
+    // The last line may be incomplete.
     let lines = log
         .split_inclusive('\n')
         .filter(|line| line.ends_with('\n'));

@@ -1,4 +1,4 @@
-//! Rules, as a test makes, changes and reads them.
+//! Creates, changes and reads rules.
 
 use anyhow::{Context, Result};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -13,7 +13,6 @@ use super::{READY, SOON, TEST, key};
 /// The finalizer that keeps a deleted rule until its nodes are clean.
 pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 
-/// Makes a rule.
 #[derive(Debug, Clone)]
 pub struct RuleBuilder {
     name: String,
@@ -33,19 +32,19 @@ pub fn continuous(name: &str) -> RuleBuilder {
     }
 }
 
-/// The same, for nodes that start.
+/// The same rule in bootstrap-only mode.
 pub fn bootstrap(name: &str) -> RuleBuilder {
     continuous(name).with(&json!({"enforcementMode": "bootstrap-only"}))
 }
 
 impl RuleBuilder {
-    /// Changes the spec: a JSON merge patch.
+    /// Changes the spec with a JSON merge patch.
     pub fn with(mut self, patch: &Value) -> Self {
         json_patch::merge(&mut self.spec, patch);
         self
     }
 
-    /// Takes another rule's nodes and taint.
+    /// Uses another rule's nodes and taint.
     pub fn beside(self, test: &str) -> Self {
         self.with(&json!({
             "taint": {"key": key(test)},
@@ -53,7 +52,6 @@ impl RuleBuilder {
         }))
     }
 
-    /// Creates the rule.
     pub async fn create(self, client: &Client) -> Result<DynamicObject> {
         let mut rule = DynamicObject::new(&self.name, &resource());
         rule.data = json!({"spec": self.spec});
@@ -64,7 +62,7 @@ impl RuleBuilder {
     }
 }
 
-/// Changes a rule's spec: a JSON merge patch.
+/// Changes a rule's spec with a JSON merge patch.
 pub async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicObject> {
     rules(client)
         .patch(
@@ -76,7 +74,7 @@ pub async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicO
         .with_context(|| format!("changing rule {name}"))
 }
 
-/// Asks for a rule's deletion, and does not wait for it.
+/// Deletes a rule without waiting for its end.
 pub async fn start_deletion(client: &Client, name: &str) -> Result<()> {
     rules(client)
         .delete(name, &DeleteParams::default())
@@ -100,7 +98,7 @@ pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
     .await
 }
 
-/// Waits until a rule is in force: its finalizer is there, and its status is about the spec as it is now.
+/// Waits until a rule is in force: it has its finalizer, and its status covers the current spec.
 pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicObject> {
     let rules = rules(client);
     eventually(&format!("rule {name} is observed"), SOON, async || {
@@ -120,7 +118,7 @@ pub async fn status(client: &Client, name: &str) -> Result<Value> {
     Ok(rule.data["status"].clone())
 }
 
-/// The nodes a rule matches, holds and has released, by its status.
+/// Waits until the status counts this many matched, held and released nodes.
 pub async fn eventually_counts(
     client: &Client,
     name: &str,
@@ -135,7 +133,7 @@ pub async fn eventually_counts(
     .await
 }
 
-/// Waits until a condition of a rule has this status; answers the condition.
+/// Waits until a condition of a rule has this status; returns the condition.
 pub async fn eventually_says(
     client: &Client,
     name: &str,
@@ -156,22 +154,22 @@ pub fn condition_of(status: &Value, condition: &str) -> Option<Value> {
     conditions.find(|found| found["type"] == condition).cloned()
 }
 
-/// The annotation of a node that has completed its bootstrap under a rule.
+/// The annotation that records a node's completed bootstrap under a rule.
 pub fn completion(rule: &DynamicObject) -> String {
     completion_by(&rule.uid().unwrap_or_default())
 }
 
-/// The annotation by which older controllers have a completed bootstrap on record: the name in place of the UID.
+/// The annotation by which older controllers record a completed bootstrap: with the name in place of the UID.
 pub fn completion_by(id: &str) -> String {
     format!("readiness.k8s.io/bootstrap-completed-{id}")
 }
 
-/// The annotation that tells how a node started under a rule.
+/// The annotation that records how a node started under a rule.
 pub fn startup(rule: &DynamicObject) -> String {
     format!("nodegate.dev/startup-{}", rule.uid().unwrap_or_default())
 }
 
-/// The annotation of a node that a rule has tainted.
+/// The annotation that records that a rule has tainted a node.
 pub fn ownership(rule: &DynamicObject) -> String {
     format!(
         "nodegate.dev/taint-added-by-{}",

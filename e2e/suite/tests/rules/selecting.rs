@@ -1,4 +1,4 @@
-//! Which nodes a rule is about, and nodes that change, go and come back.
+//! Which nodes a rule selects, and nodes that change, leave and return.
 
 use std::collections::BTreeSet;
 
@@ -205,7 +205,7 @@ async fn a_node_that_is_being_deleted_is_left_alone() -> Result<()> {
     for name in ["going-open", "going-gated"] {
         delete_node(&client, name).await?;
     }
-    // Each would change if it were not going.
+    // Each would change if it were not being deleted.
     patch_node(
         &client,
         "going-open",
@@ -220,7 +220,7 @@ async fn a_node_that_is_being_deleted_is_left_alone() -> Result<()> {
     let after = sights::node(&client, "going-open").await?;
     assert_eq!(before.resource_version(), after.resource_version());
 
-    // Nor does it keep its rule from going.
+    // Nor does it block its rule's deletion.
     rule::delete(&client, "going").await?;
     for name in ["going-open", "going-gated"] {
         patch_node(&client, name, &finalizers(Value::Null)).await?;

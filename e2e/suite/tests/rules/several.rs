@@ -11,8 +11,7 @@ use super::{
     READY, SOON, annotation, client, eventually_gated, eventually_open, node, stays_gated,
 };
 
-/// A rule on the taint of another one that asks for another condition. Created in the same second it comes second,
-/// because its name does.
+/// A rule on another rule's taint with another condition. Created in the same second, it ranks second by its name.
 fn younger(elder: &str) -> RuleBuilder {
     continuous(&format!("{elder}-younger"))
         .beside(elder)
@@ -78,7 +77,7 @@ async fn a_deleted_rule_hands_over_to_the_next_without_a_gap() -> Result<()> {
         annotation(&client, "heir", &ownership(&heir)).await
     })
     .await?;
-    // The condition of the one that is gone counts no more.
+    // The deleted rule's condition no longer counts.
     set_node_condition(&client, "heir", READY, "True").await?;
     stays_gated(&client, "heir", "heir").await?;
 

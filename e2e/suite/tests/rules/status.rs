@@ -1,4 +1,4 @@
-//! What a rule says about its nodes and about itself.
+//! A rule's status.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::requests::{at_rest, writes};
 use super::rule::{self, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
-/// A status without its times.
+/// A status without timestamps.
 fn without_times(mut status: Value) -> Value {
     for list in ["nodeEvaluations", "failedNodes", "conditions"] {
         let list = status.get_mut(list).and_then(Value::as_array_mut);
@@ -105,7 +105,7 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     )
     .await?;
     rule::eventually_counts(&client, "quiet", [2, 1, 1]).await?;
-    // A status is written at most once a second, so one more may follow.
+    // A status is written at most once a second, so one more write may follow.
     let before = at_rest(cluster, "quiet").await?;
     let version = rule::rules(&client).get("quiet").await?.resource_version();
     never("a write", Duration::from_secs(3), async || {
@@ -141,7 +141,7 @@ async fn a_status_that_somebody_else_writes_over_is_put_right_but_not_at_their_p
     continuous("wronged").create(&client).await?;
     node("wronged", "wronged-held").create(&client).await?;
     rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
-    // A status is written at most once a second, so one more may follow.
+    // A status is written at most once a second, so one more write may follow.
     at_rest(cluster, "wronged").await?;
 
     let foreign = json!({"status": {"heldNodes": 99, "appliedNodes": ["ghost"]}});

@@ -16,7 +16,7 @@ use super::{
 const LIMITED: &str = "DisruptionLimited";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// The nodes of a test's zone.
+/// The names of the nodes of a test's zone.
 fn names(test: &str, zone: &str, count: usize) -> Vec<String> {
     (0..count)
         .map(|index| format!("{test}-{zone}-{index}"))
@@ -40,7 +40,7 @@ async fn create_zone(
     Ok(())
 }
 
-/// Creates zones of nodes that are as they should be, and waits until the rule has seen them so.
+/// Creates zones of healthy nodes, and waits until the rule has observed them.
 async fn create_open_zones(
     client: &Client,
     test: &str,
@@ -144,19 +144,19 @@ async fn nodes_that_join_are_not_limited() -> Result<()> {
         count_gated(&client, "joining", &nodes).await
     })
     .await?;
-    // Limited, it would take two minutes.
+    // With the limit it would take two minutes.
     ensure!(started.elapsed() < SOON, "it took too long");
     let says = eventually_says(&client, "joining", LIMITED, ["False", "NoNodeHeldBack"]);
     says.await?;
     Ok(())
 }
 
-/// The states are made before the controller looks, so that no node is closed on the way there.
+/// The nodes get their states before the controller starts, so that it closes none in between.
 #[tokio::test]
 async fn a_disruption_that_a_controller_finds_holds_it_back_like_one_that_it_has_seen_begin()
 -> Result<()> {
     let (cluster, client) = own_cluster().await?;
-    // Every zone: nothing is closed.
+    // Every zone is disrupted: nothing is closed.
     let all = [names("all", "a", 3), names("all", "b", 3)].concat();
     for (zone, nodes) in ["a", "b"].into_iter().zip(all.chunks(3)) {
         create_zone(&client, "all", zone, nodes, "False").await?;
@@ -165,7 +165,7 @@ async fn a_disruption_that_a_controller_finds_holds_it_back_like_one_that_it_has
         .spec("disruption", disruption(5.0))
         .create(&client)
         .await?;
-    // Most of a small zone: nothing is closed there.
+    // Most of a small zone is disrupted: nothing is closed there.
     let part = names("part", "a", 5);
     create_zone(&client, "part", "a", &part[..3], "False").await?;
     create_zone(&client, "part", "a", &part[3..], "True").await?;
@@ -183,7 +183,7 @@ async fn a_disruption_that_a_controller_finds_holds_it_back_like_one_that_it_has
         .create(&client)
         .await?;
 
-    // Times of creation are in whole seconds, and what joins in the second in which a controller starts is new to it.
+    // Creation times are in whole seconds, and a node created in the second of a controller's start counts as new.
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let mut controller = None;
     for round in 0..2 {
@@ -228,7 +228,7 @@ async fn a_disruption_that_a_controller_finds_holds_it_back_like_one_that_it_has
         ensure!(limited.count() > round, "no event {LIMITED}");
     }
 
-    // One node is enough: its zone is not disrupted any more, and the other one is not the only one.
+    // One healthy node is enough: its zone is no longer disrupted, so not every zone is.
     set_node_condition(&client, &all[0], READY, "True").await?;
     eventually_eq("closed nodes", SOON, 5, async || {
         count_gated(&client, "all", &all).await

@@ -1,4 +1,4 @@
-//! Grace periods: how long the conditions of an open node have to be unmet before it is closed.
+//! Grace periods: how long an open node's conditions must be unmet before it is closed.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ async fn a_node_that_flaps_faster_than_the_grace_period_stays_open() -> Result<(
         .await?;
     create_open(&client, "flaps", "flaps").await?;
     let witness = Witness::of_nodes(&client).await?;
-    // In all, it is unmet for longer than the grace period.
+    // In total, it is unmet for longer than the grace period.
     for _ in 0..8 {
         set_node_condition(&client, "flaps", READY, "False").await?;
         tokio::time::sleep(Duration::from_secs(1)).await;

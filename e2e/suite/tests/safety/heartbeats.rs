@@ -1,4 +1,4 @@
-//! Reporters that fall silent. Run by [`what_takes_a_minute`](super::what_takes_a_minute).
+//! Silent reporters. Run by [`what_takes_a_minute`](super::what_takes_a_minute).
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use super::{
     stays_open,
 };
 
-/// The shortest timeout there is.
+/// The shortest possible timeout.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A moment before that.
+/// Slightly less than that.
 const ALMOST: Duration = Duration::from_secs(55);
 
 pub async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not()
@@ -34,7 +34,7 @@ pub async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter
     }
     set_node_condition(&client, "silent-alive", READY, "True").await?;
     gated_within(&client, "silent-dead", "silent", SOON).await?;
-    // It was seen to write a moment before the clock of this test started.
+    // The controller observed the write a moment before this test's clock started.
     ensure!(started.elapsed() > ALMOST, "too early");
     let states = witness.up_to(&client, "silent-alive").await?;
     let closed = states["silent-alive"]

@@ -22,7 +22,7 @@ use super::{
 const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 const NAMESPACE: &str = "kube-system";
 const NODES: usize = 50;
-/// Fifty nodes' pods are replaced meanwhile.
+/// In this time the pods of fifty nodes are replaced.
 const ROLLOUT: Duration = Duration::from_secs(120);
 
 fn member(name: &str) -> NodeBuilder {
@@ -52,7 +52,7 @@ async fn updated(client: &Client, daemon_set: &str) -> Result<bool> {
         && status.number_ready == all)
 }
 
-/// Each in turn, on the same fifty open nodes: an update of a critical `DaemonSet`, and a new one that never gets ready.
+/// In sequence on the same fifty open nodes: an update of a critical `DaemonSet`, and a new one that never becomes ready.
 #[expect(clippy::too_many_lines, reason = "one story")]
 #[tokio::test]
 async fn rollouts_of_critical_components_over_fifty_open_nodes() -> Result<()> {
@@ -151,7 +151,7 @@ async fn rollouts_of_critical_components_over_fifty_open_nodes() -> Result<()> {
     )
     .await?;
     let closed = count_gated(&client, "guarded", &nodes).await?;
-    // The very first node to be unmet is one like any other.
+    // At first, one unmet node is a failure like any other.
     ensure!(closed <= 1, "{closed} nodes closed");
     ensure!(
         count_gated(&client, "patient", &nodes).await? == 0,

@@ -1,17 +1,8 @@
-//! What keeps a rule from taking nodes away too soon, too fast or for want of fresh evidence, on a real API server, with
-//! the controller under its own service account.
+//! What keeps a rule from closing nodes too soon, too fast or on stale evidence, on a real API server, with the controller
+//! under its own service account.
 //!
-//! ```text
-//! grace         open nodes that are closed only after a while
-//! heartbeats    reporters that fall silent
-//! reboot        nodes that reboot
-//! disruption    many nodes that ought to be closed at once
-//! maintenance   nodes that are taken out of service on purpose
-//! interplay     several of these at once
-//! ```
-//!
-//! The tests share one cluster and keep to names of their own, which are their rule's, their taint's after the prefix and
-//! the value of the label by which nodes are selected. Those that stop something have a cluster to themselves.
+//! The tests share one cluster. Each uses its own name for its rule, its taint key and its node label. Tests that stop
+//! something have their own cluster.
 
 mod disruption;
 mod grace;
@@ -31,12 +22,12 @@ use serde_json::{Value, json};
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
 
-/// The label by which rules select nodes.
+/// The label that rules select by.
 const TEST: &str = "test";
-/// The condition that rules wait for.
+/// The rules' condition.
 const READY: &str = "example.com/Ready";
 
-/// Most of these wait for most of their time, so they do it side by side.
+/// Most of these spend their time waiting, so they run concurrently.
 #[tokio::test]
 async fn what_takes_a_minute() -> Result<()> {
     tokio::try_join!(
@@ -51,7 +42,7 @@ async fn client() -> Result<Client> {
     INSTALLATION.get().await?.client().await
 }
 
-/// A cluster of its own, with what a controller needs installed.
+/// A separate cluster with everything that a controller needs.
 async fn own_cluster() -> Result<(Cluster, Client)> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
@@ -63,14 +54,14 @@ fn key(test: &str) -> String {
     format!("readiness.k8s.io/{test}")
 }
 
-/// A continuous rule about the nodes of a test.
+/// A continuous rule that selects the nodes of a test.
 fn rule(test: &str) -> RuleBuilder {
     fixtures::rule(test, &key(test))
         .selects(TEST, test)
         .waits_for(READY)
 }
 
-/// A node of a test that is as it should be or not.
+/// A node of a test, with this status of the condition.
 fn node(test: &str, name: &str, ready: &str) -> NodeBuilder {
     fixtures::node(name)
         .label(TEST, test)
@@ -100,13 +91,13 @@ async fn stays_open(client: &Client, node: &str, test: &str, time: Duration) -> 
     .await
 }
 
-/// Creates a node that is as it should be, and waits until the rule has seen it so.
+/// Creates a healthy node, and waits until the rule has observed it.
 async fn create_open(client: &Client, test: &str, name: &str) -> Result<()> {
     node(test, name, "True").create(client).await?;
     eventually_released(client, test, name).await
 }
 
-/// Waits until the rule's status lists the node among those it has found as they should be.
+/// Waits until the rule's status lists the node as released.
 async fn eventually_released(client: &Client, test: &str, name: &str) -> Result<()> {
     let what = format!("rule {test} has seen {name}");
     eventually(&what, SOON, async || {
@@ -120,7 +111,7 @@ async fn eventually_released(client: &Client, test: &str, name: &str) -> Result<
     .await
 }
 
-/// Waits until a condition of a rule is so, for this reason; answers the message.
+/// Waits until a condition of a rule has this status and reason; returns the message.
 async fn eventually_says(
     client: &Client,
     rule: &str,
@@ -137,7 +128,7 @@ async fn eventually_says(
     Ok(message.to_owned())
 }
 
-/// How many of the nodes carry the taint.
+/// How many of the nodes have the taint.
 async fn count_gated(client: &Client, test: &str, nodes: &[String]) -> Result<usize> {
     let all = sights::nodes(client).await?;
     let is_one = |node: &&k8s_openapi::api::core::v1::Node| {
@@ -152,7 +143,7 @@ async fn until(moment: Instant) {
     tokio::time::sleep_until(moment.into()).await;
 }
 
-/// A field of a spec.
+/// A value of `spec.disruption`.
 fn disruption(eviction_rate: f64) -> Value {
     json!({"evictionRate": eviction_rate})
 }

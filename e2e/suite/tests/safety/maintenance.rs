@@ -1,4 +1,4 @@
-//! Nodes that are taken out of service on purpose, and what is gone for a moment only.
+//! Planned maintenance of nodes, and brief absences.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::{
     stays_open,
 };
 
-/// How long something may be gone and have been gone for a moment only: half of what closes a node.
+/// A brief absence: half of what closes a node.
 const A_MOMENT: Duration = Duration::from_millis(500);
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn a_node_is_gated_again_after_its_maintenance_and_not_before() -> Result<
 }
 
 #[tokio::test]
-async fn what_is_gone_for_a_moment_closes_no_node_and_what_stays_away_does() -> Result<()> {
+async fn a_brief_absence_closes_no_node_and_a_lasting_one_does() -> Result<()> {
     const RESOURCE: &str = "example.com/gpu";
     let client = client().await?;
     let allocatable = |count: &str| json!({ "status": { "allocatable": { RESOURCE: count } } });
@@ -47,7 +47,7 @@ async fn what_is_gone_for_a_moment_closes_no_node_and_what_stays_away_does() -> 
         .await?;
     node("flicker", "flicker", "True").create(&client).await?;
     eventually_gated(&client, "flicker", "flicker").await?;
-    // A busy machine may make a moment too long.
+    // A busy machine may make the absence too long.
     let witness = loop {
         patch_node_status(&client, "flicker", &allocatable("1")).await?;
         eventually_open(&client, "flicker", "flicker").await?;

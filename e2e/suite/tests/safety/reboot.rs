@@ -1,4 +1,4 @@
-//! Nodes that reboot, under a rule that gates them again.
+//! Nodes that reboot, under a rule that closes them again.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::{
     rule, stays_open,
 };
 
-/// A rule that gates nodes when they start, again after each reboot.
+/// A rule that closes nodes when they start, and again after each reboot.
 fn regating(test: &str) -> RuleBuilder {
     rule(test)
         .bootstrap_only()
         .spec("regateOnReboot", json!(true))
 }
 
-/// The kubelet comes up again after a reboot.
+/// Reports a new boot, as the kubelet does after a reboot.
 async fn reboot(client: &Client, node: &str, boot_id: &str) -> Result<()> {
     let patch = json!({"status": {"nodeInfo": {"bootID": boot_id}}});
     patch_node_status(client, node, &patch)
@@ -54,7 +54,7 @@ async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<
     set_node_condition(&client, "reboots", READY, "False").await?;
     stays_open(&client, "reboots", "reboots", A_WHILE).await?;
     set_node_condition(&client, "reboots", READY, "True").await?;
-    // Times in the API are in whole seconds: what is written again in the same second changes nothing.
+    // Times in the API are in whole seconds: a repeated write within the same second changes nothing.
     tokio::time::sleep(Duration::from_millis(1100)).await;
 
     reboot(&client, "reboots", "boot-2").await?;
@@ -108,7 +108,7 @@ async fn a_driver_from_before_a_reboot_counts_once_it_is_registered_again() -> R
         Ok(!is_gated(&client, TEST, TEST).await?)
     })
     .await?;
-    // The kubelet takes it off when its socket goes, and puts it there again.
+    // The kubelet removes it when its socket goes, and adds it again.
     set_csi_drivers(&client, &node, &[]).await?;
     set_csi_drivers(&client, &node, &[DRIVER]).await?;
     eventually_completed(&client, TEST, "boot-2").await?;

@@ -1,4 +1,4 @@
-//! Clients that keep a server waiting, and connect again when it closes the connection.
+//! Clients that keep a server waiting, and reconnect when it closes the connection.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// How soon a client comes back.
+/// How soon a client reconnects.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How much of its body a client sends, which is half of what it announces.
+/// How much of its body a client sends: half of what it announces.
 const HALF: usize = 2 << 20;
 
-/// At what point a client stops.
+/// Where a client stops.
 #[derive(Debug, Clone, Copy)]
 pub enum Stops {
     /// In the middle of its first TLS record.
@@ -33,7 +33,7 @@ pub enum Stops {
     Body,
 }
 
-/// A server with TLS, and the CA by which it is known.
+/// A TLS server, and its CA.
 #[derive(Clone)]
 pub struct Target {
     address: SocketAddr,
@@ -41,7 +41,7 @@ pub struct Target {
     path: &'static str,
 }
 
-/// A complete review of almost the largest size that is read. Decoded into values, it would be many times that.
+/// A complete review of almost the largest accepted size. Decoded into values, it would be many times that.
 pub fn swelling_review(field: &str) -> Vec<u8> {
     let filler = format!("[{}0]", "[],".repeat(1_390_000));
     format!(
@@ -53,7 +53,7 @@ pub fn swelling_review(field: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A review of a rule that waits for so many `DaemonSet`s.
+/// A review of a rule that waits for this many `DaemonSet`s.
 pub fn asking_review(conditions: usize) -> Vec<u8> {
     let conditions: Vec<_> = (0..conditions)
         .map(|number| json!({"type": format!("daemonset.nodegate.dev/a.b{number}"), "requiredStatus": "True"}))
@@ -81,7 +81,7 @@ pub fn asking_review(conditions: usize) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-/// Clients that go on until this is dropped.
+/// Clients that run until dropped.
 pub struct Crowd {
     _clients: JoinSet<()>,
     connected: Arc<AtomicUsize>,
@@ -114,7 +114,7 @@ impl Target {
         Ok(self.connector.connect(name, stream).await?)
     }
 
-    /// Connects, sends so much, and waits for the server to close the connection.
+    /// Connects, sends up to the stop, and waits for the server to close the connection.
     async fn dawdle(&self, stops: Stops, connected: &AtomicUsize) -> Result<()> {
         let here = IpAddr::from(Ipv4Addr::LOCALHOST);
         let path = self.path;
@@ -143,7 +143,7 @@ impl Target {
         Ok(())
     }
 
-    /// Sends a whole request; the status of the answer.
+    /// Sends a whole request; returns the status of the answer.
     pub async fn post(&self, body: &[u8]) -> Result<String> {
         let mut stream = self.connect_tls(Ipv4Addr::LOCALHOST.into()).await?;
         let (path, length) = (self.path, body.len());
@@ -156,7 +156,7 @@ impl Target {
         status(stream).await
     }
 
-    /// Asks for the path with a token, from an address; the status of the answer.
+    /// Requests the path with a token, from an address; returns the status of the answer.
     pub async fn ask(&self, from: IpAddr, token: &str) -> Result<String> {
         let mut stream = self.connect_tls(from).await?;
         let path = self.path;
@@ -177,7 +177,7 @@ async fn status(mut stream: TlsStream<TcpStream>) -> Result<String> {
 }
 
 impl Crowd {
-    /// So many clients of each kind.
+    /// Starts this many clients of each kind.
     pub fn gather(kinds: &[(&Target, Stops, usize)]) -> Self {
         let mut clients = JoinSet::new();
         let connected = Arc::new(AtomicUsize::new(0));
@@ -186,7 +186,7 @@ impl Crowd {
                 let (target, stops, connected) = ((*target).clone(), *stops, connected.clone());
                 clients.spawn(async move {
                     loop {
-                        // Whatever ends it, it comes back.
+                        // It reconnects whatever ended it.
                         let _ = target.dawdle(stops, &connected).await;
                         tokio::time::sleep(PAUSE).await;
                     }

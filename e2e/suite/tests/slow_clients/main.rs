@@ -1,4 +1,4 @@
-//! Clients without credentials that take all they can get from a server, and clients that are served all the same.
+//! Clients without credentials that use up all they can of a server, while other clients must still be served.
 
 mod clients;
 
@@ -20,21 +20,20 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// What the controller's container has, in KiB.
+/// The memory limit of the controller's container, in KiB.
 const MEMORY: u64 = 256 * 1024;
 /// How long a review or a scrape may take: the API server waits for 10 s, and so does Prometheus by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 const WEBHOOK: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
-/// A controller that serves everything, with one certificate for all of it.
+/// A controller that serves everything, with one certificate.
 struct Scene {
     cluster: Cluster,
     controller: Controller,
     webhook: Target,
     metrics: Target,
-    /// The URL of the metrics.
     url: String,
-    /// Somebody who may read them.
+    /// A client that may read the metrics.
     reader: Fetch,
 }
 
@@ -83,7 +82,7 @@ impl Scene {
         })
     }
 
-    /// Has the webhook review a rule, through the API server.
+    /// Lets the webhook review a rule, through the API server.
     async fn is_reviewed(&self) -> Result<()> {
         let rule = "
 apiVersion: readiness.node.x-k8s.io/v1alpha1
@@ -115,7 +114,7 @@ spec:
     }
 }
 
-/// Runs it, and returns how long it took; more than [`PATIENCE`] is an error.
+/// Runs it, and returns how long it took; fails after [`PATIENCE`].
 async fn in_time(what: &str, work: impl Future<Output = Result<()>>) -> Result<Duration> {
     let started = Instant::now();
     let done = tokio::time::timeout(PATIENCE, work).await;
@@ -130,7 +129,7 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
     scene.is_reviewed().await?;
     scene.is_scraped().await?;
     let before = scene.peak()?;
-    // All of them have the address that the API server and the scraper have, too.
+    // They all share the address of the API server and the scraper.
     let crowd = Crowd::gather(&[
         (&scene.webhook, Stops::Handshake, 100),
         (&scene.webhook, Stops::Head, 100),
@@ -143,7 +142,7 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
     let (mut longest, mut reviews, mut sent_away) = (Duration::ZERO, 0, 0);
     let end = Instant::now() + Duration::from_secs(20);
     while Instant::now() < end {
-        // On a busy machine the API server may be the slowest of all that have its address, now and then.
+        // On a busy machine the API server may at times be the slowest client from its address.
         reviews += 1;
         match in_time("a review", scene.is_reviewed()).await {
             Ok(took) => longest = longest.max(took),
@@ -187,7 +186,7 @@ async fn reviews_that_swell_when_they_are_read_stay_small() -> Result<()> {
             let review = swelling_review(place);
             let mut answered = 0;
             for _ in 0..4 {
-                // The server may close a connection that takes too much.
+                // The server may close a connection that asks too much.
                 if let Ok(status) = webhook.post(&review).await {
                     ensure!([expected, "503"].contains(&&*status), "{place}: {status}");
                     answered += 1;
@@ -212,7 +211,7 @@ async fn reviews_that_swell_when_they_are_read_stay_small() -> Result<()> {
 async fn reviews_that_ask_for_much_open_few_connections() -> Result<()> {
     let scene = Scene::start().await?;
     let mut clients = JoinSet::new();
-    // More than the definition allows, which only the API server holds others to, and as many as it allows.
+    // More than the definition allows, which only the API server enforces, and exactly as many.
     for conditions in [3_500, 32].repeat(16) {
         let webhook = scene.webhook.clone();
         clients.spawn(async move {
@@ -307,7 +306,7 @@ async fn strangers_with_made_up_tokens_keep_no_reader_waiting() -> Result<()> {
         Ok(())
     })
     .await?;
-    // While nobody can be asked, whoever is known is still answered.
+    // While the API server cannot be asked, cached clients are still served.
     let api_server = i32::try_from(scene.cluster.pids()["kube-apiserver"])?;
     let api_server = Pid::from_raw(api_server);
     kill(api_server, Signal::SIGSTOP)?;

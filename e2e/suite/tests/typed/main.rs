@@ -1,12 +1,7 @@
-//! What the documentation has its readers type is typed as it is printed, page by page, in a shell with `kubectl`, its plugin and
-//! Helm, on a cluster as the page supposes it: each command succeeds.
+//! Types the documentation's commands as printed, page by page, in a shell with `kubectl`, its plugin and Helm, on a cluster as
+//! the page expects it: each command must succeed.
 //!
-//! ```text
-//! pages    every page with such blocks: where its reader is, what stands for the names there, and what is not typed here, and why
-//! shell    the shell
-//! ```
-//!
-//! What the commands print is held elsewhere: by the tests of the examples, of `kubectl nodegate`, of the installation.
+//! Other tests compare the output: those of the examples, of `kubectl nodegate` and of the installation.
 
 mod pages;
 mod shell;
@@ -23,13 +18,13 @@ use nodegate_testbed::{Cluster, Controller, ControllerManager, Options};
 use pages::{BARE, INSTALLED, Page, apart};
 use shell::Shell;
 
-/// The nodes that pages speak of.
+/// The nodes in the pages' commands.
 const NODES: [&str; 9] = [
     "gpu-1", "gpu-7", "node-2", "worker-1", "worker-2", "worker-3", "worker-5", "worker-7",
     "worker-9",
 ];
 
-/// What an API server before 1.36 does not know.
+/// Commands with this need an API server of 1.36 or newer.
 const NEW: &str = "config/birth";
 
 #[test]
@@ -56,7 +51,7 @@ fn every_page_is_known_and_what_is_left_out_of_it_is_there() -> Result<()> {
     Ok(())
 }
 
-/// A cluster whose kubelets are played.
+/// A cluster with simulated kubelets.
 async fn cluster() -> Result<Cluster> {
     let options = Options {
         controller_manager: ControllerManager::Complete,
@@ -108,7 +103,7 @@ async fn what_is_to_be_typed_to_install_and_uninstall_it_succeeds() -> Result<()
     Ok(())
 }
 
-/// Types what is to be typed on a page; answers what went wrong.
+/// Types the commands of a page; returns the failures.
 async fn follow(shell: &Shell, page: &Page, cluster: &Cluster) -> Result<Vec<String>> {
     let has_all = is_since(&cluster.client().await?, 36, NEW).await?;
     let shell = shell.at(page)?;

@@ -1,30 +1,30 @@
-//! Every page with something to type.
+//! Every page with commands to type.
 
 /// A page whose commands are typed.
 #[derive(Debug)]
 pub struct Page {
     /// Its path in the repository.
     pub path: &'static str,
-    /// Where its reader is.
+    /// The reader's working directory.
     pub at: At,
-    /// Names that its reader puts something else for, and what.
+    /// Placeholders, and their values here.
     pub names: &'static [(&'static str, &'static str)],
-    /// What has to be done before a block that contains something, in which the page supposes it done.
+    /// Text in a block, and what must be typed before such a block.
     pub before: &'static [(&'static str, &'static str)],
-    /// Blocks, by what they contain, that are not typed here, and why.
+    /// Text in blocks that are skipped, and why.
     pub apart: &'static [(&'static str, &'static str)],
 }
 
-/// Where a reader is.
+/// A reader's working directory.
 #[derive(Debug, Clone, Copy)]
 pub enum At {
-    /// In a copy of the repository.
+    /// A copy of the repository.
     Repository,
-    /// In the page's own folder.
+    /// The page's own folder.
     Beside,
 }
 
-/// Pages of which nothing is typed here, and why.
+/// Pages that are skipped, and why.
 const APART: [(&str, &str); 5] = [
     (
         "charts/nodegate/README.md",
@@ -42,18 +42,18 @@ const APART: [(&str, &str); 5] = [
     ("docs/releasing.md", "make test-release"),
 ];
 
-/// The pages of which nothing is typed here.
+/// The skipped pages.
 pub fn apart() -> impl Iterator<Item = &'static str> {
     APART.iter().map(|(path, _)| *path)
 }
 
 impl Page {
-    /// Whether what a block has is not typed here.
+    /// Whether a block is skipped.
     pub fn leaves_out(&self, block: &str) -> bool {
         self.apart.iter().any(|(part, _)| block.contains(part))
     }
 
-    /// What is typed of a block: what has to be done before, and then the block, with names put in.
+    /// What to type for a block: its preparation and the block itself, without placeholders.
     pub fn typed(&self, block: &str) -> String {
         let before = self.before.iter().filter(|(part, _)| block.contains(part));
         let before: Vec<&str> = before.map(|(_, command)| *command).collect();
@@ -64,7 +64,7 @@ impl Page {
         format!("{}\n{typed}", before.join("\n"))
     }
 
-    /// What is said here to be on the page.
+    /// The texts that must occur on the page.
     pub fn parts(&self) -> impl Iterator<Item = &'static str> {
         let parts = self.names.iter().chain(self.before).chain(self.apart);
         parts.map(|(part, _)| *part)
@@ -87,7 +87,7 @@ const KEY: &str = "example.com/network";
 const A_TAINT: &str = "kubectl taint nodes --all example.com/network=:NoSchedule";
 const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
 
-/// What is typed before anything is installed, in this order.
+/// Pages to type before an installation, in this order.
 pub const BARE: [Page; 2] = [
     Page {
         names: &[
@@ -120,7 +120,7 @@ pub const BARE: [Page; 2] = [
     },
 ];
 
-/// What is typed where Nodegate runs, in this order.
+/// Pages to type where Nodegate runs, in this order.
 pub const INSTALLED: [Page; 28] = [
     Page {
         before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
@@ -220,6 +220,6 @@ pub const INSTALLED: [Page; 28] = [
             At::Repository,
         )
     },
-    // Nobody serves this webhook: no rule is taken any more.
+    // Nothing serves this webhook, so no rule can be created after it.
     page("docs/webhook.md", At::Repository),
 ];

@@ -1,4 +1,4 @@
-//! A shell as a reader has one: in a folder with what the page supposes to be there, and the tools on the `PATH`.
+//! A reader's shell: in a folder with what the page expects, and with the tools on the `PATH`.
 
 use std::env;
 use std::fs;
@@ -15,14 +15,14 @@ use nodegate_testbed::{Cluster, helm, tool};
 
 use super::pages::{At, Page};
 
-/// No command takes longer, in seconds.
+/// The timeout of a command, in seconds.
 const LONGEST: &str = "120";
 
 #[derive(Debug)]
 pub struct Shell {
-    /// A folder of the cluster's own, with the tools in `bin`.
+    /// A folder of the cluster, with the tools in `bin`.
     home: PathBuf,
-    /// Where what is typed is typed.
+    /// The working directory.
     folder: PathBuf,
     kubeconfig: PathBuf,
 }
@@ -48,7 +48,7 @@ impl Shell {
         })
     }
 
-    /// The same where a page's reader is.
+    /// A shell in the working directory of a page's reader.
     pub fn at(&self, page: &Page) -> Result<Self> {
         let page_file = repository().join(page.path);
         let folder = match page.at {
@@ -62,8 +62,8 @@ impl Shell {
         })
     }
 
-    /// A folder in which all of the repository is, and the page's manifests as `0.yaml`, `1.yaml`, and so on. What is written
-    /// there is not written into the repository.
+    /// A folder with links to the whole repository, and the page's manifests as `0.yaml`, `1.yaml`, and so on. Files written
+    /// there do not change the repository.
     fn beside_the_repository(&self, page: &str) -> Result<PathBuf> {
         let folder = self.home.join(page.replace('/', "-"));
         fs::create_dir_all(&folder)?;
@@ -82,7 +82,7 @@ impl Shell {
         Ok(folder)
     }
 
-    /// Types something.
+    /// Types a text.
     pub async fn types(&self, text: &str) -> Result<String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let tools = [self.home.join("bin")];

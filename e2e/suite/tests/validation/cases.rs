@@ -1,6 +1,6 @@
-//! What the API server takes and turns down, by the rules in the `CustomResourceDefinition` alone.
+//! What the API server accepts and refuses, by the validation in the `CustomResourceDefinition` alone.
 
-/// The rule that a case starts from. Specs of cases are JSON merge patches, in YAML, over its spec.
+/// The base rule of most cases. Specs of cases are JSON merge patches of its spec, in YAML.
 pub const CONTINUOUS: &str = "
 conditions:
 - {type: example.com/NetworkReady, requiredStatus: 'True'}
@@ -10,7 +10,7 @@ taint: {key: readiness.k8s.io/example, value: pending, effect: NoSchedule}
 nodeSelector: {matchLabels: {kubernetes.io/os: linux}}
 ";
 
-/// The same rule for a node's start, which some fields need.
+/// The same rule in bootstrap-only mode, which some fields need.
 pub const BOOTSTRAP: &str = "
 conditions:
 - {type: example.com/NetworkReady, requiredStatus: 'True'}
@@ -19,18 +19,18 @@ taint: {key: readiness.k8s.io/example, effect: NoSchedule}
 nodeSelector: {matchLabels: {kubernetes.io/os: linux}}
 ";
 
-/// A rule that is created, or one that is created and then changed.
+/// A rule that is created, or created and then changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     /// What it shows.
     pub name: &'static str,
     /// [`CONTINUOUS`] or [`BOOTSTRAP`].
     pub base: &'static str,
-    /// The patch over `base` that is created first and accepted, where the case is about a change.
+    /// For a change: the patch of `base` that is created first and accepted.
     pub before: Option<&'static str>,
-    /// The patch over `base` that is put to the test: created, or where there is a `before`, put in its place.
+    /// The tested patch of `base`: created, or replacing `before`.
     pub after: &'static str,
-    /// Accepted, or turned down with a message that contains this.
+    /// Accepted, or refused with a message that contains this.
     pub expect: Result<(), &'static str>,
 }
 
@@ -68,7 +68,7 @@ impl Case {
     }
 }
 
-/// What is said of a condition that no `DaemonSet` could be named by.
+/// The error for a condition that cannot name a `DaemonSet`.
 const DAEMON_SET: &str = "for example daemonset.nodegate.dev/kube-system.cilium";
 
 /// Messages that clients of the Node Readiness Controller match on.
@@ -116,10 +116,10 @@ const ZONE_THRESHOLD: &str =
 const LARGE_CLUSTER: &str =
     "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50";
 
-/// What the schema says by itself.
+/// The schema's own error.
 const BAD_DURATION: &str = "should match";
 
-/// Every case. Each stands alone: the rule is deleted after it.
+/// Every case. Each is independent: the rule is deleted after it.
 #[rustfmt::skip]
 pub const CASES: &[Case] = &[
     // What every user of the Node Readiness Controller has.
@@ -130,7 +130,7 @@ pub const CASES: &[Case] = &[
     create("every effect: NoExecute", CONTINUOUS, "{taint: {effect: NoExecute}}"),
     create("every effect: PreferNoSchedule", CONTINUOUS, "{taint: {effect: PreferNoSchedule}}"),
 
-    // What must be there.
+    // Required fields.
     create("no conditions", CONTINUOUS, "{conditions: []}").fails("spec.conditions in body should have at least 1 items"),
     create("a condition twice", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}, {type: A, requiredStatus: 'False'}]}").fails("Duplicate value"),
     create("a condition without a type", CONTINUOUS, "{conditions: [{type: '', requiredStatus: 'True'}]}").fails("should be at least 1 chars long"),
@@ -165,7 +165,7 @@ pub const CASES: &[Case] = &[
     create("an effect that does not exist", CONTINUOUS, "{taint: {effect: NoEntry}}").fails(EFFECT),
     create("no effect", CONTINUOUS, "{taint: {effect: null}}").fails("spec.taint.effect: Required value"),
 
-    // Taints of others, which a rule may lift.
+    // Others' taints that a rule may lift.
     create("remove-only with Gardener's taint", BOOTSTRAP, "{taintPolicy: remove-only, taint: {key: node.gardener.cloud/critical-components-not-ready}}"),
     create("remove-only with Cilium's taint", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: node.cilium.io/agent-not-ready}}"),
     create("remove-only with a key without a prefix", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: starting}}"),
@@ -182,7 +182,7 @@ pub const CASES: &[Case] = &[
     create("add-and-remove with a foreign key", CONTINUOUS, "{taintPolicy: add-and-remove, taint: {key: example.com/startup}}").fails(KEY_PREFIX),
     create("a taint policy that does not exist", CONTINUOUS, "{taintPolicy: add-only}").fails("supported values: \"add-and-remove\", \"remove-only\""),
 
-    // What goes with one mode only.
+    // Fields of one mode only.
     create("anyOf while starting", BOOTSTRAP, "{conditionPolicy: anyOf}").fails(BOOTSTRAP_ANY_OF),
     create("allOf while starting", BOOTSTRAP, "{conditionPolicy: allOf}"),
     create("a default status while starting", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(BOOTSTRAP_DEFAULT),
@@ -234,7 +234,7 @@ pub const CASES: &[Case] = &[
     create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
 
-    // A condition that waits for a DaemonSet names one.
+    // A condition about a DaemonSet must name one.
     create("a DaemonSet", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
     create("a DaemonSet with dots in its name", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/a.b.c-1.d, requiredStatus: 'True'}]}"),
     create("no namespace", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
@@ -243,7 +243,7 @@ pub const CASES: &[Case] = &[
     create("a slash", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system/cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
     create("two dots", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system..cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
 
-    // What never changes.
+    // Immutable fields.
     update("a condition is removed", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a required status changes", BOOTSTRAP, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'False'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status appears", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
@@ -268,7 +268,7 @@ pub const CASES: &[Case] = &[
     update("an expression is added", CONTINUOUS, "{}", "{nodeSelector: {matchExpressions: [{key: gpu, operator: Exists}]}}").fails(SELECTOR_IMMUTABLE),
     update("labels become an expression", CONTINUOUS, "{}", "{nodeSelector: {matchLabels: null, matchExpressions: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}").fails(SELECTOR_IMMUTABLE),
 
-    // What may change.
+    // Mutable fields.
     create("existing nodes are left alone", BOOTSTRAP, "{existingNodes: Leave}"),
     create("existing nodes are closed, said aloud", CONTINUOUS, "{existingNodes: Gate}"),
     create("existing nodes left alone by a continuous rule", CONTINUOUS, "{existingNodes: Leave}").fails(CONTINUOUS_LEAVE),

@@ -1,4 +1,4 @@
-//! Rules that were made under the Node Readiness Controller's definition, which takes more, and are changed under ours.
+//! Rules created under the Node Readiness Controller's definition, which accepts more, and changed under ours.
 
 use anyhow::{Context, Result, bail, ensure};
 use kube::Api;
@@ -13,7 +13,7 @@ use super::{SOON, create, message, rules, spec};
 /// The Node Readiness Controller's definition.
 const UPSTREAM: &str = include_str!("../fixtures/upstream-crd.yaml");
 
-/// Name, base and spec of a rule, and a change that is still turned down, with its message.
+/// Name, base and spec of a rule, and a change that is still refused, with its message.
 const LEGACY: &[(&str, &str, &str, &str, &str)] = &[
     (
         "any-of",

@@ -62,7 +62,6 @@ async fn the_samples_the_examples_and_the_readmes_rule_are_taken() -> Result<()>
     Ok(())
 }
 
-/// The rule of each example that has one.
 fn examples() -> Result<Vec<PathBuf>> {
     let examples = repository().join("examples");
     let mut rules = Vec::new();
@@ -118,7 +117,7 @@ async fn create(
     rules.create(&PostParams::default(), &rule).await
 }
 
-/// The base with the patch over it, both in YAML.
+/// The base with the patch applied, both in YAML.
 fn spec(base: &str, patch: &str) -> Result<Value> {
     let mut spec = serde_saphyr::from_str(base).context("the base is not YAML")?;
     let patch = serde_saphyr::from_str(patch).context("the patch is not YAML")?;
@@ -126,7 +125,7 @@ fn spec(base: &str, patch: &str) -> Result<Value> {
     Ok(spec)
 }
 
-/// What the API server says; any other error is not an answer.
+/// The API server's message; any other error fails the test.
 fn message(error: kube::Error) -> Result<String> {
     match error {
         kube::Error::Api(status) => Ok(status.message.clone()),

@@ -1,7 +1,7 @@
 //! The validation webhook, called over TLS by a real API server.
 //!
-//! The test cluster has no network of Services, so the manifest's `clientConfig.service` becomes a URL. All else is the
-//! manifest's.
+//! Services have no network in the test cluster, so the manifest's `clientConfig.service` becomes a URL. Everything else is as
+//! in the manifest.
 
 mod review;
 mod serving;
@@ -24,13 +24,13 @@ const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
 const SECRET: &str = "nrr-webhook-server-cert";
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
-/// A cluster whose rules are reviewed by the controller in it.
+/// A cluster whose controller reviews its rules.
 struct Reviewed {
     cluster: Cluster,
     _controller: Controller,
 }
 
-/// For the tests that only ask.
+/// The shared cluster of tests that change nothing.
 async fn reviewed() -> Result<&'static Reviewed> {
     static SHARED: OnceCell<Reviewed> = OnceCell::const_new();
     SHARED
@@ -48,14 +48,14 @@ async fn reviewed() -> Result<&'static Reviewed> {
         .await
 }
 
-/// For the tests that break things: a cluster of their own, one test at a time.
+/// A separate cluster for a test that breaks things, one test at a time.
 async fn own_cluster() -> Result<(MutexGuard<'static, ()>, Cluster)> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
     let turn = ONE_AT_A_TIME.lock().await;
     Ok((turn, Cluster::start(Options::api_only()).await?))
 }
 
-/// Installs CRD, RBAC and webhook, the latter to be called on this port.
+/// Installs CRD, RBAC and the webhook, to be called on this port.
 async fn install(cluster: &Cluster, port: u16) -> Result<()> {
     cluster.install().await?;
     let folder = config("webhook");
@@ -65,7 +65,7 @@ async fn install(cluster: &Cluster, port: u16) -> Result<()> {
     call_at(cluster, &format!("https://127.0.0.1:{port}{PATH}")).await
 }
 
-/// Puts the empty Secret back.
+/// Restores the empty Secret.
 async fn apply_secret(cluster: &Cluster) -> Result<()> {
     let secret = config("webhook").join("secret.yaml");
     cluster
@@ -83,7 +83,7 @@ async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
     patch_configuration(cluster, &patch).await
 }
 
-/// Has the API server trust this CA.
+/// Makes the API server trust this CA.
 async fn trust(cluster: &Cluster, ca: &str) -> Result<()> {
     let patch = json!({"webhooks": [{
         "name": "vnodereadinessrule.readiness.node.x-k8s.io",
@@ -108,7 +108,7 @@ async fn ca_bundle(cluster: &Cluster) -> Result<Option<String>> {
     Ok(bundle.map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned()))
 }
 
-/// The certificate in the Secret, and its CAs; nothing while it is empty.
+/// The certificate in the Secret, and its CAs; `None` while it is empty.
 async fn secret(cluster: &Cluster) -> Result<Option<(String, String)>> {
     let api: Api<Secret> = Api::namespaced(cluster.client().await?, NAMESPACE);
     let Some(secret) = api.get_opt(SECRET).await? else {
@@ -142,7 +142,7 @@ fn address(port: u16) -> String {
     format!("--webhook-bind-address=127.0.0.1:{port}")
 }
 
-/// A rule with a taint and a node label of its own, and a further spec in YAML.
+/// A rule with its own taint and node label, and a further spec in YAML.
 fn rule(name: &str, spec: &str) -> String {
     format!(
         "
@@ -165,13 +165,13 @@ fn about(taint: &str, effect: &str, zone: &str) -> String {
     )
 }
 
-/// Creates it and answers with the warnings, as kubectl prints them.
+/// Creates it and returns the warnings, as kubectl prints them.
 async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
     static FILES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let file = cluster.folder().join(format!("rule-{number}.yaml"));
     fs::write(&file, manifest)?;
-    // The only way to see kubectl's standard error when all is well.
+    // The only way to get kubectl's standard error when it succeeds.
     let created = cluster
         .kubectl(&[
             "create",
@@ -190,7 +190,7 @@ async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
     }
 }
 
-/// The error of something that must not work.
+/// The error of something that must fail.
 fn refused<T: std::fmt::Debug>(result: Result<T>) -> Result<String> {
     match result {
         Err(error) => Ok(format!("{error:#}")),
@@ -198,7 +198,7 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) -> Result<String> {
     }
 }
 
-/// A dry run that only the webhook turns down.
+/// Sends a dry run that only the webhook refuses.
 async fn probe(cluster: &Cluster) -> Result<String> {
     let file = cluster.folder().join("probe.yaml");
     let selector = "taint: {key: readiness.k8s.io/probe, effect: NoSchedule}\nnodeSelector: {matchLabels: {zone: 'a b'}}";
@@ -211,7 +211,7 @@ async fn probe(cluster: &Cluster) -> Result<String> {
     )
 }
 
-/// Whether the API server asks the webhook, and trusts it.
+/// Whether the API server calls the webhook, and trusts it.
 async fn is_reviewed(cluster: &Cluster) -> Result<bool> {
     Ok(probe(cluster)
         .await

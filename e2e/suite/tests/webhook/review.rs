@@ -1,4 +1,4 @@
-//! What the webhook turns down, what it warns of, and what goes on without it.
+//! What the webhook refuses and warns about, and what continues without it.
 
 use anyhow::Result;
 use nodegate_suite::SOON;
@@ -33,16 +33,16 @@ nodeSelector: {matchExpressions: [{key: zone, operator: NotIn, values: [a, b]}]}
     let error = refused(create(cluster, &rule("all", &anywhere.replace("a, b", "a, c"))).await)?;
     assert!(error.contains("existing rule 'elsewhere'"), "{error}");
 
-    // The rule itself is no conflict.
+    // A rule does not conflict with itself.
     let patch = r#"{"spec":{"dryRun":true}}"#;
     cluster
         .kubectl(&["patch", "nrr", "first", "--type=merge", "-p", patch])
         .await?;
-    // Nor is its name in the way of one that takes its place.
+    // Nor does a deleted rule conflict with its successor.
     cluster.kubectl(&["delete", "nrr", "first"]).await?;
     create(cluster, &new).await?;
 
-    // A dry run is in nobody's way, but its end is.
+    // A dry run conflicts with nothing, but its end may.
     let turn = async |patch| {
         let arguments = ["patch", "nrr", "elsewhere", "--type=merge", "-p", patch];
         cluster.kubectl(&arguments).await

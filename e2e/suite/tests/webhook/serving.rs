@@ -1,4 +1,4 @@
-//! The certificate that the webhook serves with: its own, shared among replicas, or one from files.
+//! The webhook's serving certificate: its own, shared among replicas, or one from files.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     until_reviewed(&cluster).await?;
     assert_eq!(ca_bundle(&cluster).await?.as_ref(), Some(&made.1));
 
-    // The API server calls by another name; the earlier CA is trusted on.
+    // The API server calls it by another name; the earlier CA stays trusted.
     call_at(&cluster, &format!("https://localhost:{other}{PATH}")).await?;
     let renewed = eventually("another certificate is made", SOON, async || {
         Ok(secret(&cluster).await?.filter(|secret| *secret != made))
@@ -57,7 +57,7 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
         "the earlier CA is not trusted"
     );
 
-    // Somebody deletes the Secret: what is in use stays, and an empty one is all that is needed.
+    // Somebody deletes the Secret: the certificate in use stays, and an empty Secret is all that is needed.
     cluster
         .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
         .await?;
@@ -76,7 +76,7 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     until_reviewed(&cluster).await
 }
 
-/// On a cluster whose first family is IPv6, everything is called by that.
+/// A cluster whose first IP family is IPv6 calls everything by IPv6.
 #[tokio::test]
 async fn a_port_alone_is_called_by_ipv4_and_ipv6() -> Result<()> {
     let (_turn, cluster) = own_cluster().await?;
@@ -96,7 +96,7 @@ async fn a_port_alone_is_called_by_ipv4_and_ipv6() -> Result<()> {
     Ok(())
 }
 
-/// API servers learn a moment later that it is no endpoint of the Service any more.
+/// API servers learn with a delay that it is no longer an endpoint of the Service.
 #[tokio::test]
 async fn a_replica_that_is_told_to_stop_serves_for_a_moment_and_ends_in_time() -> Result<()> {
     let (_turn, cluster) = own_cluster().await?;

@@ -1,4 +1,4 @@
-//! What the webhook waits for when it starts, and what ends the start.
+//! What the webhook waits for when it starts, and what makes the start fail.
 
 use std::fs;
 use std::process::Command;
@@ -34,7 +34,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     said("install config/webhook with `kubectl apply -k config/webhook`").await?;
     assert!(controller.log().contains("is forbidden"));
 
-    // A Secret that is not its to overwrite. It is there before the permissions are: the controller never sees another one.
+    // A Secret that it may not overwrite. It exists before the permissions do, so the controller never sees another one.
     cluster
         .kubectl(&["create", "secret", "generic", SECRET, "-n", NAMESPACE])
         .await?;
@@ -108,7 +108,7 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
         .await?;
     cluster.stop_api_server();
     let mut command = Command::new(binary()?);
-    // Without a subcommand, as the Node Readiness Controller's Deployment has it.
+    // Without a subcommand, as in the Node Readiness Controller's Deployment.
     command
         .arg("--kubeconfig")
         .arg(kubeconfig)
@@ -125,7 +125,7 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
     .await?;
     cluster.start_api_server().await?;
     until_reviewed(&cluster).await?;
-    // What its documentation looks for in the log of a running installation.
+    // The log line that its documentation looks for.
     eventually("it says that it runs", SOON, async || {
         let log = early.log();
         Ok(log.contains("Starting EventSource") && log.contains("Starting Controller"))

@@ -201,6 +201,26 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
 }
 
 #[test]
+fn a_node_that_joined_long_before_a_gap_ended_is_not_known_to_be_joining() {
+    let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
+    for (gap_ends, expected) in [(35, Some(at(10))), (45, None)] {
+        for is_shown in [false, true] {
+            let mut cache = synced(&node("n"), &regating());
+            cache.see(Seen::Apply(Object::Node(node("new").object())), now(10));
+            cache.see(Seen::Interrupted(Watch::Nodes), now(11));
+            let seen = if is_shown {
+                let changed = node("new").version(9).condition("Net", "False");
+                Seen::Apply(Object::Node(changed.object()))
+            } else {
+                current(Watch::Nodes, gap_ends)
+            };
+            cache.see(seen, now(gap_ends));
+            assert_eq!(joined(&cache, "new"), expected, "{gap_ends} {is_shown}");
+        }
+    }
+}
+
+#[test]
 fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() {
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());

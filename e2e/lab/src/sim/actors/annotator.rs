@@ -1,5 +1,4 @@
-//! A kubelet in the wrong hands: it writes annotations on its own node in the words of the controller, about every rule
-//! that there is.
+//! A compromised kubelet: it forges the controller's annotations on its own node, for every rule.
 
 use nodegate::api::names::READY_DEADLINE_PREFIX;
 use serde_json::{Map, json};
@@ -13,7 +12,7 @@ use crate::sim::time::Time;
 use crate::{Kind, Part};
 
 const ANNOTATOR: &str = "annotator";
-/// Before any node was there.
+/// Before any node existed.
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
 /// A forger of annotations.
@@ -25,20 +24,20 @@ pub struct Annotator {
 /// What is forged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Forgery {
-    /// That each rule has put its taint there.
+    /// That each rule has added its taint.
     Ownership,
-    /// That a rule which is not there has put this foreign taint there.
+    /// That a rule that does not exist has added this foreign taint.
     OwnershipOf(&'static str),
     /// That the node has completed its bootstrap under each rule.
     Completion,
-    /// That the node's time under each rule has long been up.
+    /// That the node's deadline under each rule has long passed.
     Deadline,
-    /// All of the controller's annotations are taken away.
+    /// Removes all of the controller's annotations.
     Nothing,
 }
 
 impl Annotator {
-    /// Has it forge this on a node then.
+    /// Forges this on a node at this time.
     #[must_use]
     pub fn forges(mut self, at: Time, node: &str, what: Forgery) -> Self {
         self.due.at(at, (node.to_owned(), what));
@@ -59,7 +58,7 @@ impl Actor for Annotator {
         while let Some((node, forgery)) = self.due.take(cluster.now()) {
             let annotations = forged(cluster, &node, forgery);
             let patch = json!({"metadata": {"annotations": annotations}});
-            // A node that is not there is not annotated.
+            // The node may not exist.
             let _ = merge(cluster, ANNOTATOR, &node_key(&node), Part::Main, patch);
         }
     }

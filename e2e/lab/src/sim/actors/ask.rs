@@ -1,4 +1,4 @@
-//! Requests of actors in short, and what they read of objects.
+//! Shorthands for actors' requests, and for reading objects.
 
 use serde_json::{Value, json};
 
@@ -11,18 +11,18 @@ pub fn node_key(name: &str) -> Key {
     Key::cluster(Kind::Node, name)
 }
 
-/// Makes an object.
+/// Creates an object.
 ///
 /// # Errors
-/// When it is refused.
+/// When the request is refused.
 pub fn create(cluster: &mut Cluster, who: &'static str, key: Key, object: Value) -> Answer {
     cluster.request(Who::Actor(who), &Request::Create { key, object })
 }
 
-/// Lays a merge patch over a part of an object.
+/// Applies a merge patch to a part of an object.
 ///
 /// # Errors
-/// When it is refused.
+/// When the request is refused.
 pub fn merge(
     cluster: &mut Cluster,
     who: &'static str,
@@ -38,10 +38,10 @@ pub fn merge(
     cluster.request(Who::Actor(who), &request)
 }
 
-/// Writes conditions into the status of a node or a pod, beside those that are there.
+/// Merges conditions into the status of a node or a pod.
 ///
 /// # Errors
-/// When it is refused.
+/// When the request is refused.
 pub fn write_status(cluster: &mut Cluster, who: &'static str, key: &Key, status: &Value) -> Answer {
     let request = Request::Patch {
         key: key.clone(),
@@ -51,10 +51,10 @@ pub fn write_status(cluster: &mut Cluster, who: &'static str, key: &Key, status:
     cluster.request(Who::Actor(who), &request)
 }
 
-/// Deletes an object, in this many seconds where it is a pod and they are given.
+/// Deletes an object. `grace` is a pod's grace period in seconds.
 ///
 /// # Errors
-/// When it is refused.
+/// When the request is refused.
 pub fn delete(cluster: &mut Cluster, who: &'static str, key: &Key, grace: Option<i64>) -> Answer {
     let request = Request::Delete {
         key: key.clone(),
@@ -64,10 +64,10 @@ pub fn delete(cluster: &mut Cluster, who: &'static str, key: &Key, grace: Option
     cluster.request(Who::Actor(who), &request)
 }
 
-/// Puts these in the place of a node's taints, if the node is still as it was read.
+/// Replaces a node's taints, if the node is unchanged since it was read.
 ///
 /// # Errors
-/// When it is refused.
+/// When the request is refused.
 pub fn set_taints(
     cluster: &mut Cluster,
     who: &'static str,
@@ -99,13 +99,13 @@ pub fn is_going(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// A text; empty where there is none.
+/// The text; empty for any other value.
 #[must_use]
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The items of a list; none where there is none.
+/// The items of a list; none for any other value.
 #[must_use]
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
@@ -123,7 +123,7 @@ pub fn has_taint(node: &Value, key: &str) -> bool {
     taints(node).iter().any(|taint| taint["key"] == key)
 }
 
-/// The status of a node's or a pod's condition; empty where there is none.
+/// The status of a node's or a pod's condition; empty if it has none.
 #[must_use]
 pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
     let conditions = items(&object["status"]["conditions"]);
@@ -131,9 +131,7 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
     found.map_or("", |condition| text(&condition["status"]))
 }
 
-/// A condition as it is written now.
-///
-/// The time of its transition stays where the status is as it was.
+/// A condition as of now. It keeps the transition time if the status is unchanged.
 #[must_use]
 pub fn condition_now(cluster: &Cluster, object: &Value, kind: &str, status: &str) -> Value {
     let now = json!(cluster.wall().strftime("%FT%TZ").to_string());

@@ -1,8 +1,8 @@
-//! CSI registration: the kubelet makes a `CSINode` for its node, and drivers appear in it as they register.
+//! CSI registration: the kubelet creates the `CSINode` of its node, and drivers appear in it as they register.
 //!
-//! A driver that registers by itself is in the `CSINode` some time after each boot, as it was before. One that a plugin's pods
-//! register is as on a real node: whenever such a pod turns Ready, the kubelet finds the driver's socket replaced, takes the driver
-//! out if it was there, and puts it in.
+//! A driver that registers by itself appears in the `CSINode` some time after each boot. A driver that a plugin's pods register
+//! behaves as on a real node: whenever such a pod becomes Ready, the kubelet finds a new socket, removes the driver if it is
+//! listed, and adds it again.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Csi {
     due: Due<Task>,
     drivers: Vec<Driver>,
     plugins: Vec<Plugin>,
-    /// The boot of each node for which drivers register, as its UID and boot ID say it.
+    /// The boots for which drivers register: each node's UID and boot ID.
     boots: BTreeMap<String, String>,
 }
 
@@ -33,11 +33,11 @@ pub struct Csi {
 pub struct Driver {
     /// Its name.
     pub name: &'static str,
-    /// How long after the node has registered or booted it does, at the least and at the most.
+    /// The shortest and the longest time from the node's registration or boot to the driver's.
     pub after: (Time, Time),
 }
 
-/// A driver that pods register.
+/// A driver that a plugin's pods register.
 #[derive(Debug)]
 struct Plugin {
     driver: &'static str,
@@ -46,7 +46,7 @@ struct Plugin {
 }
 
 impl Plugin {
-    /// The node on which it is found with another socket by this change.
+    /// The node on which this change replaces the driver's socket.
     fn has_started<'a>(&self, change: &'a Change) -> Option<&'a str> {
         let pod = change.after.as_deref()?;
         let was_ready = change
@@ -61,16 +61,16 @@ impl Plugin {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Makes the node's `CSINode`.
+    /// Creates the node's `CSINode`.
     Begin(String),
-    /// Has a driver register.
+    /// Registers a driver.
     Register(String, &'static str),
-    /// Has a driver vanish on this node, or on all.
+    /// Removes a driver from this node, or from all.
     Vanish(String, &'static str),
 }
 
 impl Csi {
-    /// With these drivers.
+    /// Registers these drivers.
     #[must_use]
     pub fn new(drivers: Vec<Driver>) -> Self {
         Self {
@@ -81,14 +81,14 @@ impl Csi {
         }
     }
 
-    /// With a driver that the pods with this label `app` register.
+    /// Adds a driver that the pods with this label `app` register.
     #[must_use]
     pub fn by_pods(mut self, driver: &'static str, app: &'static str) -> Self {
         self.plugins.push(Plugin { driver, app });
         self
     }
 
-    /// Has a driver vanish on a node then, and return after a while, if at all.
+    /// Removes a driver from a node at this time; it returns after a while, if at all.
     #[must_use]
     pub fn vanishes(
         mut self,
@@ -174,7 +174,7 @@ fn csi_key(node: &str) -> Key {
     Key::cluster(Kind::CsiNode, node)
 }
 
-/// Whether the `CSINode` is there, or need not be any more.
+/// Creates the `CSINode`. Returns false if that must be retried.
 fn begin(cluster: &mut Cluster, node: &str) -> bool {
     let Some(owner) = cluster
         .get(&node_key(node))
@@ -190,7 +190,7 @@ fn begin(cluster: &mut Cluster, node: &str) -> bool {
     create(cluster, CSI, csi_key(node), object).is_ok()
 }
 
-/// Whether the driver is registered as it should be, or need not be any more.
+/// Adds or removes the driver. Returns false if that must be retried.
 fn set(cluster: &mut Cluster, node: &str, driver: &str, is_there: bool) -> bool {
     let Some(owner) = cluster
         .get(&node_key(node))

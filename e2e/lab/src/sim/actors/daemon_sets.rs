@@ -1,5 +1,5 @@
-//! The `DaemonSet` controller: a pod for each `DaemonSet` on each node that it is meant for and whose taints it tolerates;
-//! in the place of one that is gone, or that has failed, another; and a new version node by node.
+//! The `DaemonSet` controller: it creates a pod of each `DaemonSet` on each node that matches and whose taints the pod
+//! tolerates, replaces pods that are gone or failed, and rolls out new versions node by node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,20 +16,20 @@ use crate::{Key, Kind};
 
 const CONTROLLER: &str = "daemon-set-controller";
 
-/// Label of pods: which version of the template they were made from.
+/// The pod label that names the version of the template.
 const REVISION: &str = "controller-revision-hash";
 
 /// The `DaemonSet` controller.
 #[derive(Debug, Default)]
 pub struct DaemonSets {
     soon: Soon,
-    /// The nodes that it has to look at.
+    /// The nodes to reconcile.
     nodes: BTreeSet<String>,
-    /// Whether it has to look at all of them.
+    /// Whether to reconcile all of them.
     all: bool,
     /// The pods of each `DaemonSet`, by its UID and then by node.
     pods: BTreeMap<String, BTreeMap<String, BTreeSet<Key>>>,
-    /// How many pods it has made.
+    /// How many pods it has created.
     made: u64,
 }
 
@@ -79,7 +79,7 @@ impl DaemonSets {
         }
     }
 
-    /// Has a node run what it should of a `DaemonSet`.
+    /// Reconciles the pods of a `DaemonSet` on a node.
     fn manage(&mut self, cluster: &mut Cluster, set: &Value, node: &Value) {
         let template = &set["spec"]["template"];
         let tolerations = daemon_tolerations(template);
@@ -93,7 +93,7 @@ impl DaemonSets {
             }
             return;
         }
-        // A pod that has ended is cleared away, and one that is on its way out waited for.
+        // Pods that have ended are deleted; terminating pods block their replacement.
         for (key, pod) in &pods {
             if pod["status"]["phase"] == "Failed" && !is_going(pod) {
                 let _ = delete(cluster, CONTROLLER, key, None);
@@ -127,11 +127,11 @@ impl DaemonSets {
             },
             "spec": {"nodeName": node, "tolerations": tolerations},
         });
-        // As the real one expects what it has made before it sees it.
+        // The real controller, too, counts on pods that it has created before it observes them.
         let of_node = self.pods.entry(uid(set).to_owned()).or_default();
         let pods = of_node.entry(node.to_owned()).or_default();
         pods.insert(key.clone());
-        // No two have the same name.
+        // Pod names are unique.
         let _ = create(cluster, CONTROLLER, key, pod);
     }
 
@@ -174,7 +174,7 @@ impl DaemonSets {
                 }
                 continue;
             }
-            // An old pod that is not Ready loses nothing.
+            // Replacing an old pod that is not Ready costs no availability.
             if surge == 0 && !may_begin && !is_under_way {
                 continue;
             }

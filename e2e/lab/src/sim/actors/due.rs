@@ -1,10 +1,10 @@
-//! What somebody has to do, and when.
+//! Timers of actors.
 
 use std::collections::BTreeSet;
 
 use crate::sim::time::Time;
 
-/// Tasks, each with its time. Those of one time come in their own order.
+/// Tasks by time. Tasks of the same time come in their own order.
 #[derive(Debug, Clone)]
 pub struct Due<T: Ord>(BTreeSet<(Time, T)>);
 
@@ -15,18 +15,18 @@ impl<T: Ord> Default for Due<T> {
 }
 
 impl<T: Ord> Due<T> {
-    /// Has this done then.
+    /// Schedules a task.
     pub fn at(&mut self, time: Time, task: T) {
         self.0.insert((time, task));
     }
 
-    /// When there is something to do next.
+    /// When the next task is due.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.0.first().map(|(time, _)| *time)
     }
 
-    /// The next task that is due by now.
+    /// Takes the next task that is due by now.
     pub fn take(&mut self, now: Time) -> Option<T> {
         if self.next()? > now {
             return None;
@@ -35,23 +35,23 @@ impl<T: Ord> Due<T> {
     }
 }
 
-/// When somebody looks who has something to look at: at the first of the times that he was told.
+/// A single timer, at the earliest of the times asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Soon(Option<Time>);
 
 impl Soon {
-    /// Has him look then, unless he does before.
+    /// Wakes at this time at the latest.
     pub fn at(&mut self, time: Time) {
         self.0 = Some(self.0.map_or(time, |known| known.min(time)));
     }
 
-    /// When he looks next.
+    /// When it wakes next.
     #[must_use]
     pub fn next(self) -> Option<Time> {
         self.0
     }
 
-    /// Whether he looks now; he has then.
+    /// Whether it is due; clears it if so.
     pub fn take(&mut self, now: Time) -> bool {
         let is_due = self.0.is_some_and(|time| time <= now);
         if is_due {

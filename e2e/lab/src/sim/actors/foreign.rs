@@ -1,5 +1,4 @@
-//! Somebody who puts taints of his own on nodes and takes them off again, always writing the whole list, as it was when he
-//! read it some time before.
+//! Another controller that adds and removes taints of its own. It always writes the whole list, as it read it some time before.
 
 use std::sync::Arc;
 
@@ -15,26 +14,26 @@ use crate::sim::time::{Time, ms};
 
 const FOREIGN: &str = "foreign-taint-writer";
 
-/// The key of his taints.
+/// The key of its taints.
 pub const THEIRS: &str = "example.com/maintenance";
 
 /// A foreign taint writer.
 #[derive(Debug)]
 pub struct Foreign {
     manner: Manner,
-    /// How long after he has read a node he writes it.
+    /// The time from reading a node to writing it.
     lag: Time,
     due: Due<Task>,
-    /// The nodes as he has read them.
+    /// The nodes as read.
     reads: Vec<Arc<Value>>,
 }
 
-/// How he writes.
+/// How it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// With the revision that he read: where that has changed he reads again.
+    /// With the revision that it read; on a conflict it reads again.
     Careful,
-    /// Without: what has changed meanwhile is lost.
+    /// Without a revision: changes made in the meantime are lost.
     Careless,
 }
 
@@ -44,7 +43,7 @@ enum Task {
         node: String,
         adds: bool,
     },
-    /// Writes what was made of this one of his reads.
+    /// Writes the result of one of its reads.
     Write {
         read: usize,
         adds: bool,
@@ -52,7 +51,7 @@ enum Task {
 }
 
 impl Foreign {
-    /// One who writes in this manner, so long after he has read.
+    /// Writes in this manner, this long after it has read.
     #[must_use]
     pub fn new(manner: Manner, lag: Time) -> Self {
         Self {
@@ -63,13 +62,13 @@ impl Foreign {
         }
     }
 
-    /// Has him put his taint on a node then.
+    /// Adds its taint to a node at this time.
     #[must_use]
     pub fn adds(self, at: Time, node: &str) -> Self {
         self.task(at, node, true)
     }
 
-    /// Has him take his taint off a node then.
+    /// Removes its taint from a node at this time.
     #[must_use]
     pub fn removes(self, at: Time, node: &str) -> Self {
         self.task(at, node, false)

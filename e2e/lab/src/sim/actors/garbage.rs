@@ -1,4 +1,4 @@
-//! The garbage collector and the pod collector: what is owned goes with its owner, and a pod with its node.
+//! The garbage collector and the pod collector: they delete objects whose owner is gone, and pods whose node is gone.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::{Key, Kind};
 
 const COLLECTOR: &str = "garbage-collector";
 
-/// What has dependents, and what depends.
+/// The kinds that own objects, and so may leave orphans.
 const OWNERS: [Kind; 2] = [Kind::DaemonSet, Kind::Node];
 const DEPENDENTS: [Kind; 2] = [Kind::Pod, Kind::CsiNode];
 
@@ -22,11 +22,11 @@ pub struct Garbage(Due<Task>);
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Collects what this UID owned.
+    /// Collects the objects that this UID owned.
     Owned(String),
-    /// Collects an object whose owner was gone before it came.
+    /// Collects an object that was created after its owner was gone.
     Orphan(Key),
-    /// Collects the pods on a node of this name, unless there is one again.
+    /// Collects the pods on a node of this name, unless such a node exists again.
     Pods(String),
 }
 
@@ -86,7 +86,7 @@ impl Actor for Garbage {
     }
 }
 
-/// The pod collector ends what no kubelet will end.
+/// Ends the pods that no kubelet will end.
 fn collect_pods(cluster: &mut Cluster, node: &str) {
     if cluster.get(&node_key(node)).is_some() {
         return;

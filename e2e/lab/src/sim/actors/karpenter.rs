@@ -1,5 +1,5 @@
-//! Karpenter: it keeps as many `NodeClaim`s as each pool is to have, launches an instance for each, registers and
-//! initializes the node that it becomes, and takes a node away whose claim is deleted.
+//! Karpenter: it keeps each pool at its number of `NodeClaim`s, launches an instance for each, registers and initializes its
+//! node, and removes the node of a deleted claim.
 
 use std::collections::BTreeSet;
 
@@ -22,23 +22,23 @@ const UNREGISTERED: &str = "karpenter.sh/unregistered";
 const REGISTERED: &str = "karpenter.sh/registered";
 const INITIALIZED: &str = "karpenter.sh/initialized";
 
-/// Karpenter, with the pools of the cluster.
+/// Karpenter, with the pools that it manages.
 #[derive(Debug)]
 pub struct Karpenter {
     pools: Vec<Pool>,
     due: Due<Task>,
-    /// How many claims it has made.
+    /// How many claims it has created.
     made: u64,
-    /// Claims that are launched.
+    /// The claims whose instance has launched.
     launched: BTreeSet<String>,
 }
 
 /// A pool of nodes.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// The name of its `NodePool`, which has to be there.
+    /// The name of its `NodePool`, which must exist.
     pub name: &'static str,
-    /// How many nodes it is to have.
+    /// How many nodes it should have.
     pub nodes: usize,
     /// The startup taints of its nodes.
     pub startup_taints: Vec<Value>,
@@ -46,18 +46,18 @@ pub struct Pool {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Looks at how many claims there are.
+    /// Counts the claims.
     Count,
     /// Launches an instance for a claim.
     Launch(String),
-    /// Looks at a claim and its node.
+    /// Reconciles a claim and its node.
     Look(String),
-    /// The instance of this claim has ended.
+    /// The instance of this claim has terminated.
     Ended(String),
 }
 
 impl Karpenter {
-    /// With these pools, of which it makes the first nodes at this time.
+    /// Manages these pools, and creates the first nodes at this time.
     #[must_use]
     pub fn new(pools: Vec<Pool>, from: Time) -> Self {
         let mut due = Due::default();
@@ -83,7 +83,7 @@ impl Karpenter {
                     "metadata": {"labels": {POOL: pool.name}, "finalizers": [TERMINATION]},
                     "spec": {"startupTaints": pool.startup_taints, "requirements": []},
                 });
-                // No two have the same name.
+                // Claim names are unique.
                 let _ = create(cluster, KARPENTER, key, claim);
             }
         }
@@ -110,7 +110,7 @@ impl Karpenter {
         }
     }
 
-    /// The node goes first, then the instance, then the claim.
+    /// Removes the node first, then the instance, then the claim.
     fn terminate(
         &mut self,
         cluster: &mut Cluster,
@@ -199,7 +199,7 @@ fn register(cluster: &mut Cluster, claim: &Value, node: &Value) {
     set_condition(cluster, name(claim), "Registered", status);
 }
 
-/// Whether Karpenter counts on the node: it is Ready, and its startup taints are gone.
+/// Whether Karpenter considers the node initialized: Ready, and without its startup taints.
 fn is_up(claim: &Value, node: &Value) -> bool {
     let startup = items(&claim["spec"]["startupTaints"]);
     condition(node, "Ready") == "True"
@@ -210,7 +210,7 @@ fn is_up(claim: &Value, node: &Value) -> bool {
         })
 }
 
-/// Says of a claim that it has come so far, and what there is to say beside.
+/// Sets a condition of a claim to `True`, with further fields of its status.
 fn set_condition(cluster: &mut Cluster, claim: &str, kind: &str, mut status: Value) {
     let key = claim_key(claim);
     let Some(object) = cluster.get(&key).cloned() else {
@@ -223,7 +223,7 @@ fn set_condition(cluster: &mut Cluster, claim: &str, kind: &str, mut status: Val
     let new = json!({"type": kind, "status": "True", "reason": kind, "message": "",
         "lastTransitionTime": cluster.wall().strftime("%FT%TZ").to_string()});
     status["conditions"] = known.chain([new]).collect();
-    // It has just been there.
+    // The claim was just read.
     let _ = merge(
         cluster,
         KARPENTER,
@@ -233,7 +233,7 @@ fn set_condition(cluster: &mut Cluster, claim: &str, kind: &str, mut status: Val
     );
 }
 
-/// Takes Karpenter's finalizer off, so that the object goes.
+/// Removes Karpenter's finalizer, which completes the deletion.
 fn release(cluster: &mut Cluster, key: &Key) {
     let finalizers = cluster.get(key).map(|object| {
         let all = items(&object["metadata"]["finalizers"]).iter();

@@ -1,5 +1,5 @@
-//! The node lifecycle controller: it taints nodes that are not Ready, beside all other taints, evicts pods that do not
-//! tolerate a `NoExecute` taint, and says of the pods on a node that it gives up that they are not Ready.
+//! The node lifecycle controller: it taints nodes that are not Ready, evicts pods that do not tolerate a `NoExecute` taint, and
+//! marks the pods on a lost node not Ready.
 
 use serde_json::{Value, json};
 
@@ -27,18 +27,18 @@ pub struct Lifecycle {
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Has a node's taints say what its Ready condition says.
+    /// Sets a node's taints to match its Ready condition.
     Taint(String),
-    /// Has pods go that may not stay on a node.
+    /// Evicts the pods that may not stay on a node.
     Evict(String),
-    /// Has a node count as lost: its kubelet is silent.
+    /// Marks a node lost, since its kubelet is silent.
     Lose(String),
-    /// Has the pods on a lost node count as not Ready.
+    /// Marks the pods on a lost node not Ready.
     Silence(String),
 }
 
 impl Lifecycle {
-    /// Has it give up this node then, whose kubelet has been dead for long enough.
+    /// Marks this node lost at this time, when its kubelet has been dead for long enough.
     #[must_use]
     pub fn loses(mut self, at: Time, node: &str) -> Self {
         self.due.at(at, Task::Lose(node.to_owned()));
@@ -88,12 +88,12 @@ impl Actor for Lifecycle {
     }
 }
 
-/// The taints that follow from a node's Ready condition, as key and effect.
+/// The taints that match a node's Ready condition, as key and effect.
 fn wanted(node: &Value) -> Vec<(&'static str, &'static str)> {
     match condition(node, "Ready") {
         "True" => Vec::new(),
         "Unknown" => vec![(UNREACHABLE, "NoExecute"), (UNREACHABLE, "NoSchedule")],
-        // A node that has never been Ready is not evicted from.
+        // Pods are not evicted from a node that has never been Ready.
         _ => vec![(NOT_READY, "NoSchedule")],
     }
 }
@@ -128,7 +128,7 @@ fn taint(cluster: &mut Cluster, name: &str) {
         .iter()
         .map(|(key, effect)| json!({"key": key, "effect": effect, "timeAdded": now}));
     let taints: Vec<Value> = theirs.chain(ours).collect();
-    // It was read just now: nobody has come between.
+    // Nobody has written the node since it was read.
     let _ = set_taints(cluster, LIFECYCLE, &node, &taints);
 }
 

@@ -1,4 +1,4 @@
-//! People: they do at their times what a script says, each step one request.
+//! People who follow a script: each step is one request at its time.
 
 use serde_json::Value;
 
@@ -12,21 +12,21 @@ use super::ask::node_key;
 
 const OPERATOR: &str = "operator";
 
-/// Somebody who carries out a script.
+/// Carries out a script.
 #[derive(Debug, Default)]
 pub struct Operator {
-    /// What is still to be done, the first at the end.
+    /// The steps left, the first at the end.
     script: Vec<(Time, Request)>,
 }
 
 impl Operator {
-    /// Has an object made then.
+    /// Creates an object at this time.
     #[must_use]
     pub fn creates(self, at: Time, (key, object): (Key, Value)) -> Self {
         self.asks(at, Request::Create { key, object })
     }
 
-    /// Has a merge patch laid over an object then.
+    /// Applies a merge patch to an object at this time.
     #[must_use]
     pub fn edits(self, at: Time, key: Key, patch: Value) -> Self {
         let patch = Patch::Merge(patch);
@@ -34,7 +34,7 @@ impl Operator {
         self.asks(at, Request::Patch { key, part, patch })
     }
 
-    /// Has a merge patch laid over an object's status then.
+    /// Applies a merge patch to an object's status at this time.
     #[must_use]
     pub fn edits_status(self, at: Time, key: Key, status: &Value) -> Self {
         let patch = Patch::Merge(serde_json::json!({ "status": status }));
@@ -42,14 +42,14 @@ impl Operator {
         self.asks(at, Request::Patch { key, part, patch })
     }
 
-    /// Has a node given these labels then.
+    /// Sets labels of a node at this time.
     #[must_use]
     pub fn labels(self, at: Time, node: &str, labels: &Value) -> Self {
         let patch = serde_json::json!({"metadata": {"labels": labels}});
         self.edits(at, node_key(node), patch)
     }
 
-    /// Has an object deleted then.
+    /// Deletes an object at this time.
     #[must_use]
     pub fn deletes(self, at: Time, key: Key) -> Self {
         let request = Request::Delete {
@@ -62,7 +62,7 @@ impl Operator {
 
     fn asks(mut self, at: Time, request: Request) -> Self {
         let place = self.script.partition_point(|(time, _)| *time > at);
-        // What comes at the same time stays in the order in which it was said.
+        // Steps of the same time keep their order.
         self.script.insert(place, (at, request));
         self
     }
@@ -80,7 +80,7 @@ impl Actor for Operator {
     fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
         while self.wake().is_some_and(|at| at <= cluster.now()) {
             if let Some((_, request)) = self.script.pop() {
-                // What is refused is refused: the script goes on.
+                // The script continues after a refusal.
                 let _ = cluster.request(Who::Actor(OPERATOR), &request);
             }
         }

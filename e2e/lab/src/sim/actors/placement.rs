@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::ask::{items, taints, text};
 
-/// Tolerations that every pod of a `DaemonSet` gets.
 const OF_DAEMONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -15,7 +14,7 @@ const OF_DAEMONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// The tolerations of a `DaemonSet`'s pods: those of its template, and those that they all get.
+/// The tolerations of a `DaemonSet`'s pods: those of its template and the default ones.
 #[must_use]
 pub fn daemon_tolerations(template: &Value) -> Vec<Value> {
     let mut tolerations = items(&template["spec"]["tolerations"]).to_vec();
@@ -30,13 +29,13 @@ pub fn daemon_tolerations(template: &Value) -> Vec<Value> {
     tolerations
 }
 
-/// Whether new pods with these tolerations may come to a node, as far as its taints go.
+/// Whether a node's taints admit new pods with these tolerations.
 #[must_use]
 pub fn admits(node: &Value, tolerations: &[Value]) -> bool {
     are_tolerated(node, tolerations, &["NoSchedule", "NoExecute"])
 }
 
-/// Whether pods with these tolerations may stay on a node.
+/// Whether a node's taints let running pods with these tolerations stay.
 #[must_use]
 pub fn keeps(node: &Value, tolerations: &[Value]) -> bool {
     are_tolerated(node, tolerations, &["NoExecute"])
@@ -59,7 +58,7 @@ fn tolerates(toleration: &Value, taint: &Value) -> bool {
         }
 }
 
-/// Whether a pod of this spec is meant for a node, by the node's name and labels.
+/// Whether a node's name and labels match a pod spec.
 #[must_use]
 pub fn selects(pod_spec: &Value, node: &Value) -> bool {
     let labels = &node["metadata"]["labels"];

@@ -1,5 +1,5 @@
-//! A reporter of a node condition, on every node: it writes at first sight, at each change and at each beat; it dies, lies
-//! and flaps as it is told.
+//! A reporter of a node condition, on every node: it reports on each new node, on changes and at intervals. Orders make it die,
+//! lie or flap.
 
 use std::collections::BTreeMap;
 
@@ -21,22 +21,22 @@ const REPORTER: &str = "reporter";
 pub struct Reporter {
     /// The type of the condition.
     condition: &'static str,
-    /// What it says of a node where all is well.
+    /// The status that it reports for a healthy node.
     good: &'static str,
-    /// How long after a node has registered or booted it first says so, at the least and at the most.
+    /// The shortest and the longest time from a node's registration or boot to the first report.
     first: (Time, Time),
-    /// How often it says the same again.
+    /// How often it repeats its report.
     beat: Time,
     due: Due<Task>,
     orders: Vec<(Which, Order)>,
     nodes: BTreeMap<String, State>,
-    /// Nodes of which it has nothing good to say until it is told.
+    /// Nodes that it does not report as healthy until ordered to.
     ailing: Vec<&'static str>,
-    /// How often it has begun, on any node.
+    /// How often it has started, on any node.
     lives: u32,
 }
 
-/// Nodes.
+/// Selects nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// All of them.
@@ -47,41 +47,41 @@ pub enum Which {
     Zone(&'static str),
 }
 
-/// What a reporter is told to do.
+/// An order to a reporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// To say this from now on.
+    /// Report this status from now on.
     Say(&'static str),
-    /// To say the same as always, at once.
+    /// Report the healthy status at once.
     SayGood,
-    /// To be silent: it is dead.
+    /// Die and fall silent.
     Die,
-    /// To begin anew.
+    /// Start again.
     Revive,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The node's UID and the boot ID that it has seen.
+    /// The node's UID and last observed boot ID.
     boot: String,
     zone: String,
     says: &'static str,
     is_dead: bool,
-    /// Which of its beginnings this is; what was planned in another one is void.
+    /// The number of its current start; tasks of an earlier start are void.
     life: u32,
     has_begun: bool,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Speaks of a node and goes on with it, in this life.
+    /// Reports on a node and schedules the next report, in this life.
     Beat(String, u32),
-    /// Does what it was told, by the number of the order.
+    /// Carries out the order with this number.
     Obey(usize),
 }
 
 impl Reporter {
-    /// One that says `True` of each node 2 to 8 seconds after it has come, and again every minute.
+    /// Reports `True` for each node 2 to 8 seconds after it appears, and again every minute.
     #[must_use]
     pub fn new(condition: &'static str) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Reporter {
         }
     }
 
-    /// One that names a problem: `False` is good.
+    /// Reports a problem: `False` is healthy.
     #[must_use]
     pub fn of_problem(condition: &'static str) -> Self {
         Self {
@@ -106,28 +106,28 @@ impl Reporter {
         }
     }
 
-    /// It first speaks of a node so long after it has come, at the least and at the most.
+    /// Sets the shortest and the longest time to the first report.
     #[must_use]
     pub fn first(mut self, least: Time, most: Time) -> Self {
         self.first = (least, most);
         self
     }
 
-    /// It beats this often.
+    /// Sets the interval of reports.
     #[must_use]
     pub fn beat(mut self, beat: Time) -> Self {
         self.beat = beat;
         self
     }
 
-    /// It has nothing good to say of this node, until it is told to.
+    /// Does not report this node as healthy until ordered to.
     #[must_use]
     pub fn ails(mut self, node: &'static str) -> Self {
         self.ailing.push(node);
         self
     }
 
-    /// Has it do this then.
+    /// Gives an order at this time.
     #[must_use]
     pub fn then(mut self, at: Time, which: Which, order: Order) -> Self {
         self.due.at(at, Task::Obey(self.orders.len()));
@@ -182,7 +182,7 @@ impl Reporter {
             return;
         };
         let condition = condition_now(cluster, &node, self.condition, state.says);
-        // It has just been there.
+        // The node was just read.
         let _ = write_status(cluster, REPORTER, &key, &json!({"conditions": [condition]}));
     }
 

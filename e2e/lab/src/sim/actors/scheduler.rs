@@ -1,4 +1,4 @@
-//! The scheduler: it binds each pod to a node that is meant for it, whose taints it tolerates, and that has the fewest pods.
+//! The scheduler: it binds each pod to the matching node with the fewest pods whose taints the pod tolerates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,7 @@ impl Actor for Scheduler {
             };
             *loads.entry(node.clone()).or_default() += 1;
             self.waiting.remove(&key);
-            // It is not bound yet, or it is gone.
+            // On a refusal the pod stays unbound, or is gone.
             let _ = cluster.request(Who::Actor(SCHEDULER), &Request::Bind { key, node });
         }
     }

@@ -1,4 +1,4 @@
-//! The actors among themselves, without Nodegate.
+//! The actors, without Nodegate.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,6 @@ use crate::sim::rng::Rng;
 use crate::sim::time::{Time, ms, s};
 use crate::{Key, Kind};
 
-/// A cluster with its actors.
 struct Stage {
     cluster: Cluster,
     actors: Vec<Box<dyn Actor>>,
@@ -19,7 +18,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// All that Kubernetes itself does, with these kubelets, and others.
+    /// Everything that Kubernetes does itself, with these kubelets, and further actors.
     fn new(kubelets: Kubelets, others: Vec<Box<dyn Actor>>) -> Self {
         let mut actors: Vec<Box<dyn Actor>> = vec![
             Box::new(kubelets),
@@ -37,7 +36,6 @@ impl Stage {
         }
     }
 
-    /// Lets them act until then.
     fn run(&mut self, until: Time) {
         loop {
             while self.told < self.cluster.changes().len() {
@@ -64,7 +62,6 @@ impl Stage {
         node.map(|node| &**node)
     }
 
-    /// The pods of an application on a node.
     fn pods(&self, node: &str, app: &str) -> Vec<&Value> {
         let pods = self.cluster.objects(Kind::Pod).map(|(_, pod)| &**pod);
         pods.filter(|pod| {
@@ -200,7 +197,7 @@ fn a_node_is_not_ready_while_it_reboots_and_another_one_when_it_returns() {
             state("True", "True", false, "n-0-boot-1"),
             state("True", "True", false, "n-1-boot-1"),
         ),
-        // What a node that is off said last still stands.
+        // A node that is off keeps its last status.
         (s(29), state("True", "True", false, "n-0-boot-1"), None),
         (
             s(31) + ms(500),

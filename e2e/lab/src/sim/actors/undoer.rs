@@ -1,4 +1,4 @@
-//! Somebody who undoes what is done to a taint, for a while: he takes it off where it is put on, or puts it back where it is
+//! An actor that reverses changes to a taint for a while: it removes the taint when it is added, or restores it when it is
 //! lifted.
 
 use serde_json::{Value, json};
@@ -13,19 +13,19 @@ use crate::sim::time::{Time, ms};
 
 const UNDOER: &str = "undoer";
 
-/// Somebody who undoes.
+/// Reverses changes to one taint.
 #[derive(Debug)]
 pub struct Undoer {
     key: &'static str,
     from: Time,
     until: Time,
-    /// Whether he takes the taint off, and not puts it back.
+    /// Whether it removes the taint rather than restores it.
     removes: bool,
     due: Due<String>,
 }
 
 impl Undoer {
-    /// He takes the taint of this key off where it is put on, in this time.
+    /// Removes the taint of this key whenever it is added in this time.
     #[must_use]
     pub fn removes(key: &'static str, from: Time, until: Time) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Undoer {
         }
     }
 
-    /// He puts the taint of this key back where it is lifted, in this time.
+    /// Restores the taint of this key whenever it is lifted in this time.
     #[must_use]
     pub fn puts_back(key: &'static str, from: Time, until: Time) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Actor for Undoer {
             let others = taints(&node).iter().filter(|it| it["key"] != self.key);
             let ours = (!self.removes).then(|| json!({"key": self.key, "effect": "NoSchedule"}));
             let list: Vec<Value> = others.cloned().chain(ours).collect();
-            // It was read just now: nobody has come between.
+            // Nobody has written the node since it was read.
             let _ = set_taints(cluster, UNDOER, &node, &list);
         }
     }

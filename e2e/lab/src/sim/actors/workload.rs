@@ -1,4 +1,4 @@
-//! Somebody's workload: so many pods that any node may run, each replaced when it goes.
+//! A workload: a fixed number of pods that any node may run, each replaced when it goes.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::{Key, Kind};
 
 const WORKLOAD: &str = "replica-set-controller";
 
-/// Where its pods are.
+/// The namespace of its pods.
 pub const NAMESPACE: &str = "default";
 
 /// A workload.
@@ -23,7 +23,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// So many pods, the first at this time and the others one after the other.
+    /// Creates this many pods, the first at this time and one more at each interval.
     #[must_use]
     pub fn new(pods: u64, first: Time, every: Time) -> Self {
         let mut due = Due::default();
@@ -49,7 +49,7 @@ impl Actor for Workload {
         while let Some(number) = self.due.take(cluster.now()) {
             let key = Key::namespaced(Kind::Pod, NAMESPACE, &format!("web-{number}"));
             let pod = json!({"metadata": {"labels": {"app": "web"}}, "spec": {}});
-            // No two have the same name.
+            // Pod names are unique.
             let _ = create(cluster, WORKLOAD, key, pod);
         }
     }

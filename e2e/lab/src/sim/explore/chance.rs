@@ -1,4 +1,4 @@
-//! Faults by chance.
+//! Random faults.
 
 use crate::sim::fault::{Fault, Side, Trouble, Watch};
 use crate::sim::rng::Rng;
@@ -6,12 +6,12 @@ use crate::sim::run::Outcome;
 use crate::sim::scenario::Scenario;
 use crate::sim::time::{Time, ms, s};
 
-/// The most faults that a schedule has.
+/// The most faults in a schedule.
 const MOST: usize = 5;
-/// How long what lasts mostly lasts: about the times that the product waits for things.
+/// Usual lengths of lasting faults, close to the product's own timeouts.
 const LENGTHS: [Time; 7] = [s(1), s(4), s(9), s(14), s(19), s(30), s(70)];
 
-/// One fault up to five of a scenario, given what has come of it where nothing went wrong.
+/// One to five faults of a scenario. `quiet` is its outcome without faults.
 #[must_use]
 pub fn faults(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Vec<Fault> {
     let count = 1 + rng.below(MOST);

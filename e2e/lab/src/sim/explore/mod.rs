@@ -1,5 +1,5 @@
-//! Many schedules: every single fault of every scenario, then several faults by chance. What breaks a law is made small and
-//! told as a script.
+//! Runs many schedules: every single fault of every scenario, then several random faults. Each violation is shrunk and printed
+//! as a script.
 
 mod chance;
 mod shrink;
@@ -18,30 +18,30 @@ use super::scenario::Scenario;
 use super::script::Script;
 pub use tally::Tally;
 
-/// A law that was broken, and how, in the shortest way that was found.
+/// A violation, with the shortest script found for it.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// How.
+    /// The script that causes it.
     pub script: Script,
-    /// What happened.
+    /// The violation.
     pub violation: Violation,
     /// How often the same law was broken in the same scenario.
     pub count: usize,
 }
 
-/// Is told what was tried, how many findings there are, and which scenario it is in.
+/// Receives the counts so far, the number of findings, and the current scenario.
 type Progress<'a> = Box<dyn FnMut(&Tally, usize, &Scenario) + 'a>;
 
-/// Explores schedules of these scenarios.
+/// Runs schedules and collects findings.
 pub struct Explorer<'a> {
     scenarios: Vec<Scenario>,
     start: Start<'a>,
-    /// What came of each scenario where nothing went wrong, by its index.
+    /// Each scenario's outcome without faults, by its index.
     quiet: BTreeMap<usize, Outcome>,
     tally: Tally,
-    /// By scenario and law.
+    /// Findings by scenario and law.
     findings: BTreeMap<(&'static str, &'static str), Finding>,
-    /// Is told now and then how it goes.
+    /// Called after each schedule.
     progress: Progress<'a>,
     /// When to stop.
     until: Option<Instant>,
@@ -50,8 +50,8 @@ pub struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    /// Explores schedules of these scenarios with what `start` makes, until then at the latest, and tells `progress` how it
-    /// goes after each: what was tried, how many findings there are, and in which scenario it is.
+    /// Explores schedules of these scenarios, with the machine that `start` makes, until `until` at the latest. After each
+    /// schedule it calls `progress` with the counts so far, the number of findings, and the scenario.
     pub fn new(
         scenarios: Vec<Scenario>,
         start: Start<'a>,
@@ -70,18 +70,18 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// What was tried.
+    /// The counts so far.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// What was found.
+    /// The findings so far.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.values()
     }
 
-    /// Runs every scenario with nothing going wrong.
+    /// Runs every scenario without faults.
     pub fn quiet(&mut self, seed: u64) {
         for index in 0..self.scenarios.len() {
             if self.is_over() {
@@ -110,7 +110,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Runs scenarios with one fault up to five, by chance, until its time is up.
+    /// Runs scenarios with one to five random faults until the time is up.
     pub fn chance(&mut self, seed: u64) {
         let mut rng = Rng::new(seed);
         while !self.is_over() && !self.scenarios.is_empty() {
@@ -130,12 +130,12 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Has it stop then.
+    /// Stops at this time.
     pub fn stop_at(&mut self, until: Instant) {
         self.until = Some(until);
     }
 
-    /// Has it stop after so many schedules.
+    /// Stops after this many schedules.
     pub fn stop_after(&mut self, schedules: usize) {
         self.most = schedules;
     }
@@ -190,14 +190,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A seed that has hardly ever been tried.
+/// A fresh seed, from the clock.
 #[must_use]
 pub fn new_seed() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
 }
 
-/// How long has been explored, and how fast, in words.
+/// Formats the number of schedules, the time taken, and the rate.
 #[must_use]
 pub fn pace(schedules: usize, took: Duration) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is told in words")]

@@ -1,4 +1,4 @@
-//! A script that breaks a law, made small: fewer faults, and each as short as can be.
+//! Shrinks a script that breaks a law: fewer faults, and each as short as possible.
 
 use crate::sim::fault::Fault;
 use crate::sim::law::Violation;
@@ -6,10 +6,10 @@ use crate::sim::machine::Start;
 use crate::sim::script::Script;
 use crate::sim::time::{Time, ms, s};
 
-/// How many schedules may be run for it.
+/// How many schedules one shrink may run.
 const BUDGET: usize = 150;
 
-/// A smaller script that breaks the same law, with how it does.
+/// The smallest script found that breaks the same law, with its violation.
 #[must_use]
 pub fn shrink(script: Script, violation: Violation, start: Start<'_>) -> (Script, Violation) {
     let mut best = (script, violation);
@@ -30,7 +30,7 @@ pub fn shrink(script: Script, violation: Violation, start: Start<'_>) -> (Script
     }
 }
 
-/// Scripts that are a little smaller, the smallest first.
+/// Slightly smaller scripts, the smallest first.
 fn candidates(script: &Script) -> Vec<Script> {
     let with = |faults| Script {
         faults,

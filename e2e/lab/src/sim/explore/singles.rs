@@ -1,17 +1,16 @@
-//! Every single fault that a scenario can meet: at each write, at each event, and of what has a time, each kind at times
-//! that lie close together.
+//! Every single fault that a scenario can meet: at each write, at each event, and timed faults at several times.
 
 use crate::sim::fault::{Fault, Side, Trouble, Watch};
 use crate::sim::run::Outcome;
 use crate::sim::scenario::Scenario;
 use crate::sim::time::{Time, ms, s};
 
-/// How long a process is down that has been killed.
+/// How long a killed process stays down.
 pub const DOWN: Time = s(2);
-/// How many times of each scenario are tried for what has a time.
+/// How many times of each scenario are tried for timed faults.
 const TIMES: u32 = 8;
 
-/// Every single fault of a scenario, given what has come of it where nothing went wrong.
+/// Every single fault of a scenario. `quiet` is its outcome without faults.
 #[must_use]
 pub fn all(scenario: &Scenario, quiet: &Outcome) -> Vec<Fault> {
     let mut faults: Vec<_> = at_writes(quiet).collect();
@@ -34,7 +33,7 @@ pub fn all(scenario: &Scenario, quiet: &Outcome) -> Vec<Fault> {
     faults
 }
 
-/// One of each kind.
+/// One fault of each kind.
 #[cfg(test)]
 #[must_use]
 pub fn examples() -> Vec<Fault> {
@@ -64,7 +63,7 @@ pub fn examples() -> Vec<Fault> {
 
 fn times(scenario: &Scenario) -> impl Iterator<Item = Time> + use<> {
     let step = scenario.lasts / TIMES;
-    // Not in step with anything that happens each second.
+    // The offset avoids whole seconds, at which other things happen.
     (0..TIMES).map(move |index| step * index + ms(1700))
 }
 

@@ -1,4 +1,4 @@
-//! What was tried, counted.
+//! Counts of the schedules run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::sim::run::Outcome;
 use crate::sim::script::Script;
 use crate::sim::time::Time;
 
-/// What was tried.
+/// Counts of the schedules run.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     scenarios: BTreeMap<&'static str, Tried>,
@@ -16,7 +16,7 @@ pub struct Tally {
 #[derive(Debug, Clone, Default)]
 struct Tried {
     schedules: usize,
-    /// By the fault's name.
+    /// By fault name.
     faults: BTreeMap<&'static str, usize>,
     changes: usize,
     simulated: Time,
@@ -48,7 +48,7 @@ impl Tally {
         tried.violations += usize::from(outcome.violation.is_some());
     }
 
-    /// How many schedules there were.
+    /// How many schedules were run.
     #[must_use]
     pub fn schedules(&self) -> usize {
         self.scenarios.values().map(|tried| tried.schedules).sum()
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// As a table, and a sum.
+/// Prints a table and a total.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.scenarios.keys().map(|name| name.len()).max();

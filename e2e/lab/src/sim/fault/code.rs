@@ -1,4 +1,4 @@
-//! A fault as code: printed, and read again.
+//! Faults as code: printing and parsing.
 
 use nodegate::condition::ComponentGroup;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use std::str::FromStr;
 use super::{Fault, Side, Trouble, Watch};
 use crate::sim::time::Time;
 
-/// A fault that cannot be read.
+/// The text is no fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read the fault {0:?}")]
 pub struct Unreadable(String);
 
-/// The code that it is printed as.
+/// Parses the code that `Display` prints.
 impl FromStr for Fault {
     type Err = Unreadable;
 
@@ -191,7 +191,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// As Rust code, in the words of this module.
+/// Prints Rust code, with the names of this module.
 impl fmt::Display for Fault {
     #[allow(clippy::too_many_lines, reason = "a table: a line for each fault")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

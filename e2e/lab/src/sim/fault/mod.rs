@@ -1,4 +1,4 @@
-//! What goes wrong, as values that are printed as code.
+//! Faults, as values that print as code.
 
 mod code;
 
@@ -8,12 +8,12 @@ pub use nodegate::engine::kind::Watch;
 
 use super::time::Time;
 
-/// Whether a process dies before its write has arrived, or after it has been carried out.
+/// When a process dies: before its write arrives, or after the server has carried it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Before.
+    /// Before the write arrives.
     Before,
-    /// After.
+    /// After the write is carried out.
     After,
 }
 
@@ -28,14 +28,14 @@ pub enum Trouble {
     InternalError,
     /// 503.
     Unavailable,
-    /// Nothing. Some of the requests are carried out.
+    /// No answer. Some of the requests are carried out.
     Timeout,
-    /// 429 to every Event, and to nothing else.
+    /// 429 to every Event, and to no other request.
     EventRateLimit,
 }
 
 impl Trouble {
-    /// Every one.
+    /// Every kind of trouble.
     pub const ALL: [Self; 6] = [
         Self::Conflict,
         Self::TooManyRequests,
@@ -46,53 +46,53 @@ impl Trouble {
     ];
 }
 
-/// Something that goes wrong. Instances, and the writes and the events of each, are counted from 0, over all lives of an
-/// instance. Where no instance is named, all of them are meant.
+/// A fault. Instances count from 0; so do the writes and the events of each, over all its lives. A fault that names no instance
+/// affects all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The process dies with this write, and starts anew after a while. What else is under way may arrive or not.
+    /// The process dies with this write and restarts after a while. Other requests under way may arrive or not.
     Kill {
-        /// Which instance.
+        /// The instance.
         instance: usize,
-        /// Which of its writes.
+        /// The number of its write.
         write: usize,
-        /// Whether it is carried out.
+        /// Whether the write is carried out.
         side: Side,
         /// How long the process is down.
         down: Time,
     },
-    /// The process is told to stop, ends what is under way, gives the lease up, and starts anew after a while.
+    /// The process is told to stop, finishes its requests, releases the lease, and restarts after a while.
     Stop {
-        /// Which instance.
+        /// The instance.
         instance: usize,
         /// When.
         at: Time,
         /// How long the process is down.
         down: Time,
     },
-    /// A watch breaks off before this event and begins anew with a list after the next event of the same object: the state
-    /// between is never seen.
+    /// A watch breaks off before this event, and restarts with a list after the next event of the same object: it never shows
+    /// the state in between.
     Unobserved {
-        /// Which instance.
+        /// The instance.
         instance: usize,
-        /// Which of its watches.
+        /// The watch.
         watch: Watch,
-        /// Which event.
+        /// The number of the event.
         event: usize,
     },
-    /// A watch stands still: nothing comes, however often it is begun anew.
+    /// A watch stalls: it shows nothing, however often it is restarted.
     Stale {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
-        /// Since when.
+        /// From when.
         at: Time,
         /// For how long.
         lasts: Time,
     },
-    /// The leader dies, and a watch of all others stands still for a while, in the middle of which its lease runs out: the
-    /// new leader begins on an older view.
+    /// The leader dies while a watch of all others stalls. Its lease runs out in the middle of the stall: the new leader starts
+    /// with an older view.
     StaleStart {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
         /// When the leader dies.
         at: Time,
@@ -101,34 +101,34 @@ pub enum Fault {
     },
     /// The answer to a write is lost.
     AnswerLost {
-        /// Which instance.
+        /// The instance.
         instance: usize,
-        /// Which of its writes.
+        /// The number of its write.
         write: usize,
-        /// Whether it has been carried out.
+        /// Whether the write was carried out.
         done: bool,
     },
     /// A wall clock is set.
     ClockStep {
-        /// Whose.
+        /// The instance.
         instance: usize,
         /// When.
         at: Time,
         /// By how many seconds.
         by: i64,
     },
-    /// The machine is suspended: nothing happens there, and its monotonic clock stands still.
+    /// The machine of an instance is suspended: its monotonic clock stops too.
     Suspend {
-        /// Whose.
+        /// The instance.
         instance: usize,
         /// When.
         at: Time,
         /// For how long.
         lasts: Time,
     },
-    /// The process stands still; the clocks go on.
+    /// A process stalls while its clocks go on.
     Freeze {
-        /// Which instance.
+        /// The instance.
         instance: usize,
         /// When.
         at: Time,
@@ -144,14 +144,14 @@ pub enum Fault {
     },
     /// An instance cannot reach the API server.
     Partition {
-        /// Which.
+        /// The instance.
         instance: usize,
         /// When.
         at: Time,
         /// For how long.
         lasts: Time,
     },
-    /// The API server refuses nearly everything, or every Event.
+    /// The API server refuses nearly every request, or every Event.
     Storm {
         /// What it answers.
         trouble: Trouble,
@@ -160,19 +160,19 @@ pub enum Fault {
         /// For how long.
         lasts: Time,
     },
-    /// The API server lags behind its etcd: what it knows of a kind stands still, while it sends bookmarks and ends watches as ever,
-    /// and answers requests.
+    /// The API server lags behind its etcd: its view of a kind stalls, while it still sends bookmarks, ends watches and answers
+    /// requests.
     Lagging {
-        /// Which watch is about that kind.
+        /// The watch of that kind.
         watch: Watch,
         /// When.
         at: Time,
         /// For how long.
         lasts: Time,
     },
-    /// What a watch shows comes late.
+    /// A watch delivers events late.
     WatchDelay {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
         /// When.
         at: Time,
@@ -181,16 +181,16 @@ pub enum Fault {
         /// How late.
         by: Time,
     },
-    /// The API server cannot go on with a watch: it begins anew with a list.
+    /// The API server cannot continue a watch, which restarts with a list.
     Expired {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
         /// When.
         at: Time,
     },
-    /// The connection of a watch dies without a word: nothing comes any more, until it is given up.
+    /// The connection of a watch dies silently: nothing arrives until the watch is given up.
     SilentDeath {
-        /// Which watch.
+        /// The watch.
         watch: Watch,
         /// When.
         at: Time,
@@ -198,7 +198,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Its name.
+    /// The fault's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -221,7 +221,7 @@ impl Fault {
         }
     }
 
-    /// When it ends, where that is known beforehand.
+    /// When it ends, where that is known in advance.
     #[must_use]
     pub fn ends(&self) -> Option<Time> {
         match self {

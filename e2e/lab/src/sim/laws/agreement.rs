@@ -1,9 +1,9 @@
-//! The command line agrees with the controller: at the end, `kubectl nodegate explain` makes of every node what has been made of
-//! it, and says why in the controller's words.
+//! The command line agrees with the controller: at the end, `kubectl nodegate explain` reports for every node what the
+//! controller has done, with the controller's reasons.
 //!
-//! It is asked on the cluster's objects alone, as it is by whoever may only read them. A controller that is at rest has nothing
-//! left to do; so an answer that has a taint put on or lifted is another one than the controller's. Its words are those of the
-//! rules' statuses, of the conditions that are published on nodes, and of the Events that tell why nodes are held.
+//! It reads only the cluster's objects, like any user with read access. The controller is at rest, so an answer that would
+//! still add or lift a taint disagrees with it. Reasons must match the rules' statuses, the conditions published on nodes, and
+//! the Events that explain why nodes are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// How long it takes until why a node is held has been told: a minute after it is, which may be a silence and a grace period after
-/// the last thing that has happened.
+/// How long until an Event explains why a node is held: one minute after the hold begins, which may come a heartbeat timeout
+/// and a grace period after the last change.
 const TOLD: Time = s(260);
 
-/// The law.
+/// The command line agrees with the controller.
 pub struct Agreement;
 
 impl Law for Agreement {
@@ -36,7 +36,7 @@ impl Law for Agreement {
     }
 
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        // Whose clock was set, or who stood still, counts other times than the one who asks.
+        // After a clock step or a stall, the controller measures other times than the command line.
         let is_of_clocks = |fault: &Fault| {
             matches!(
                 fault,
@@ -61,7 +61,7 @@ impl Law for Agreement {
     }
 }
 
-/// Holds what is said of a node against what the controller has done and said.
+/// Compares the answer for a node with what the controller has done and reported.
 fn judge(
     moment: &Moment<'_>,
     snapshot: &Snapshot,
@@ -74,12 +74,12 @@ fn judge(
         if is_only_watched(moment, key, node, it) {
             continue;
         }
-        // When late nodes are repaired it says itself that it cannot know.
+        // The command line itself says that it cannot know when late nodes are repaired.
         if repairs(moment, it) && is_settling(moment) {
             continue;
         }
         is_done(it).map_err(|what| format!("{key}, rule {}: {what}", it.rule))?;
-        // What a suspended rule says of itself stays as it was.
+        // A suspended rule keeps its old status.
         if it.state == State::Suspended {
             continue;
         }
@@ -91,21 +91,21 @@ fn judge(
     Ok(())
 }
 
-/// Whether the rule repairs nodes that are late.
+/// Whether the rule repairs late nodes.
 fn repairs(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
     let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
     let rule = moment.cluster.get(&rule);
     rule.is_some_and(|rule| !rule["spec"]["repair"].is_null())
 }
 
-/// Whether a controller may still give late nodes as long as it could not see them.
+/// Whether a controller may still extend the deadlines of late nodes by the time in which it could not observe them.
 fn is_settling(moment: &Moment<'_>) -> bool {
     let mut blind_until = moment.faults.iter().filter_map(Fault::ends);
     blind_until.any(|until| moment.cluster.now() <= until * 2)
 }
 
-/// Whether only who watches can know what the rule makes of a reboot: one from before its bootstrap was completed, of which there is
-/// no record, or one after which drivers have registered anew.
+/// Whether only a watcher can know what the rule concludes from a reboot: one before the bootstrap was completed, of which
+/// there is no record, or one after which drivers have registered again.
 fn is_only_watched(moment: &Moment<'_>, key: &Key, node: &Value, it: &RuleOnNode) -> bool {
     let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
     let Some(rule) = moment.cluster.get(&rule) else {
@@ -127,12 +127,12 @@ fn has_rebooted(moment: &Moment<'_>, key: &Key, node: &Value) -> bool {
     boots.len() > 1
 }
 
-/// Whether it goes by what CSI drivers have registered.
+/// Whether it depends on registered CSI drivers.
 fn is_of_drivers(it: &ConditionOnNode) -> bool {
     matches!(it.source, "csiNode" | "criticalComponents")
 }
 
-/// The controller has done what it is said to do.
+/// Checks that the controller has done what the answer says.
 fn is_done(it: &RuleOnNode) -> Result<(), String> {
     let is_right = match it.state {
         State::Held => it.tainted,
@@ -151,7 +151,7 @@ fn is_done(it: &RuleOnNode) -> Result<(), String> {
     ))
 }
 
-/// The rule's status says the same of the node.
+/// Checks that the rule's status agrees about the node.
 fn is_in_status(moment: &Moment<'_>, key: &Key, it: &RuleOnNode) -> Result<(), String> {
     let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
     let status = moment.cluster.get(&rule).map(|rule| &rule["status"]);
@@ -179,7 +179,7 @@ fn is_in_status(moment: &Moment<'_>, key: &Key, it: &RuleOnNode) -> Result<(), S
     Ok(())
 }
 
-/// What the controller makes of a condition is published on the node, in the same words.
+/// Checks that the node carries the condition that the controller concludes, in the same words.
 fn is_published(
     moment: &Moment<'_>,
     key: &Key,
@@ -190,7 +190,7 @@ fn is_published(
     if !moment.settings.publish_conditions || !is_in_force {
         return Ok(());
     }
-    // Of several rules that wait for a driver, one that asks for more after a reboot may be whose word is published.
+    // Several rules may wait for a driver; the published words may be those of one that asks for more after a reboot.
     let has_rebooted = has_rebooted(moment, key, node);
     let is_made = |it: &&ConditionOnNode| {
         it.source != "reporter" && !it.reason.is_empty() && !(has_rebooted && is_of_drivers(it))
@@ -218,7 +218,7 @@ fn is_published(
     Ok(())
 }
 
-/// Why the node is held is told on it, in the same words.
+/// Checks that an Event on the node says why it is held, in the same words.
 fn is_told(moment: &Moment<'_>, node: &Value, it: &RuleOnNode) -> Result<(), String> {
     let is_of_class = |it: &ConditionOnNode| it.source == "criticalComponents";
     let settled = moment.calm_since + TOLD;
@@ -248,12 +248,12 @@ fn is_told(moment: &Moment<'_>, node: &Value, it: &RuleOnNode) -> Result<(), Str
     }
 }
 
-/// A text without what tells a pod from the one that takes its place, which is not told of anew.
+/// Removes the pods' suffixes: a replaced pod causes no new Event.
 fn without_numbers(text: &str) -> String {
     text.chars().filter(|it| !it.is_ascii_digit()).collect()
 }
 
-/// The cluster's objects, as they are listed.
+/// The cluster's objects, as listed.
 fn lists(moment: &Moment<'_>) -> Lists {
     let kinds = [
         (Kind::NodeReadinessRule, Asked::Rules),

@@ -1,5 +1,5 @@
-//! What has been completed is not closed again: no rule puts its taint on a node whose bootstrap under it is on record, for this
-//! boot where the rule asks for that. And what is on record stays so until the rule is deleted.
+//! No rule adds its taint to a node whose completed bootstrap is on record, for this boot where the rule asks for that. The
+//! record stays until the rule is deleted.
 
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
@@ -9,13 +9,11 @@ use super::rule::TaintId;
 use super::{NodeWrite, seconds};
 use crate::sim::law::{Law, Moment};
 
-/// The law.
 pub struct Bootstrap {
     ledger: Shared,
 }
 
 impl Bootstrap {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -24,7 +22,7 @@ impl Bootstrap {
     }
 }
 
-/// The UIDs of the rules that own a taint, as the node's annotations say.
+/// The UIDs of the rules that own a taint, by the node's annotations.
 pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
     let annotations = node["metadata"]["annotations"].as_object();
     let mut owners = Vec::new();
@@ -102,7 +100,7 @@ mod tests {
         story.judge(|ledger| Box::new(Bootstrap::new(ledger)))
     }
 
-    /// A node that has completed its bootstrap in boot 1, as somebody has noted.
+    /// A node with a record that it completed its bootstrap in boot 1.
     fn completed(regates: bool) -> (Story, String) {
         let mut story = Story::default();
         story.create(rule(

@@ -1,5 +1,5 @@
-//! No claim of a node is deleted that was ever open, that is not closed, or whose time cannot be up; none where too many nodes
-//! of its pool are late already.
+//! Nodegate deletes no claim whose node was ever open, is not closed, or cannot be late yet; and none while too many nodes of
+//! its pool are late.
 
 use std::time::Duration;
 
@@ -16,16 +16,14 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 use crate::{Key, Kind};
 
-/// The shortest time that a node may be given.
+/// The shortest deadline that a rule may set.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-/// The law.
 pub struct Claims {
     ledger: Shared,
 }
 
 impl Claims {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -101,7 +99,7 @@ fn judge(
     Err(why)
 }
 
-/// Why a node is not to be repaired under a rule.
+/// Why a rule may not repair a node; `None` if it may.
 fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Option<String> {
     let name = node["metadata"]["name"].as_str().unwrap_or_default();
     if !rule.taint().is_on(node) {
@@ -142,7 +140,7 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
         .then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
 }
 
-/// How many nodes of the same pool were late for as long as evidence may be old, and how many there are.
+/// How many nodes of the same pool were late during the whole maximum age of evidence, and how many nodes it has.
 fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
     let pool = |node: &Value| node["metadata"]["labels"]["karpenter.sh/nodepool"].clone();
     let then = change.at.saturating_sub(longest_age(moment));
@@ -166,7 +164,7 @@ fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
     count
 }
 
-/// Whether a node's deadline has passed, as its annotations say.
+/// Whether one of the node's deadlines has passed, by its annotations.
 fn is_late(node: &Value, now: Timestamp) -> bool {
     let annotations = node["metadata"]["annotations"]
         .as_object()

@@ -1,6 +1,6 @@
-//! Every taint that Nodegate puts on is justified: at some moment shortly before, on that very node, the conditions of the
-//! rule that governs the taint were unmet, and its bootstrap was not on record. A node that was open is only closed after the
-//! rule's grace period: meanwhile it was never for long that nobody wanted it closed.
+//! Nodegate adds a taint only with a reason: shortly before, on that node, the conditions of the governing rule were unmet and
+//! its bootstrap was not on record. An open node is closed only after the rule's grace period, without a long break in which no
+//! rule wanted it closed.
 
 use std::time::Duration;
 
@@ -13,20 +13,17 @@ use crate::Kind;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 
-/// How long a node may have been there without the taint and still be new to whoever puts it on: 5 s, by his own sight of
-/// it, which is as old as evidence may be.
+/// How long a node without the taint counts as new to the instance that closes it: 5 s after that instance observed it.
 const PROMPTLY: Duration = s(5);
 
-/// How late it may be seen that a node has come.
+/// How late an instance may observe a new node.
 const LATE: Duration = s(5);
 
-/// The law.
 pub struct Closings {
     ledger: Shared,
 }
 
 impl Closings {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -92,7 +89,7 @@ fn judge(
         return Ok(());
     }
     let longest = longest_unwanted(ledger, moment, write, (at.saturating_sub(grace), at), taint);
-    // Since when its conditions are unmet may be told by another clock.
+    // The controller may measure the unmet time with another clock.
     if longest > age + steps(moment) {
         let longest = seconds(longest);
         return tell(format!(
@@ -102,7 +99,7 @@ fn judge(
     Ok(())
 }
 
-/// Whether a rule wants the taint on the node, which has it not.
+/// Whether a rule wants to add the taint to the node.
 fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     let wants = |rule: &Rule| {
         let is_completed = rule.is_bootstrap() && rule.is_completed_on(facts.node);
@@ -111,13 +108,13 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
 }
 
-/// Whether a rule names a `DaemonSet`. Until that has been seen, nodes that have only just come are closed, whatever is true.
+/// Whether a rule names a `DaemonSet`. Until that has been observed, new nodes are closed regardless.
 fn names_a_daemon_set(rule: &Rule) -> bool {
     let mut conditions = rule.spec.conditions.iter();
     conditions.any(|it| it.type_.starts_with("daemonset.nodegate.dev/"))
 }
 
-/// Whether the node may have come only just now by the sight of whoever wrote it, which may be late.
+/// Whether the instance that wrote the node may have observed it only just now.
 fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
     let states = moment
         .cluster
@@ -130,7 +127,7 @@ fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
     first.is_some_and(|first| write.change.at <= first.at + PROMPTLY + LATE)
 }
 
-/// For how long in one piece nobody wanted the taint on the node, of this time.
+/// The longest uninterrupted time, within the given range, in which no rule wanted the taint on the node.
 fn longest_unwanted(
     ledger: &Ledger,
     moment: &Moment<'_>,
@@ -161,14 +158,14 @@ fn longest_unwanted(
                 since = None;
             }
             (Some(false), None) => since = Some(at),
-            // What is not there is not open either.
+            // A node that does not exist is not open.
             _ => {}
         }
     }
     longest.max(since.map_or(Time::ZERO, |began| to.saturating_sub(began)))
 }
 
-/// Whether the node was there without the taint for so long that it may have run something, whoever sees it late.
+/// Whether the node lacked the taint for so long that it may have run pods, even if it was observed late.
 pub(super) fn was_open(
     moment: &Moment<'_>,
     node: &str,

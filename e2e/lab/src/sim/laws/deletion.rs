@@ -1,4 +1,4 @@
-//! A rule that is deleted goes when its nodes are clean, and not before: else nobody knows any more whose their taints are.
+//! A deleted rule goes exactly when its nodes are clean: otherwise nobody could tell who owns its taints.
 
 use nodegate::api::names::FINALIZER;
 
@@ -9,13 +9,11 @@ use super::{longest_age, seconds};
 use crate::Kind;
 use crate::sim::law::{Law, Moment};
 
-/// The law.
 pub struct Deletion {
     ledger: Shared,
 }
 
 impl Deletion {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -52,7 +50,7 @@ impl Law for Deletion {
             let uid = rule["metadata"]["uid"].as_str().unwrap_or_default();
             let taint = TaintId::of(&rule["spec"]["taint"]);
             let others = ledger.rules(change.revision - 1);
-            // What another rule governs it may take over afterwards.
+            // Another rule that governs the taint may take it over later.
             let is_left = |node: &serde_json::Value| {
                 taint.is_on(node)
                     && owners(node, &taint).contains(&uid)

@@ -1,10 +1,9 @@
-//! A rule with `spec.disruption` closes no more open nodes of a zone than its rates allow, in any window of time, and none at
-//! all where no node anywhere meets its conditions, or most nodes of a small zone do not.
+//! A rule with `spec.disruption` closes no more open nodes of a zone than its rates allow, in any window of time. It closes
+//! none while no node at all meets its conditions, or while most nodes of a small zone do not.
 //!
-//! In a window of length `t` that is one to begin with, `rate * t`, one more that was granted before the window and written
-//! within it (a write may be refused, and is tried again), and one for each process that took part beside the first: each
-//! begins with a token of its own. A write arrives later than it was granted, and not each by as much: so the window counts for
-//! longer by that.
+//! A window of length `t` allows: the initial token; `rate * t`; one token granted before the window and spent within it, as a
+//! refused write is retried; and one for each further process, which starts with a token of its own. Writes arrive with varying
+//! delays after their grant, so the window counts as longer by that.
 
 use std::collections::BTreeSet;
 
@@ -21,13 +20,11 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::Time;
 
-/// The law.
 pub struct Disruption {
     ledger: Shared,
     closings: Vec<Closing>,
 }
 
-/// An open node that was closed.
 struct Closing {
     rule: String,
     zone: [String; 2],
@@ -37,7 +34,6 @@ struct Closing {
 }
 
 impl Disruption {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -46,7 +42,7 @@ impl Disruption {
         }
     }
 
-    /// Holds the last closing against those before it.
+    /// Compares the last closing with those before it.
     fn judge(&self, rate: f64) -> Result<(), String> {
         let Some(last) = self.closings.last() else {
             return Ok(());
@@ -131,7 +127,7 @@ impl Law for Disruption {
     }
 }
 
-/// The guarded rule that puts a taint on.
+/// The guarded rule whose taint was added.
 fn guarded(
     ledger: &Ledger,
     moment: &Moment<'_>,
@@ -143,7 +139,7 @@ fn guarded(
         .cluster
         .at(write.change.at.saturating_sub(longest_age(moment)))
         .revision();
-    // Whoever sees the rule late may know it without its limits.
+    // A stale watch may still show the rule without its limits.
     let as_of = |revision| {
         let mut rules = ledger.rules(revision).into_iter();
         rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.spec.disruption.is_some())
@@ -152,7 +148,7 @@ fn guarded(
     as_of(write.change.revision - 1).map(|rule| (*rule).clone())
 }
 
-/// Whether for as long as evidence may be old no node met the rule's conditions.
+/// Whether no node met the rule's conditions during the whole maximum age of evidence.
 fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));
@@ -167,8 +163,8 @@ fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: 
     })
 }
 
-/// Whether for as long as evidence may be old the node's zone was small and partially disrupted: more than two of its nodes,
-/// and as great a part as the rule's threshold, did not meet the rule's conditions, and others did.
+/// Whether the node's zone was small and partially disrupted during the whole maximum age of evidence: more than two of its
+/// nodes, and at least the rule's threshold, did not meet the rule's conditions, while others did.
 fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));
@@ -211,7 +207,7 @@ fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule:
         && all.len() <= limits.large_cluster_size_threshold
 }
 
-/// The highest rate that the rule ever had, in nodes a second.
+/// The highest rate the rule ever had, in nodes per second.
 fn rate(ledger: &Ledger, moment: &Moment<'_>, rule: &Rule) -> f64 {
     let limits = &moment.settings.disruption_limits;
     let rates = ledger
@@ -228,7 +224,6 @@ fn rate(ledger: &Ledger, moment: &Moment<'_>, rule: &Rule) -> f64 {
     rates.fold(0.0, f64::max)
 }
 
-/// The failure zone of a node.
 pub(super) fn zone(node: &serde_json::Value) -> [String; 2] {
     ["region", "zone"].map(|part| {
         let labels = &node["metadata"]["labels"];
@@ -245,7 +240,7 @@ mod tests {
     use super::*;
     use crate::sim::laws::testing::{Story, close, node, rule};
 
-    /// So many nodes are open, the first so many break, and Nodegate closes them, each so many seconds after the one before.
+    /// Of `open` nodes the first `broken` break, and Nodegate closes them `pace` seconds apart.
     fn judge(broken: usize, pace: u64) -> Result<(), String> {
         let mut story = Story::default();
         story.create(rule(&json!({ "disruption": { "evictionRate": 0.1 } })));

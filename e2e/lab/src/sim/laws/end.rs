@@ -1,9 +1,8 @@
-//! At the end, when nothing has gone wrong for a while, somebody leads, every node is as the rules say, deleted rules are gone,
-//! and nothing is written any more.
+//! At the end, after a calm period, an instance leads, every node is as the rules say, deleted rules are gone, and writes
+//! cease.
 //!
-//! What the rules say is read from the documentation. Where it lets time decide, that time has to be over, with some to
-//! spare: a grace period, a doubt after a reboot, a reporter's silence. A node that somebody keeps interfering with is as
-//! likely one way as the other.
+//! The documentation says what the rules require. Where time decides (a grace period, stale evidence after a reboot, a
+//! reporter's silence), that time must have passed with some margin. A node that somebody keeps changing may end either way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,21 +18,18 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// For how long before the end next to nothing is written: what a time that has run out asks for.
+/// The last part of a run, in which almost nothing may be written: only what an expired timer requires.
 const QUIET: Time = s(30);
-/// How often one object may be written in that time.
+/// How many writes one object may receive in that time.
 const MOST: usize = 2;
-/// For how long after somebody has undone what Nodegate did it may be left so: the longest pause, and the time after which it
-/// is over.
+/// How long Nodegate may leave its reversed change alone: the longest pause, and the time after which the pause ends.
 const CONTENTION: Time = s(5 * 60);
 
-/// The law.
 pub struct End {
     ledger: Shared,
 }
 
 impl End {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -79,7 +75,7 @@ impl Law for End {
     }
 }
 
-/// Nothing is written any more but what a time that has run out asks for.
+/// Checks that only expired timers cause writes.
 fn still_written(moment: &Moment<'_>, now: Time) -> Result<(), String> {
     let mut times: BTreeMap<&Key, usize> = BTreeMap::new();
     let writes = moment.cluster.writes().iter().rev();
@@ -97,8 +93,8 @@ fn still_written(moment: &Moment<'_>, now: Time) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether somebody has changed a taint of the rules' on a node so lately that Nodegate may leave it so, or may just have
-/// undone it.
+/// Whether somebody has changed a taint of the rules on a node so recently that Nodegate may leave it, or may just have
+/// reversed it.
 pub(super) fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> bool {
     let changes = moment.cluster.changes().iter().rev();
     let mut recent = changes.take_while(|change| change.at + CONTENTION >= now);
@@ -115,7 +111,7 @@ pub(super) fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> b
     })
 }
 
-/// Whether others have changed anything so lately that what is written may follow from it.
+/// Whether others have changed something so recently that writes may follow from it.
 fn moved_lately(moment: &Moment<'_>, now: Time) -> bool {
     let changes = moment.cluster.changes().iter().rev();
     let mut recent = changes.take_while(|change| change.at + QUIET * 2 >= now);
@@ -179,7 +175,7 @@ fn judge(ledger: &Ledger, moment: &Moment<'_>, node: &str) -> Result<(), String>
     judged.unwrap_or(Ok(()))
 }
 
-/// A taint that a rule governs is there, or not, as the rule's conditions say; under one that is suspended, as it was.
+/// Checks that a governed taint matches the rule's conditions; a suspended rule leaves it as it was.
 fn governed(
     ledger: &Ledger,
     moment: &Moment<'_>,
@@ -228,7 +224,7 @@ fn may_wait(
 ) -> bool {
     let now = moment.cluster.now();
     let spare = longest_age(moment);
-    // The engine counts anew after a change of its clock, of its process, or of what it sees.
+    // The engine restarts its timers after a clock step, a restart or a change of its view.
     let begun = facts
         .eyes_open
         .unwrap_or(now)
@@ -252,7 +248,7 @@ fn may_wait(
 }
 
 /// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were closed
-/// lately.
+/// recently.
 fn is_held_back(ledger: &Ledger, moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
     let own = rule.spec.disruption.unwrap_or_default();
@@ -287,7 +283,7 @@ fn is_held_back(ledger: &Ledger, moment: &Moment<'_>, facts: &Facts<'_>, rule: &
     is_disrupted || changes.any(|change| change.at.saturating_add(interval) >= now)
 }
 
-/// A taint that no rule governs is not one that Nodegate has left behind.
+/// Checks that Nodegate did not leave behind a taint that no rule governs.
 fn left(facts: &Facts<'_>, taint: &TaintId) -> Result<(), String> {
     if !taint.key.starts_with(OUR_TAINTS) || !taint.is_on(facts.node) {
         return Ok(());
@@ -305,7 +301,7 @@ fn left(facts: &Facts<'_>, taint: &TaintId) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the taint says when Nodegate put it there.
+/// Whether the taint carries the time at which Nodegate added it.
 fn was_put_there(states: &[State], taint: &TaintId) -> bool {
     let node = states.last().and_then(|state| state.object.as_ref());
     node.is_some_and(|node| {

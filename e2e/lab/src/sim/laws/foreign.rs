@@ -1,5 +1,5 @@
-//! What is others' stays as it is: taints that no rule is about, the order of what stays, labels, annotations, cordons,
-//! conditions; of a rule everything but its status and Nodegate's finalizer; of a claim everything but when it is to be gone.
+//! Nodegate leaves others' data alone: taints of no rule, the order of the taints that stay, labels, annotations, cordons and
+//! conditions; of a rule everything but its status and Nodegate's finalizer; of a claim everything but its deletion time.
 
 use nodegate::api::names::FINALIZER;
 use nodegate::condition::CriticalComponentClass;
@@ -12,18 +12,16 @@ use crate::Kind;
 use crate::sim::cluster::Change;
 use crate::sim::law::{Law, Moment};
 
-/// What the annotations of Nodegate and of the project that it takes the place of begin with.
+/// The annotation prefixes of Nodegate and of the project that it replaces.
 const ANNOTATIONS: [&str; 2] = ["nodegate.dev/", "readiness.k8s.io/"];
-/// The one annotation on claims that is Nodegate's to set.
+/// The only annotation on claims that Nodegate may set.
 const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
-/// The law.
 pub struct Foreign {
     ledger: Shared,
 }
 
 impl Foreign {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -74,7 +72,7 @@ fn taints(ledger: &Ledger, before: &Value, after: &Value) -> Result<(), String> 
     for (taint, object) in TaintId::all(before) {
         match TaintId::all(after).find(|(other, _)| *other == taint) {
             Some((_, now)) if now != object => return Err(format!("{object} became {now}")),
-            // What went by its annotation's word is another law's matter.
+            // Another law covers taints that were lifted because of an annotation.
             None if !is_known(&taint) && object.get("timeAdded").is_none() => {
                 return Err(format!("{object} is gone, which no rule was ever about"));
             }
@@ -100,8 +98,8 @@ fn taints(ledger: &Ledger, before: &Value, after: &Value) -> Result<(), String> 
     }
 }
 
-/// What of a node is others': all but the taints, which are looked at one by one, our annotations, and the conditions that
-/// Nodegate makes.
+/// Everything on a node that belongs to others: all but the taints, which are compared one by one, our annotations, and our
+/// conditions.
 fn node_of_others(node: &Value, classes: &[CriticalComponentClass]) -> Value {
     let mut node = without_version(node);
     if let Some(spec) = node["spec"].as_object_mut() {
@@ -146,7 +144,7 @@ fn claim_of_others(claim: &Value) -> Value {
 fn without_version(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        // What the API server counts and notes itself.
+        // The API server maintains these fields.
         for field in [
             "resourceVersion",
             "generation",
@@ -159,7 +157,7 @@ fn without_version(object: &Value) -> Value {
     object
 }
 
-/// Whether something is absent or empty is all the same.
+/// Treats empty values like absent ones.
 fn without_empty(mut object: Value) -> Value {
     for part in ["metadata", "spec", "status"] {
         let is_empty =

@@ -1,6 +1,6 @@
-//! Nobody's taint is lifted on an annotation's word. Who may annotate a node gains by it nothing that he could not have
-//! otherwise (`docs/security.md`): a taint goes only for a rule that is or was about it; without one it has to say itself when
-//! Nodegate added it; and another project's goes for nothing but a rule that selects the node.
+//! Annotations alone lift nobody's taint: whoever may annotate a node gains nothing by it (`docs/security.md`). A taint goes
+//! only for a rule that is or was about it. Without a rule, the taint itself must say when Nodegate added it. Another project's
+//! taint goes only for a rule that selects the node.
 
 use super::bootstrap::owners;
 use super::ledger::Shared;
@@ -8,13 +8,11 @@ use super::rule::{OUR_TAINTS, TaintId};
 use super::{NodeWrite, longest_age, seconds};
 use crate::sim::law::{Law, Moment};
 
-/// The law.
 pub struct Forgery {
     ledger: Shared,
 }
 
 impl Forgery {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {

@@ -1,11 +1,10 @@
-//! Whoever does not lead does not write, nor whoever has been told to stop or whose lease is another's or has run out; and a process has one write of a kind to an object
-//! under way at a time: one of a node's taints and annotations, one of its conditions, one of a rule's status.
+//! Only a leader with a valid lease writes, and not after it has been told to stop. A process has at most one write of a kind
+//! under way to an object: one of a node's taints and annotations, one of its conditions, one of a rule's status.
 
 use super::seconds;
 use crate::Kind;
 use crate::sim::law::{Law, Moment};
 
-/// The law.
 #[derive(Default)]
 pub struct Leadership;
 
@@ -16,7 +15,7 @@ impl Law for Leadership {
 
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for (instance, report) in moment.instances.iter().enumerate() {
-            // A rule that is created again under its name may be written while a write to the old one is under way.
+            // A rule that is recreated under its name may be written while a write to the old one is under way.
             let mut doubled = report.doubled.iter();
             if let Some((at, key)) = doubled.find(|(_, key)| key.kind == Kind::Node) {
                 let at = seconds(*at);

@@ -1,5 +1,5 @@
-//! What all laws look up: the rules as they were, the pods of each node, and what was true of a node at any revision. Kept from
-//! the cluster's log, once for all laws.
+//! What all laws look up, read once from the cluster's log: past rules, the pods of each node, and the facts of a node at any
+//! revision.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -19,48 +19,41 @@ use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// The ledger, shared by the laws of one schedule.
 pub type Shared = Rc<RefCell<Ledger>>;
 
-/// A rule as it was from one revision on.
+/// One version of a rule.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// From which revision on.
+    /// The revision that made it.
     pub revision: u64,
-    /// The rule; `None` where it was not there, or could not be used.
+    /// The rule; `None` where it did not exist or was invalid.
     pub rule: Option<Arc<Rule>>,
 }
 
-/// What all laws look up.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// How many changes have been read.
     read: usize,
-    /// Every rule, as it was.
+    /// Every version of every rule.
     rules: BTreeMap<Key, Vec<Version>>,
-    /// The pods that were ever bound to a node of this name.
+    /// The pods ever bound to a node of this name.
     pods: HashMap<String, Vec<Key>>,
-    /// The `DaemonSet`s that ever were.
+    /// Every `DaemonSet` that ever existed.
     daemon_sets: Vec<Key>,
 }
 
-/// What bears on one node, as it was at several moments: each kind of object was seen at one of its own.
+/// The revision of each kind of object in an observation of a node: each kind has its own watch.
 #[derive(Debug, Clone, Copy)]
 pub struct Glances {
-    /// The node as of this revision.
     pub node: u64,
-    /// Its `CSINode`.
     pub csi_node: u64,
-    /// Pods.
     pub pods: u64,
-    /// `DaemonSet`s.
     pub daemon_sets: u64,
-    /// Rules.
     pub rules: u64,
 }
 
 impl Glances {
-    /// All kinds as of this revision.
+    /// All kinds at this revision.
     #[must_use]
     pub fn all(revision: u64) -> Self {
         Self {
@@ -74,7 +67,7 @@ impl Glances {
 }
 
 impl Ledger {
-    /// Reads what has happened since it was last read.
+    /// Reads the changes since the last call.
     pub fn read(&mut self, moment: &Moment<'_>) {
         let changes = moment.cluster.changes();
         for change in &changes[self.read..] {
@@ -128,7 +121,7 @@ impl Ledger {
         }
     }
 
-    /// The rules that could be used at this revision.
+    /// The valid rules at this revision.
     #[must_use]
     pub fn rules(&self, revision: u64) -> Vec<Arc<Rule>> {
         let as_of = |versions: &Vec<Version>| {
@@ -140,7 +133,7 @@ impl Ledger {
         self.rules.values().filter_map(as_of).collect()
     }
 
-    /// Every rule that there ever was, as it ever was.
+    /// Every version of every rule that ever existed.
     pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.rules
             .values()
@@ -148,8 +141,8 @@ impl Ledger {
             .filter_map(|version| version.rule.as_ref())
     }
 
-    /// The revisions, later than one and up to another, at which something changed that bears on a node, by kind: the
-    /// node, its `CSINode`, its pods, `DaemonSet`s, rules.
+    /// The revisions after `after` and up to `until` that changed something relevant to a node, by kind: the node, its
+    /// `CSINode`, its pods, `DaemonSet`s, rules.
     #[must_use]
     pub fn turns(&self, moment: &Moment<'_>, node: &str, after: u64, until: u64) -> [Vec<u64>; 5] {
         let of = |key: &Key| -> Vec<u64> {
@@ -177,7 +170,7 @@ impl Ledger {
         turns
     }
 
-    /// Asks something about a node as it was; `None` where it was not there.
+    /// Evaluates `ask` on the facts of a node at these revisions; `None` where the node did not exist.
     pub fn ask<T>(
         &self,
         moment: &Moment<'_>,
@@ -221,8 +214,8 @@ impl Ledger {
         }))
     }
 
-    /// Whether something was so of a node in this time: at one revision, or with each kind of object as it was at one of its
-    /// own, since each is watched by itself. Where there are too many of those, it is taken to have been so.
+    /// Whether something held for a node in this time: at one revision, or with each kind of object at a revision of its own,
+    /// since each has its own watch. With too many combinations it is assumed to have held.
     pub fn was_ever(
         &self,
         moment: &Moment<'_>,
@@ -287,7 +280,7 @@ fn suspends_all(moment: &Moment<'_>, at: Time) -> bool {
     scenario.suspends_all(at) && scenario.suspends_all(at.saturating_sub(LONGEST_FLIGHT))
 }
 
-/// An object as it was at this revision.
+/// The object at this revision.
 fn object<'m>(moment: &Moment<'m>, key: &Key, revision: u64) -> Option<&'m Arc<Value>> {
     up_to(moment.cluster.history(key), revision)
         .last()?
@@ -300,7 +293,7 @@ fn up_to(states: &[State], revision: u64) -> &[State] {
     &states[..states.partition_point(|state| state.revision <= revision)]
 }
 
-/// Since when some instance has seen everything and led, where nothing goes wrong any more: only then is it known.
+/// Since when a leading instance has synced. Known only after the last fault.
 fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
     let calm_since = moment.calm_since;
     if moment.cluster.now() < calm_since {
@@ -313,7 +306,7 @@ fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
     leaders.max().map(|since| since.max(calm_since))
 }
 
-/// How far the clock that was set is ahead by now.
+/// How far the instance's wall clock is ahead by now.
 fn ahead(moment: &Moment<'_>) -> SignedDuration {
     let now = moment.cluster.now();
     let steps = moment.faults.iter().filter_map(|fault| match fault {
@@ -323,7 +316,7 @@ fn ahead(moment: &Moment<'_>) -> SignedDuration {
     SignedDuration::from_secs(steps.sum())
 }
 
-/// When a process last began to look, or could look again, or its clock was set, so that it measures anew.
+/// When a process last started to measure times: after a start, an interruption or a clock step.
 fn begun(moment: &Moment<'_>) -> Time {
     let now = moment.cluster.now();
     let anew = moment.faults.iter().filter_map(|fault| match fault {
@@ -338,14 +331,13 @@ fn begun(moment: &Moment<'_>) -> Time {
         _ => None,
     });
     let anew = anew.filter(|at| *at <= now);
-    // What a process was shown first, it has not seen change.
+    // A process cannot time changes that its first list already contains.
     let shown = |since: Time| since + s(5);
     let instances = moment.instances.iter();
     let began = instances.filter_map(|it| it.synced_since.or(it.runs_since).map(shown));
     anew.chain(began).max().unwrap_or_default()
 }
 
-/// Whether Nodegate made the change.
 #[must_use]
 pub fn is_ours(who: Who) -> bool {
     matches!(who, Who::Nodegate(_))

@@ -1,6 +1,6 @@
-//! Every lift of a taint is justified: at some moment shortly before, on that very node, either no rule wanted the taint, or
-//! the conditions of the rule that governs it were met, or the node's time was up. So is every bootstrap that is put on
-//! record; and no node's that may lack labels still, where the rule adds taints.
+//! Nodegate lifts a taint only with a reason: shortly before, on that node, no rule wanted the taint, the conditions of the
+//! governing rule were met, or the node's deadline had passed. The same holds for every bootstrap put on record; a rule that
+//! adds taints records none for a node that may still lack labels.
 
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
@@ -12,13 +12,11 @@ use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 
-/// The law.
 pub struct Lifts {
     ledger: Shared,
 }
 
 impl Lifts {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -92,12 +90,12 @@ impl Lifts {
     }
 }
 
-/// Whether the rule's conditions are met on the node, or its time is up, and it is not suspended.
+/// Whether the rule is not suspended, and its conditions are met on the node or the deadline has passed.
 fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 
-/// Whether the node's time is up under a rule that releases such nodes, by the clock that is farthest ahead.
+/// Whether the rule releases late nodes and the node's deadline has passed, by the clock that is farthest ahead.
 fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let Some(repair) = rule
         .spec

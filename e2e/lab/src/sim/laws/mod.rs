@@ -1,25 +1,5 @@
-//! The laws, one a file.
-//!
-//! ```text
-//! lifts        every lift, and every bootstrap put on record, is justified by what was true a short time before
-//! closings     every taint that is put on is, too, and a grace period is kept
-//! bootstrap    what has been completed is not closed again, and stays on record
-//! foreign      what is others' stays as it is
-//! forgery      nobody's taint is lifted on an annotation's word
-//! disruption   a guarded rule closes no more nodes than its rates allow
-//! workload     a joining node runs no workload before its time
-//! deletion     a deleted rule goes when its nodes are clean
-//! claims       no claim of a node is deleted that was ever open, and not too many are
-//! writes       writes are bounded, whoever interferes
-//! leadership   one write at a time to a node, and none by whoever does not lead
-//! agreement    at the end the command line makes of every node what has been made of it
-//! end          at the end every node is as the rules say, and nothing is written any more
-//!
-//! ledger        what all of them look up: what was true of a node, and when
-//! truth        what is true of a rule's conditions on a node, by the documentation
-//! placement    which DaemonSets are waited for, by the documentation
-//! rule         a rule, by the documentation
-//! ```
+//! The laws, one a file, and what they look up. `truth`, `placement` and `rule` read the documentation with none of the
+//! product's code.
 
 mod agreement;
 mod bootstrap;
@@ -54,7 +34,7 @@ use super::time::{Time, s};
 use super::{Law, Who};
 use crate::Kind;
 
-/// All of them, for one schedule.
+/// All laws, for one schedule.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Law>> {
     let ledger = Shared::default();
@@ -75,9 +55,9 @@ pub fn all() -> Vec<Box<dyn Law>> {
     ]
 }
 
-/// How old what a write goes by may be when it is carried out: what a watch has shown counts for [`MAX_AGE`] (a last look for
-/// less, 10 s), and a write is given up 10 s after it was begun. What was seen before a suspension during which the clock was set
-/// back is older by that: nothing tells of it.
+/// The maximum age of the evidence behind a write when it is carried out: a watch's view counts for [`MAX_AGE`] (a live read
+/// for less, 10 s), and a write is given up after 10 s. Evidence from before a suspension during which the clock was set back
+/// is older by that, which the process cannot detect.
 fn longest_age(moment: &Moment<'_>) -> Time {
     const WRITE: Time = s(10);
     let late = moment.faults.iter().map(|fault| match fault {
@@ -99,7 +79,7 @@ fn is_set_back(moment: &Moment<'_>, whose: usize, (from, to): (Time, Time)) -> b
     })
 }
 
-/// How far a wall clock may be from the cluster's: deadlines are on record by it.
+/// How far a wall clock may be from the cluster's; recorded deadlines follow it.
 fn steps(moment: &Moment<'_>) -> Time {
     let steps = moment.faults.iter().map(|fault| match fault {
         Fault::ClockStep { by, .. } => s(by.unsigned_abs()),
@@ -108,9 +88,8 @@ fn steps(moment: &Moment<'_>) -> Time {
     steps.sum()
 }
 
-/// A change that Nodegate has made to a node.
 struct NodeWrite<'a> {
-    /// Its number among the instances.
+    /// The number of the instance that made it.
     instance: usize,
     change: &'a Change,
     before: &'a Value,
@@ -118,7 +97,7 @@ struct NodeWrite<'a> {
 }
 
 impl<'a> NodeWrite<'a> {
-    /// Those that have not been judged.
+    /// The changes not judged before.
     fn new(moment: &Moment<'a>) -> impl Iterator<Item = Self> + use<'a> {
         moment.new_changes().iter().filter_map(|change| {
             let Who::Nodegate(instance) = change.who else {
@@ -136,22 +115,21 @@ impl<'a> NodeWrite<'a> {
         })
     }
 
-    /// The node's name.
     fn node(&self) -> &'a str {
         &self.change.key.name
     }
 
-    /// The taints that it has taken away.
+    /// The taints that it removed.
     fn lifted(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.before, self.after)
     }
 
-    /// The taints that it has put on.
+    /// The taints that it added.
     fn added(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.after, self.before)
     }
 
-    /// The annotations that are new, or speak of another boot now: each key, and the boot that it speaks of.
+    /// The annotations that are new or name another boot: each key, and its boot.
     fn noted(&self) -> impl Iterator<Item = (&'a str, Option<String>)> + use<'a> {
         let before = &self.before["metadata"]["annotations"];
         let after = self.after["metadata"]["annotations"].as_object();
@@ -167,7 +145,7 @@ impl<'a> NodeWrite<'a> {
         })
     }
 
-    /// The annotations that it has taken away.
+    /// The annotations that it removed.
     fn forgotten(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let after = &self.after["metadata"]["annotations"];
         let before = self.before["metadata"]["annotations"].as_object();
@@ -179,19 +157,19 @@ impl<'a> NodeWrite<'a> {
     }
 }
 
-/// The taints of one node that the other has not.
+/// The taints of `before` that `after` lacks.
 fn gone<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = TaintId> + use<'a> {
     TaintId::all(before)
         .map(|(taint, _)| taint)
         .filter(|taint| !taint.is_on(after))
 }
 
-/// A time as laws print it.
+/// Formats a time for the laws' messages.
 fn seconds(time: Time) -> String {
     format!("{:.3}s", time.as_secs_f64())
 }
 
-/// The requests of instances that have not been judged.
+/// The instances' requests that have not been judged.
 fn ours<'a>(moment: &Moment<'a>) -> impl Iterator<Item = (usize, &'a Write)> + use<'a> {
     moment
         .new_writes()

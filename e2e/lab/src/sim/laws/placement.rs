@@ -1,5 +1,5 @@
-//! Which `DaemonSet`s are waited for on a node: what the `DaemonSet` controller would say, looking through taints
-//! that will go by themselves (`docs/conditions.md`).
+//! The `DaemonSet`s that a node waits for: those that the `DaemonSet` controller would run there, ignoring taints that will go
+//! by themselves (`docs/conditions.md`).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::rule::{Rule, TaintId, is_met};
 use super::truth::{Answer, Facts};
 
-/// Whether a pod of the `DaemonSet` is waited for on the node for the sake of a class.
+/// Whether the node waits for a pod of the `DaemonSet`, for the class.
 pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> Answer {
     let is_of_class = has(class, daemon_set)
         && is_selected(class, &daemon_set["spec"]["template"]["metadata"]["labels"]);
@@ -21,7 +21,7 @@ pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> A
     })
 }
 
-/// Whether a pod of the `DaemonSet` is waited for on the node by rules that wait for conditions of these types.
+/// Whether rules with conditions of these types wait for a pod of the `DaemonSet` on the node.
 pub(super) fn expects_by(
     facts: &Facts<'_>,
     daemon_set: &Value,
@@ -32,7 +32,7 @@ pub(super) fn expects_by(
     if is_going || !is_for(facts.node, spec) {
         return Answer::No;
     }
-    // One that could never come while the taint is there that waits for it is left out.
+    // A pod that the waiting rule's own taint keeps away is not waited for.
     let waits = |rule: &Rule| {
         let mut conditions = rule.spec.conditions.iter();
         rule.is_live() && rule.selects(facts.node) && conditions.any(|it| asks(&it.type_))
@@ -45,7 +45,7 @@ pub(super) fn expects_by(
             &rule.taint(),
             rule.spec.taint.value.as_deref().unwrap_or_default(),
         ) {
-            // A rule whose finalizer is not there yet does not count yet.
+            // A rule without its finalizer does not count yet.
             answer = answer.min(if rule.has_finalizer {
                 Answer::No
             } else {
@@ -71,7 +71,7 @@ pub(super) fn expects_by(
     answer
 }
 
-/// Whether node name, node selector and required node affinity allow the node.
+/// Whether node name, node selector and required node affinity match the node.
 fn is_for(node: &Value, spec: &Value) -> bool {
     let labels = &node["metadata"]["labels"];
     let name = &node["metadata"]["name"];
@@ -96,7 +96,7 @@ fn is_for(node: &Value, spec: &Value) -> bool {
         })
 }
 
-/// Whether pods of this template tolerate a taint, or need not.
+/// Whether pods of this template tolerate a taint, or its effect needs no toleration.
 pub fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
     if taint.effect == "PreferNoSchedule" {
         return true;
@@ -111,21 +111,21 @@ pub fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
     })
 }
 
-/// Whether a pod is neither going nor finished.
+/// Whether a pod is neither terminating nor finished.
 pub(super) fn is_live(pod: &Value) -> bool {
     let phase = pod["status"]["phase"].as_str();
     pod["metadata"].get("deletionTimestamp").is_none()
         && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether an object is in a namespace of the class, and labelled as one of it.
+/// Whether an object is in a namespace of the class and has its labels.
 pub(super) fn has(class: &Class, object: &Value) -> bool {
     let metadata = &object["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or_default();
     class.namespaces.contains(namespace) && is_selected(class, &metadata["labels"])
 }
 
-/// Whether these labels are those of the class.
+/// Whether these labels match the class.
 fn is_selected(class: &Class, labels: &Value) -> bool {
     let labels: BTreeMap<String, String> = labels
         .as_object()
@@ -136,7 +136,6 @@ fn is_selected(class: &Class, labels: &Value) -> bool {
     class.selector.matches(&labels)
 }
 
-/// The UID of the `DaemonSet` that controls a pod.
 pub(super) fn owner(pod: &Value) -> Option<&Value> {
     let owners = pod["metadata"]["ownerReferences"].as_array();
     let mut owners = owners.into_iter().flatten();

@@ -10,34 +10,27 @@ use nodegate::api::{
 };
 use serde_json::Value;
 
-/// What every taint key of an adding rule starts with.
+/// The prefix of every taint key that a rule may add.
 pub const OUR_TAINTS: &str = "readiness.k8s.io/";
 
-/// A rule as it is at one moment.
+/// One version of a rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
-    /// When it was created, as it says; rules with the same taint are put in this order, then in that of their names.
+    /// The creation time in its metadata; rules with the same taint are ordered by it, then by name.
     pub created: String,
-    /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// Whether our finalizer is on it.
     pub has_finalizer: bool,
-    /// What it says.
     pub spec: NodeReadinessRuleSpec,
-    /// The selector, as it stands in the object.
+    /// The selector in the object.
     selector: Value,
 }
 
-/// A taint by what tells it from others on a node.
+/// What identifies a taint on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaintId {
-    /// Its key.
     pub key: String,
-    /// Its effect.
     pub effect: String,
 }
 
@@ -48,7 +41,7 @@ impl std::fmt::Display for TaintId {
 }
 
 impl TaintId {
-    /// The taint of this object among a node's taints.
+    /// The ID of a taint object.
     #[must_use]
     pub fn of(taint: &Value) -> Self {
         let text = |field: &str| taint[field].as_str().unwrap_or_default().to_owned();
@@ -58,13 +51,11 @@ impl TaintId {
         }
     }
 
-    /// The taints of a node.
     pub fn all(node: &Value) -> impl Iterator<Item = (Self, &Value)> {
         let taints = node["spec"]["taints"].as_array().into_iter().flatten();
         taints.map(|taint| (Self::of(taint), taint))
     }
 
-    /// Whether the node has it.
     #[must_use]
     pub fn is_on(&self, node: &Value) -> bool {
         let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
@@ -73,7 +64,7 @@ impl TaintId {
 }
 
 impl Rule {
-    /// Reads a rule; `None` where its spec cannot be used.
+    /// Reads a rule; `None` if its spec is invalid.
     #[must_use]
     pub fn read(object: &Value) -> Option<Self> {
         let metadata = &object["metadata"];
@@ -94,7 +85,6 @@ impl Rule {
         })
     }
 
-    /// Its taint.
     #[must_use]
     pub fn taint(&self) -> TaintId {
         TaintId {
@@ -103,51 +93,48 @@ impl Rule {
         }
     }
 
-    /// Its taint's effect.
     #[must_use]
     pub fn effect(&self) -> TaintEffect {
         self.spec.taint.effect
     }
 
-    /// Whether it manages this taint: key and effect are its own, or it lifts another project's startup taint, whose effect
-    /// does not matter.
+    /// Whether it manages this taint: key and effect are its own, or it lifts another project's startup taint with any effect.
     #[must_use]
     pub fn is_about(&self, taint: &TaintId) -> bool {
         self.spec.taint.key == taint.key
             && (self.effect().as_str() == taint.effect || !taint.key.starts_with(OUR_TAINTS))
     }
 
-    /// Whether it selects a node with these labels.
+    /// Whether it selects the node by its labels.
     #[must_use]
     pub fn selects(&self, node: &Value) -> bool {
         selects(&self.selector, &node["metadata"]["labels"])
     }
 
-    /// Whether it carries out what it decides: neither a dry run nor being deleted.
+    /// Whether it acts on its decisions: it is neither a dry run nor being deleted.
     #[must_use]
     pub fn is_live(&self) -> bool {
         !self.is_deleting && !self.spec.dry_run
     }
 
-    /// Whether it may put its taint on nodes.
+    /// Whether it may add its taint to nodes.
     #[must_use]
     pub fn adds(&self) -> bool {
         self.spec.taint_policy == TaintPolicy::AddAndRemove
     }
 
-    /// Whether it gates a node once.
     #[must_use]
     pub fn is_bootstrap(&self) -> bool {
         self.spec.enforcement_mode == EnforcementMode::BootstrapOnly
     }
 
-    /// Whether one condition is enough.
+    /// Whether one met condition is enough.
     #[must_use]
     pub fn is_any_of(&self) -> bool {
         self.spec.condition_policy == ConditionPolicy::AnyOf
     }
 
-    /// How long its conditions have to be unmet before an open node is closed.
+    /// How long its conditions must be unmet before an open node is closed.
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.spec.grace_period.map_or(Duration::ZERO, Into::into)
@@ -159,14 +146,14 @@ impl Rule {
         self.spec.heartbeat_timeout.map(Into::into)
     }
 
-    /// The annotation on a node that says that its bootstrap is completed, by the rule's UID and by its name.
+    /// The annotations that record a completed bootstrap, by the rule's UID and by its name.
     #[must_use]
     pub fn completion_keys(&self) -> [String; 2] {
         [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
     }
 
-    /// Whether the node's bootstrap is on record, for the boot that it is in where the rule asks for that; or the rule leaves the
-    /// node alone.
+    /// Whether the node's bootstrap is on record, for its current boot where the rule asks for that; or the rule ignores the
+    /// node.
     #[must_use]
     pub fn is_completed_on(&self, node: &Value) -> bool {
         let came = node["metadata"]["creationTimestamp"].as_str();
@@ -189,7 +176,7 @@ impl Rule {
     }
 }
 
-/// The rule that governs a taint on a node: the first in order of creation of those that select the node and are live.
+/// The rule that governs a taint on a node: the oldest live one that selects the node.
 #[must_use]
 pub fn governing<'a>(
     rules: &'a [Arc<Rule>],
@@ -199,11 +186,11 @@ pub fn governing<'a>(
     let claims = rules
         .iter()
         .filter(|rule| rule.is_live() && rule.is_about(taint) && rule.selects(node));
-    // What names just this effect goes before what lifts another project's taint whatever its effect.
+    // A rule with exactly this effect goes before one that lifts another project's taint with any effect.
     claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
 }
 
-/// Whether a node has the labels by which it is selected: whoever gives it those has taken his taint off.
+/// Whether a node has all labels that selectors need: the component that adds them has removed its taint.
 #[must_use]
 pub fn is_introduced(node: &Value) -> bool {
     const INTRODUCTIONS: [&str; 2] = [
@@ -213,7 +200,7 @@ pub fn is_introduced(node: &Value) -> bool {
     TaintId::all(node).all(|(taint, _)| !INTRODUCTIONS.contains(&taint.key.as_str()))
 }
 
-/// A node's boot ID; empty where it has none.
+/// A node's boot ID; empty if unknown.
 #[must_use]
 pub fn boot_id(node: &Value) -> &str {
     node["status"]["nodeInfo"]["bootID"]
@@ -221,7 +208,7 @@ pub fn boot_id(node: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether a label selector, as it stands in an object, selects these labels.
+/// Whether a label selector object matches these labels.
 #[must_use]
 pub fn selects(selector: &Value, labels: &Value) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
@@ -235,7 +222,7 @@ pub fn selects(selector: &Value, labels: &Value) -> bool {
         && expressions.into_iter().all(|it| is_met(it, labels))
 }
 
-/// Whether labels meet one expression of a label selector or of a node affinity.
+/// Whether labels match one expression of a label selector or of a node affinity.
 #[must_use]
 pub fn is_met(expression: &Value, labels: &Value) -> bool {
     let value = expression["key"].as_str().and_then(|key| labels.get(key));

@@ -1,4 +1,4 @@
-//! Small stories, made by hand, for the tests of the laws: a good one and a bad one each.
+//! Short stories for the tests of the laws, a good and a bad one each.
 
 use serde_json::{Value, json};
 
@@ -13,22 +13,19 @@ use crate::sim::time::{Time, s};
 use crate::sim::{Actor, Scenario};
 use crate::{Key, Kind, Part, Patch, Preconditions, Request};
 
-/// The key of the taint in stories.
+/// The taint key in stories.
 pub const TAINT: &str = "readiness.k8s.io/net";
 
 const SOMEBODY: Who = Who::Actor("somebody");
 const NODEGATE: Who = Who::Nodegate(0);
 
-/// A story: a cluster, and what it was like after each thing that happened.
+/// A cluster, and its state after each step.
 pub struct Story {
     cluster: Cluster,
-    /// What goes wrong.
     pub faults: Vec<Fault>,
-    /// The one instance of Nodegate.
+    /// The only instance of Nodegate.
     pub report: Report,
-    /// What it is set to.
     pub settings: Settings,
-    /// Since when things settle.
     pub calm_since: Time,
     pages: Vec<(Cluster, Report)>,
 }
@@ -51,7 +48,6 @@ impl Default for Story {
     }
 }
 
-/// A node in pool `a`.
 pub fn node(name: &str) -> Value {
     json!({
         "kind": "Node",
@@ -61,18 +57,16 @@ pub fn node(name: &str) -> Value {
     })
 }
 
-/// The node with the taint that [`rule`] is about.
 pub fn gated(mut node: Value) -> Value {
     node["spec"]["taints"] = json!([taint()]);
     node
 }
 
-/// The taint that [`rule`] is about.
 pub fn taint() -> Value {
     json!({ "key": TAINT, "effect": "NoSchedule" })
 }
 
-/// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields besides or instead.
+/// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields added or replaced.
 pub fn rule(fields: &Value) -> Value {
     let mut spec = json!({
         "conditions": [{ "type": "Net", "requiredStatus": "True" }],
@@ -88,7 +82,7 @@ pub fn rule(fields: &Value) -> Value {
     })
 }
 
-/// Nodegate puts the taint on a node that [`rule`] is about, and says so.
+/// Nodegate adds the taint of [`rule`] to a node, and its annotation.
 pub fn close(story: &mut Story, node: &str) {
     let uid = story.uid_of_rule("r");
     let value = json!({ "rule-name": "r", "taint-key": TAINT, "taint-effect": "NoSchedule" });
@@ -99,19 +93,17 @@ pub fn close(story: &mut Story, node: &str) {
 }
 
 impl Story {
-    /// Time goes on, until so many seconds have passed.
+    /// Advances the time to this second.
     pub fn at(&mut self, second: u64) {
         self.cluster.advance(s(second));
     }
 
-    /// Somebody asks for something, and gets it.
     pub fn request(&mut self, who: Who, request: &Request) {
         let answer = self.cluster.request(who, request);
         assert!(answer.is_ok(), "{answer:?}");
         self.pages.push((self.cluster.clone(), self.report.clone()));
     }
 
-    /// Somebody creates an object.
     pub fn create(&mut self, object: Value) {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let kind = Kind::ALL
@@ -126,7 +118,7 @@ impl Story {
         } else {
             Key::cluster(kind, &name)
         };
-        // The kubelet is ready at once: what admission puts on every node is gone.
+        // The kubelet is Ready at once, so the taint of admission goes.
         let taints =
             (kind == Kind::Node).then(|| json!({ "spec": { "taints": object["spec"]["taints"] } }));
         self.request(SOMEBODY, &Request::Create { key, object });
@@ -135,7 +127,7 @@ impl Story {
         }
     }
 
-    /// An object is there as it is, whatever the API server makes of it as it is created.
+    /// Creates an object and restores what the API server changed in it.
     pub fn create_as_is(&mut self, object: Value) {
         let status = json!({ "status": object["status"] });
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -148,7 +140,6 @@ impl Story {
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(status));
     }
 
-    /// A reporter writes a node's condition.
     pub fn report(&mut self, node: &str, kind: &str, status: &str) {
         let now = self.cluster.wall();
         let condition = json!({ "type": kind, "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now });
@@ -166,43 +157,36 @@ impl Story {
         self.request(who, &Request::Patch { key, part, patch });
     }
 
-    /// Nodegate changes a node by a merge patch.
     pub fn patch_by_nodegate(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    /// Nodegate changes a rule by a merge patch.
     pub fn patch_rule_by_nodegate(&mut self, rule: &str, patch: &Value) {
         let key = Key::cluster(Kind::NodeReadinessRule, rule);
         self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    /// Somebody changes a node by a merge patch.
     pub fn patch_node(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    /// Somebody changes the status of a node by a merge patch.
     pub fn patch_node_status(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
     }
 
-    /// Somebody changes a node's `CSINode` by a merge patch.
     pub fn patch_csi_node(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::CsiNode, node);
         self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    /// Somebody changes a rule by a merge patch.
     pub fn patch_rule(&mut self, rule: &str, patch: &Value) {
         let key = Key::cluster(Kind::NodeReadinessRule, rule);
         self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    /// Somebody deletes an object.
     pub fn delete(&mut self, who: Who, key: Key) {
         self.request(
             who,
@@ -214,23 +198,20 @@ impl Story {
         );
     }
 
-    /// Somebody changes the status of a claim by a merge patch.
     pub fn patch_claim_status(&mut self, claim: &str, patch: &Value) {
         let key = Key::cluster(Kind::NodeClaim, claim);
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
     }
 
-    /// Somebody deletes a rule.
     pub fn delete_rule(&mut self, rule: &str) {
         self.delete(SOMEBODY, Key::cluster(Kind::NodeReadinessRule, rule));
     }
 
-    /// Somebody deletes a node.
     pub fn delete_node(&mut self, node: &str) {
         self.delete(SOMEBODY, Key::cluster(Kind::Node, node));
     }
 
-    /// A CSI driver is registered on a node, the only one.
+    /// Registers a CSI driver on a node, as its only one.
     pub fn register(&mut self, node: &str, driver: &str) {
         self.create(json!({
             "kind": "CSINode",
@@ -239,17 +220,14 @@ impl Story {
         }));
     }
 
-    /// The UID of a rule.
     pub fn uid_of_rule(&self, rule: &str) -> String {
         self.uid(&Key::cluster(Kind::NodeReadinessRule, rule))
     }
 
-    /// The UID of a node.
     pub fn uid_of_node(&self, node: &str) -> String {
         self.uid(&Key::cluster(Kind::Node, node))
     }
 
-    /// The UID of an object in a namespace.
     pub fn uid_of(&self, kind: &str, namespace: &str, name: &str) -> String {
         let kind = Kind::ALL.into_iter().find(|it| it.name() == kind).unwrap();
         self.uid(&Key::namespaced(kind, namespace, name))
@@ -260,7 +238,7 @@ impl Story {
         object["metadata"]["uid"].as_str().unwrap().to_owned()
     }
 
-    /// Asks something about a node as it is now.
+    /// Evaluates `ask` on a node's current facts.
     pub fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
         let reports = std::slice::from_ref(&self.report);
         let moment = self.moment(&self.cluster, reports, (0, 0));
@@ -270,7 +248,7 @@ impl Story {
         ledger.ask(&moment, node, now, self.cluster.now(), ask)
     }
 
-    /// What a law says of the story, page by page.
+    /// The law's verdict on each step of the story.
     pub fn judge(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
         let (mut law, mut judged) = (law(&Shared::default()), (0, 0));
         for (cluster, report) in &self.pages {
@@ -280,7 +258,7 @@ impl Story {
         Ok(())
     }
 
-    /// What a law says of the end of the story.
+    /// The law's verdict on the end of the story.
     pub fn judge_end(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
         let judged = (self.cluster.changes().len(), self.cluster.writes().len());
         let reports = std::slice::from_ref(&self.report);

@@ -1,8 +1,8 @@
-//! What is true of a rule's conditions on a node: a plain reading of the documentation (`docs/conditions.md`), with none of the
-//! product's code, so that what is wrong there is not wrong here too.
+//! The truth about a rule's conditions on a node: a plain reading of the documentation (`docs/conditions.md`), with none of the
+//! product's code, so that it does not share the product's bugs.
 //!
-//! Where the documentation lets time decide what is believed (a pod that is older than its node, evidence from before a
-//! reboot, a reporter's silence), or where it depends on what a process has seen, the answer is that it may be either.
+//! The answer is `Maybe` where the documentation lets time decide (a pod older than its node, evidence from before a reboot, a
+//! reporter's silence) or where it depends on what a process has observed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
 
-/// A pod's Ready condition, where it is `True`.
+/// The pod's Ready condition, if it is `True`.
 fn ready(pod: &Value) -> Option<&Value> {
     let mut conditions = pod["status"]["conditions"].as_array()?.iter();
     let ready = conditions.find(|condition| condition["type"] == "Ready");
     ready.filter(|ready| ready["status"] == "True")
 }
 
-/// The time in a field.
+/// Parses a time.
 fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
@@ -32,32 +32,29 @@ fn time(value: &Value) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests;
 
-/// How long after a Node was created the word of a pod that is older does not count, and how much longer it may not, for what
-/// is seen late and as times are told in whole seconds.
+/// How long after a Node was created an older pod's readiness does not count; for a while longer it may not, as observations
+/// are late and times are in whole seconds.
 const OLD_PODS: SignedDuration = SignedDuration::from_secs(60);
 const OLD_PODS_SEEN_LATE: SignedDuration = SignedDuration::from_secs(30);
-/// How long after a reboot pods do not count that have been Ready since before.
+/// How long after a reboot pods that have been Ready since before it do not count.
 const BOOT_PODS: Duration = Duration::from_secs(60);
-/// How long after a reboot other evidence does not count that has not been renewed.
+/// How long after a reboot other evidence counts only if renewed.
 const NOT_RENEWED: Duration = Duration::from_secs(6 * 60);
-/// How long after a reboot a driver's own pod has to have been Ready for the driver to count: 5 s, by times in whole seconds.
+/// How long a driver's own pod must have been Ready after a reboot for the driver to count: 5 s, less rounding to whole
+/// seconds.
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(4);
-/// How much later something is seen than it happened, at most.
+/// The longest delay of an observation.
 const LATE: Duration = Duration::from_secs(30);
 
-/// A yes, a no, or what may be either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// No.
     No,
-    /// It depends on what somebody has seen, or on which second it is.
+    /// It depends on a process's observations, or on rounding to seconds.
     Maybe,
-    /// Yes.
     Yes,
 }
 
 impl Answer {
-    /// Whether it is certain to be one of both.
     #[must_use]
     pub fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
@@ -72,61 +69,54 @@ impl Answer {
     }
 }
 
-/// How a reporter of a condition does, and what its word is worth.
+/// The state of a condition's reporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// It counts.
+    /// Its report counts.
     Good,
-    /// It may count, or may be taken for `Unknown`.
+    /// Its report may count, or may be taken for `Unknown`.
     Doubtful,
-    /// It counts as `Unknown`.
+    /// Its report counts as `Unknown`.
     Silent,
 }
 
-/// All that bears on one node, as it was at one moment.
+/// Everything relevant to one node at one moment.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// The time.
     pub at: Time,
-    /// The node.
     pub node: &'a Value,
     /// Every state of the node up to this one.
     pub states: &'a [State],
-    /// Its `CSINode`.
     pub csi_node: Option<&'a Value>,
-    /// Since when that is as it is.
+    /// Since when the `CSINode` is unchanged.
     pub csi_node_since: Time,
-    /// The pods that are bound to it.
+    /// The pods bound to it.
     pub pods: &'a [Arc<Value>],
-    /// All `DaemonSet`s.
     pub daemon_sets: &'a [Arc<Value>],
-    /// All rules that can be used.
+    /// All valid rules.
     pub rules: &'a [Arc<Rule>],
-    /// Whether all of them are suspended.
+    /// Whether all rules are suspended.
     pub suspends_all: bool,
-    /// The classes of critical components.
     pub classes: &'a [Class],
-    /// The configured keys of taints that will go by themselves.
+    /// The configured keys of taints that go by themselves.
     pub passing: &'a [String],
-    /// Since when somebody has seen everything and led, where that is asked: what he believes depends on how long he has
-    /// looked.
+    /// Since when a leader has been synced, if relevant: its conclusions depend on how long it has watched.
     pub eyes_open: Option<Time>,
     /// How far a wall clock may be from the cluster's.
     pub steps: SignedDuration,
-    /// How far the clock that was set is ahead of the cluster's now; less than nothing where it is behind.
+    /// How far the stepped clock is now ahead of the cluster's; negative where it is behind.
     pub ahead: SignedDuration,
-    /// When a process last began to look, or could look again, or its clock was set.
+    /// When a process last started to watch, resumed, or had its clock set.
     pub begun: Time,
 }
 
 impl Facts<'_> {
-    /// Whether nothing is to be changed for the rule.
+    /// Whether the rule is suspended.
     #[must_use]
     pub fn suspends(&self, rule: &Rule) -> bool {
         self.suspends_all || rule.spec.suspend
     }
 
-    /// Whether the rule's conditions are met on the node.
     #[must_use]
     pub fn met(&self, rule: &Rule) -> Answer {
         let answers = rule.spec.conditions.iter().map(|it| self.is_met(rule, it));
@@ -137,7 +127,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What is the matter with the rule's conditions, in words.
+    /// The state of each of the rule's conditions, in words.
     #[must_use]
     pub fn why(&self, rule: &Rule) -> String {
         let conditions = rule.spec.conditions.iter().map(|it| {
@@ -153,7 +143,7 @@ impl Facts<'_> {
 
     fn is_met(&self, rule: &Rule, asked: &ConditionRequirement) -> Answer {
         let is = |status: &str| Answer::of(status == asked.required_status.as_str());
-        // What is synthesized is `True` or `False`.
+        // Synthesized conditions are `True` or `False`.
         let synthesized = |answer: Answer| match (asked.required_status, answer) {
             (ConditionStatus::Unknown, _) | (ConditionStatus::False, Answer::Yes) => Answer::No,
             (ConditionStatus::True, answer) => answer,
@@ -213,7 +203,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a `DaemonSet` has a Ready pod on the node, or is not meant for it.
+    /// Whether a `DaemonSet` has a Ready pod on the node, or does not match it.
     fn is_daemon_set_ready(&self, rule: &Rule, kind: &str, namespace: &str, name: &str) -> Answer {
         let is_it = |metadata: &Value| {
             metadata["namespace"] == *namespace
@@ -237,10 +227,10 @@ impl Facts<'_> {
         }
     }
 
-    /// What the word of a condition's reporter is worth under a rule.
+    /// The state of a condition's reporter under a rule.
     fn word(&self, rule: &Rule, kind: &str) -> Word {
         let written = self.since(|node| reported(node, kind));
-        if let Some(boot) = self.doubted_boot(rule)
+        if let Some(boot) = self.relevant_boot(rule)
             && written <= boot.max(self.begun)
         {
             return match self.at.saturating_sub(boot) {
@@ -257,14 +247,14 @@ impl Facts<'_> {
         let Some(timeout) = rule.heartbeat_timeout() else {
             return Word::Good;
         };
-        // A node that is closed stays so until its reporter is heard; one that is open is given its time by whoever has
-        // begun to look.
+        // A closed node stays closed until its reporter is heard. For an open one, a process that has begun to watch waits a
+        // full timeout.
         let since = if rule.taint().is_on(self.node) {
             Some(written)
         } else {
             self.eyes_open.map(|since| since.max(written))
         };
-        // Who begins to look with a clock that was set knows nothing else to go by.
+        // A process that starts with a wrong clock cannot detect that.
         let age = SignedDuration::try_from(self.at.saturating_sub(written)).unwrap_or_default();
         let looks_recent = (age + self.ahead).unsigned_abs() <= timeout + LATE;
         if self.at < written + timeout {
@@ -278,7 +268,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Since when something about this very node is as it is.
+    /// Since when something about this very node is unchanged.
     fn since<T: PartialEq>(&self, what: impl Fn(&Value) -> T) -> Time {
         let now = what(self.node);
         let uid = &self.node["metadata"]["uid"];
@@ -290,30 +280,30 @@ impl Facts<'_> {
         same.last().map_or(self.at, |state| state.at)
     }
 
-    /// When the node rebooted, where that bears on what the rule believes.
-    fn doubted_boot(&self, rule: &Rule) -> Option<Time> {
+    /// When the node rebooted, if the rule still depends on it.
+    fn relevant_boot(&self, rule: &Rule) -> Option<Time> {
         if !rule.spec.regate_on_reboot {
             return None;
         }
         let boot = self.since(|node| boot_id(node).to_owned());
         let first = self.since(|_| ());
-        // What is told of a boot counts from the first sight of it: to whoever has begun to look since, from then on.
+        // A process counts from its first observation of the boot, which for a new process is its start.
         let is_recent = |since: Time| self.at < since + NOT_RENEWED + LATE;
-        let is_doubted =
+        let is_relevant =
             is_recent(boot) || is_recent(self.begun) || rule.heartbeat_timeout().is_some();
-        (boot > first && is_doubted).then_some(boot)
+        (boot > first && is_relevant).then_some(boot)
     }
 
-    /// Whether the node's own annotations say that its bootstrap was completed in another boot.
+    /// Whether the node's own annotations record a bootstrap completed in another boot.
     fn is_known_to_have_rebooted(&self, rule: &Rule) -> bool {
         let annotations = &self.node["metadata"]["annotations"];
         let mut keys = rule.completion_keys().into_iter();
         keys.any(|key| annotations.get(&key).is_some()) && !rule.is_completed_on(self.node)
     }
 
-    /// A driver that is registered may be so from before a reboot, and not count.
+    /// A registered driver may date from before a reboot, and then does not count.
     fn after_reboot(&self, rule: &Rule, driver: &str, answer: Answer) -> Answer {
-        let Some(boot) = self.doubted_boot(rule) else {
+        let Some(boot) = self.relevant_boot(rule) else {
             return answer;
         };
         let is_own = |pod: &Arc<Value>, class: &Class| {
@@ -340,7 +330,7 @@ impl Facts<'_> {
         answer.min(Answer::Maybe)
     }
 
-    /// The class's pods on the node that are neither going nor finished.
+    /// The class's live pods on the node.
     fn pods(&self, class: &Class) -> impl Iterator<Item = &Arc<Value>> {
         let own = self.pods.iter().filter(|pod| is_live(pod));
         own.filter(move |pod| has(class, pod))
@@ -388,7 +378,7 @@ impl Facts<'_> {
             .min(Answer::all(of_daemon_sets.chain(others)))
     }
 
-    /// Whether a pod is Ready, as far as its word counts.
+    /// Whether a pod is Ready, if its report counts.
     fn is_ready(&self, rule: &Rule, pod: &Value) -> Answer {
         let Some(ready) = ready(pod) else {
             return Answer::No;
@@ -400,15 +390,15 @@ impl Facts<'_> {
             .filter(|(created, since)| since < created);
         let age = is_older.map(|(created, _)| wall(self.at).duration_since(created));
         let answer = match age {
-            // By whichever clock.
+            // By any clock.
             Some(age) if age + self.steps < OLD_PODS && self.steps.is_zero() => Answer::No,
             Some(age) if age - self.steps < OLD_PODS + OLD_PODS_SEEN_LATE => Answer::Maybe,
             _ => Answer::Yes,
         };
-        match self.doubted_boot(rule) {
+        match self.relevant_boot(rule) {
             None => answer,
             Some(boot) if since.is_some_and(|since| since >= wall(boot.max(self.begun))) => answer,
-            // Who first saw the new boot later may take it for older.
+            // A process that observed the new boot later may take the pod for older.
             Some(boot) if since.is_some_and(|since| since >= wall(boot)) => Answer::Maybe,
             Some(boot) if self.at < boot + BOOT_PODS && self.is_known_to_have_rebooted(rule) => {
                 Answer::No
@@ -450,8 +440,8 @@ impl Facts<'_> {
         }))
     }
 
-    /// Whether a taint of the node will go by itself: Kubernetes', a configured one, or that of a rule in force. Of one
-    /// under our own prefix that no such rule names, a rule may be about to be rid of it.
+    /// Whether a taint of the node will go by itself: one of Kubernetes, a configured one, or that of a rule in force. A taint
+    /// under our own prefix that no such rule names may be about to be removed.
     pub(super) fn is_passing(&self, taint: &TaintId) -> Answer {
         const LIFECYCLE: [&str; 10] = [
             "node.kubernetes.io/not-ready",
@@ -485,7 +475,7 @@ impl Facts<'_> {
     }
 }
 
-/// What a node's condition says, with the times at which it was written.
+/// A node's condition, with the times of its report.
 fn reported(node: &Value, kind: &str) -> Option<[Value; 3]> {
     let mut conditions = node["status"]["conditions"]
         .as_array()

@@ -1,7 +1,7 @@
-//! A joining node under an adding rule runs no workload pod before its conditions were met, once Nodegate saw it.
+//! A joining node under a rule that adds its taint runs no workload pod before its conditions are met.
 //!
-//! Once the leader has been shown a node, it has a second to close it: the request goes out at once. Where requests go wrong
-//! that may take as long as they do, so schedules in which the API server or the leader is troubled are not judged.
+//! Once the leader has observed a node, it has a second to close it. Faults in requests may delay that indefinitely, so
+//! schedules that trouble the API server or the leader are not judged.
 
 use std::sync::Arc;
 
@@ -19,18 +19,16 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// How long it takes to close a node that has been seen.
+/// How long closing an observed node takes.
 const WRITE: Time = s(1);
-/// The same where nodes are seen late: one that has changed meanwhile is read again, and written again.
+/// The same when nodes are observed late: the first write may conflict and be retried.
 const WRITE_AGAIN: Time = s(3);
 
-/// The law.
 pub struct Workload {
     ledger: Shared,
 }
 
 impl Workload {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -59,7 +57,7 @@ impl Law for Workload {
     }
 }
 
-/// Whether a fault keeps a leader from writing at once what it has seen.
+/// Whether a fault keeps the leader from writing at once.
 fn is_troubling(fault: &Fault) -> bool {
     !matches!(
         fault,
@@ -76,7 +74,7 @@ fn is_troubling(fault: &Fault) -> bool {
     )
 }
 
-/// The node and the pod, where a pod has been bound.
+/// The node and the pod, if the change binds a pod.
 fn bound(change: &Change) -> Option<(&str, &Value)> {
     let node = |pod: &Arc<Value>| pod["spec"].get("nodeName").is_some();
     if change.key.kind != Kind::Pod || change.before.as_ref().is_some_and(node) {
@@ -113,7 +111,7 @@ fn judge(
     let (Some(came), Some(seen)) = (came, seen) else {
         return Ok(());
     };
-    // Who has led for a while saw it as it came, or as late as a watch is.
+    // An instance that has led for a while observed the node when it came, plus the delay of its watch.
     let is_late = |fault: &Fault| matches!(fault, Fault::WatchDelay { .. });
     let write = if moment.faults.iter().any(is_late) {
         WRITE_AGAIN

@@ -1,11 +1,11 @@
-//! Writes are bounded, whoever interferes.
+//! Writes are bounded, whatever others do. For each process and object:
 //!
-//! | what one process does to one object | at most |
+//! | writes | at most |
 //! |---|---|
-//! | puts a taint on, or lifts it, that somebody else has put back or taken off each time | 10 times a minute: three at once, then after pauses of 5 s at first, each twice as long as the last one or a little shorter (`engine::turns::contention`) |
-//! | writes that are refused | 40 in 10 s: tries come after pauses of 50 ms at first, each twice as long, and anew for each cause |
-//! | writes that change nothing, where no other process has written the object within a minute | 5 a minute: an answer may be lost |
-//! | writes in all | 15 in 10 s, and two for each change by others that bears on it |
+//! | adding or lifting a taint that somebody else reverses each time | 10 a minute: three at once, then after pauses that double from 5 s (`engine::pacer::contention`) |
+//! | refused writes | 40 in 10 s: retries pause from 50 ms, doubling, and start over for each cause |
+//! | writes without effect, if no other process wrote the object within a minute | 5 a minute: an answer may be lost |
+//! | all writes | 15 in 10 s, and two for each relevant change by others |
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,27 +21,24 @@ use crate::{Key, Kind, Request};
 const MINUTE: Time = s(60);
 const SHORT: Time = s(10);
 
-/// The law.
 pub struct Writes {
     ledger: Shared,
-    /// When what was last done to a taint of a node was done once more, by the same process.
+    /// Repeated changes of the same taint on the same node by the same process: the last direction, and the times.
     repeated: BTreeMap<(Process, String, TaintId), (bool, Times)>,
     refused: BTreeMap<(Process, Key), Times>,
     idle: BTreeMap<(Process, Key), Times>,
     all: BTreeMap<(Process, Key), Times>,
     /// When each process last wrote each object.
     last: BTreeMap<(Process, Key), Time>,
-    /// What has been changed that bears on a node or a rule, by whom, and on which node; `None` for all.
+    /// Changes relevant to a node or a rule: when, by whom, and on which node; `None` for all nodes.
     others: VecDeque<(Time, Who, Option<String>)>,
 }
 
-/// An instance, and since when its process runs: another process knows nothing of what was done before it.
+/// An instance and the start of its process: a new process knows nothing of earlier writes.
 type Process = (usize, Option<Time>);
-/// When something was done.
 type Times = VecDeque<Time>;
 
 impl Writes {
-    /// The law, by these ledger.
     #[must_use]
     pub fn new(ledger: &Shared) -> Self {
         Self {
@@ -136,7 +133,7 @@ impl Writes {
             let bears = |node: &Option<String>| {
                 node.is_none() || key.kind != Kind::Node || node.as_ref() == Some(&key.name)
             };
-            // Who believes that he leads as well undoes what is done.
+            // Another instance that believes it leads also reverses changes.
             let is_others = |who: Who| who != Who::Nodegate(instance);
             let others = recent.filter(|(_, who, node)| is_others(*who) && bears(node));
             let others = others.count();
@@ -173,7 +170,7 @@ fn process(moment: &Moment<'_>, instance: usize) -> Process {
     (instance, report.and_then(|report| report.runs_since))
 }
 
-/// Notes that something was done, and counts how often that was so in the time before.
+/// Records an event and returns how many fall into the window.
 fn count(times: &mut Times, at: Time, window: Time) -> usize {
     times.push_back(at);
     while times.front().is_some_and(|first| *first + window < at) {
@@ -182,7 +179,7 @@ fn count(times: &mut Times, at: Time, window: Time) -> usize {
     times.len()
 }
 
-/// The object that a write is to, where writes to it are counted.
+/// The written object, if writes to it are bounded.
 pub(super) fn target(request: &Request) -> Option<&Key> {
     let (Request::Patch { key, .. } | Request::Delete { key, .. }) = request else {
         return None;

@@ -1,4 +1,4 @@
-//! What is done to a process: it is killed, told to stop, frozen, suspended and cut off.
+//! How faults act on a process.
 
 use jiff::SignedDuration;
 use nodegate::engine::io::Input;
@@ -10,11 +10,11 @@ use crate::sim::election::Standing;
 use crate::sim::law::Report;
 use crate::sim::time::{Time, s};
 
-/// How long what is under way may take to end, once a process has been told to stop.
+/// How long a stopped process has to finish its requests.
 const STOPPING: Time = s(5);
 
 impl Process<'_> {
-    /// The process dies now, and starts anew after a while. What is under way may arrive or not.
+    /// Kills the process; it restarts after a while. Its requests under way may arrive or not.
     pub fn die(&mut self, world: &mut World<'_>, down: Time) {
         let now = world.cluster.now();
         if self.machine.take().is_none() {
@@ -45,7 +45,7 @@ impl Process<'_> {
         self.report = Report::default();
     }
 
-    /// Tells it to stop.
+    /// Asks the process to stop.
     pub fn stop(&mut self, now: Time, down: Time) {
         if self.machine.is_some() && self.stopping.is_none() {
             self.stopping = Some((now + STOPPING, down));
@@ -53,7 +53,7 @@ impl Process<'_> {
         }
     }
 
-    /// It stands still until then.
+    /// Suspends or freezes the process until then.
     pub fn sleep(&mut self, now: Time, until: Time, is_suspended: bool) {
         if self.machine.is_some() && self.asleep.is_none() {
             self.asleep = Some(Sleep {
@@ -64,12 +64,11 @@ impl Process<'_> {
         }
     }
 
-    /// Sets its wall clock.
     pub fn set_clock(&mut self, by: SignedDuration) {
         self.clocks.step(by);
     }
 
-    /// It cannot reach the API server until then.
+    /// Cuts it off from the API server until then.
     pub fn cut_off(&mut self, now: Time, until: Time) {
         self.cut_off_until = self.cut_off_until.max(until);
         for feed in &mut self.feeds {
@@ -77,35 +76,35 @@ impl Process<'_> {
         }
     }
 
-    /// One of its watches stands still from then until then.
+    /// Stalls one of its watches.
     pub fn stand_still(&mut self, watch: Watch, from: Time, until: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.stand_still(from, until);
         }
     }
 
-    /// One of its watches shows everything later by this, until then.
+    /// Delays the events of one of its watches by this, until then.
     pub fn be_late(&mut self, watch: Watch, until: Time, by: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.be_late(until, by);
         }
     }
 
-    /// The API server's view of what one of its watches is about stands at this revision until then.
+    /// Stalls the API server's view of one watch's kind at this revision until then.
     pub fn lag(&mut self, watch: Watch, revision: u64, until: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.lag(revision, until);
         }
     }
 
-    /// The connection of one of its watches dies without a word.
+    /// Kills the connection of one of its watches silently.
     pub fn lose(&mut self, watch: Watch) {
         if let Some(feed) = self.feed(watch) {
             feed.die();
         }
     }
 
-    /// The API server cannot go on with one of its watches.
+    /// Expires one of its watches: the API server cannot continue it.
     pub fn expire(&mut self, watch: Watch, now: Time) {
         let mut seen = Vec::new();
         if self.machine.is_some()

@@ -1,4 +1,4 @@
-//! The requests under way: each reaches the API server after a moment, where it may be refused or lost, and so may its answer.
+//! The requests under way: each arrives after a moment, and may be refused or lost. So may its answer.
 
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Answer, Request, RequestId};
@@ -10,19 +10,18 @@ use crate::sim::time::{Time, ms, s};
 use crate::sim::transport::{carry, is_of_status, is_write, target};
 use crate::sim::watches::Feed;
 
-/// How long a request may take.
+/// The timeout of a request.
 pub(super) const DEADLINE: Time = s(10);
-/// How long a request or an answer takes at most, while nothing goes wrong.
+/// The longest time of a request or an answer without faults.
 pub const LONGEST_FLIGHT: Time = s(1);
-/// How many of a hundred requests a storm hits.
+/// The share of requests that a storm hits, in percent.
 pub(super) const STORM: usize = 85;
 
-/// A request under way.
 pub(super) struct Flight {
     pub(super) id: RequestId,
     pub(super) life: u32,
     pub(super) request: Request,
-    /// The UID of the object that it is to, as that is when it is sent.
+    /// The UID of the target object when the request was sent.
     pub(super) uid: Option<String>,
     pub(super) sent: Time,
     pub(super) stage: Stage,
@@ -30,17 +29,17 @@ pub(super) struct Flight {
 }
 
 pub(super) enum Stage {
-    /// It reaches the API server then.
+    /// Arrives at the API server at this time.
     Sent(Time),
-    /// Its answer comes then.
+    /// The answer arrives at this time.
     Answered(Time, Result<Answer, RequestError>),
 }
 
-/// What becomes of a request that a fault names.
+/// How a fault changes a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Usual,
-    /// Its process dies once it has been carried out.
+    /// Its process dies once the request has been carried out.
     Kills {
         down: Time,
     },
@@ -49,7 +48,7 @@ pub(super) enum Fate {
     },
 }
 
-fn is_look(request: &Request) -> bool {
+fn is_live_read(request: &Request) -> bool {
     matches!(
         request,
         Request::LookAtNode { .. } | Request::LookAtCluster { .. }
@@ -57,7 +56,7 @@ fn is_look(request: &Request) -> bool {
 }
 
 impl Process<'_> {
-    /// What the API server does with the requests that have reached it.
+    /// Carries out the requests that have arrived.
     pub(super) fn carry_requests(&mut self, world: &mut World<'_>) {
         let now = world.cluster.now();
         let mut killed = None;
@@ -81,15 +80,15 @@ impl Process<'_> {
         }
     }
 
-    /// Carries one request out; answers when its answer comes, and what it is.
+    /// Carries out one request; returns the answer and when it arrives.
     pub(super) fn carry(
         &mut self,
         flight: &Flight,
         world: &mut World<'_>,
     ) -> (Time, Result<Answer, RequestError>) {
         let now = world.cluster.now();
-        let soon = if is_look(&flight.request) && self.feeds.iter().any(Feed::lags) {
-            // An API server that lags tries to catch up before it answers. Meanwhile the watches may recover.
+        let soon = if is_live_read(&flight.request) && self.feeds.iter().any(Feed::lags) {
+            // A lagging API server tries to catch up before it answers. Meanwhile the watches may recover.
             now + self.rng.between(s(1), s(7))
         } else {
             now + self.latency()
@@ -154,7 +153,7 @@ impl Process<'_> {
         carry(&mut world.cluster, who, classes, &flight.request)
     }
 
-    /// Sends a request; answers whether the process is still alive.
+    /// Sends a request; returns whether the process is still alive.
     pub(super) fn send(&mut self, id: RequestId, request: Request, world: &mut World<'_>) -> bool {
         let now = world.cluster.now();
         let mut fate = Fate::Usual;

@@ -1,11 +1,4 @@
-//! One instance of Nodegate: what it runs, its watches, its requests under way, its clocks and its part in the election.
-//!
-//! ```text
-//! world     what the processes share
-//! flights   the requests under way
-//! term      the part in the election, and the end
-//! control   what is done to it: it is killed, told to stop, frozen, suspended and cut off
-//! ```
+//! One instance of Nodegate: its machine, its watches, its requests under way, its clocks and its part in the election.
 
 mod control;
 mod flights;
@@ -33,46 +26,45 @@ pub use flights::LONGEST_FLIGHT;
 use flights::{DEADLINE, Flight, Stage};
 pub use world::World;
 
-/// How often a machine may want to be asked within a second without anything new for it.
+/// How many times a second a machine may ask to be woken when nothing is new.
 const IDLE_TURNS: u32 = 300;
 
-/// One instance.
 pub struct Process<'a> {
     instance: usize,
     start: Start<'a>,
-    /// What it runs, unless it is dead.
+    /// `None` while the process is dead.
     machine: Option<Box<dyn Machine>>,
     /// How often it has been started before.
     life: u32,
     starts_at: Time,
     clocks: Clocks,
-    /// Its watches: those that there are always, and after them those that its machine has had begun in any of its lives.
+    /// Its watches: first the permanent ones, then those that its machine has started in any of its lives.
     feeds: Vec<Feed>,
     standing_feeds: usize,
-    /// From when until when all rules are suspended.
+    /// When the suspension of all rules starts and ends.
     brake: Option<(Time, Time)>,
-    /// Whether its machine has been told so.
+    /// Whether its machine knows of the suspension.
     is_braked: bool,
-    /// Which events of watches are not to be seen.
+    /// The events that its watches must not show.
     unobserved: Vec<(Watch, usize)>,
-    /// As of when all watches are to be current.
+    /// The time as of which all watches must be current.
     as_of: Option<Instant>,
     flights: Vec<Flight>,
     inputs: Vec<Input>,
     standing: Standing,
     /// When it next tries to take or renew the lease.
     attempt_at: Time,
-    /// When it last took or renewed it, unless it has been told since that it is another's.
+    /// When it last took or renewed the lease; `None` once it has learnt that another instance holds it.
     renewed_at: Option<Time>,
-    /// When it last began to run again after it had stood still.
+    /// When it last resumed after standing still.
     woke_at: Option<Time>,
-    /// Until when it is given time to end, and how long it is down then.
+    /// The deadline to finish stopping, and how long it is down afterwards.
     stopping: Option<(Time, Time)>,
-    /// Whether its machine has been told so.
+    /// Whether its machine knows that it must stop.
     was_told_to_stop: bool,
     asleep: Option<Sleep>,
     cut_off_until: Time,
-    /// When the machine was asked last, and how often within that second without anything new.
+    /// When the machine was last called, and how often within that second without new input.
     asked_at: Time,
     idle_turns: u32,
     writes: usize,
@@ -80,12 +72,11 @@ pub struct Process<'a> {
     rng: Rng,
 }
 
-/// It stands still.
 #[derive(Debug, Clone, Copy)]
 struct Sleep {
     since: Time,
     until: Time,
-    /// The machine is suspended: its monotonic clock stands still too.
+    /// Whether its monotonic clock stands still too.
     is_suspended: bool,
 }
 
@@ -147,13 +138,12 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// What is known of it.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// How many writes it has made or tried to make.
+    /// How many writes it has made or attempted.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.writes
@@ -164,13 +154,13 @@ impl<'a> Process<'a> {
         self.feeds.iter().map(|feed| (feed.watch(), feed.events()))
     }
 
-    /// Whether it thinks that it leads.
+    /// Whether it believes that it leads.
     #[must_use]
     pub fn leads(&self) -> bool {
         self.report.leads_since.is_some()
     }
 
-    /// When something happens here.
+    /// When something next happens here.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         let flights = self.flights.iter().filter_map(|flight| match flight.stage {
@@ -187,7 +177,7 @@ impl<'a> Process<'a> {
                 let wake = wake.map(|wake| wake.max(self.asked_at + ms(1)));
                 let input = (!self.inputs.is_empty()).then_some(Time::ZERO);
                 let stop = self.stopping.map(|(until, _)| until);
-                // Who is about to end takes no part in the election any more.
+                // A stopping process takes no part in the election.
                 let term = self.standing.term.as_ref().filter(|_| stop.is_none());
                 let term = term.map(|term| self.clocks.when(term.ends()));
                 let brake = self
@@ -200,7 +190,7 @@ impl<'a> Process<'a> {
         flights.into_iter().chain(own).min()
     }
 
-    /// Takes note of a change of any object.
+    /// Passes a change on to its watches.
     pub fn changed(&mut self, change: &Change) {
         if self.machine.is_some() {
             for feed in &mut self.feeds {
@@ -212,7 +202,7 @@ impl<'a> Process<'a> {
     /// Does everything that is due.
     ///
     /// # Errors
-    /// When the machine does what none may do.
+    /// When the machine has a defect.
     pub fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         self.carry_requests(world);
@@ -231,7 +221,7 @@ impl<'a> Process<'a> {
             if sleep.is_suspended {
                 let slept = sleep.until.saturating_sub(sleep.since);
                 self.clocks.suspended(slept);
-                // Its own clock does not tell.
+                // Its own clock does not count the suspension.
                 self.renewed_at = self.renewed_at.map(|at| at + slept);
             }
         }
@@ -242,10 +232,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Has it tell how things are.
-    ///
-    /// # Errors
-    /// When it cannot.
+    /// Has the machine fill its gauges.
     pub fn survey(&self, now: Time) -> Result<(), Defect> {
         match &self.machine {
             Some(machine) => guarded(|| machine.survey(self.clocks.now(now))),
@@ -284,7 +271,7 @@ impl<'a> Process<'a> {
         self.asked_at = now;
         self.idle_turns = 0;
         self.attempt_at = now + self.rng.between(ms(0), RETRY_PERIOD);
-        // It is known before anything is written.
+        // The suspension must be known before anything is written.
         self.look_at_brake(now);
         if world.instances == 1 {
             self.attempt_at = Time::MAX;
@@ -300,11 +287,11 @@ impl<'a> Process<'a> {
         if std::mem::replace(&mut self.is_braked, is_braked) != is_braked {
             self.inputs.push(Input::SuspendAll(is_braked));
         }
-        // It is never on again.
+        // The suspension never returns.
         self.brake = self.brake.filter(|_| now < off);
     }
 
-    /// Gathers what the machine is to be told.
+    /// Gathers the machine's inputs.
     fn gather(&mut self, world: &World<'_>) {
         let now = world.cluster.now();
         self.look_at_brake(now);
@@ -333,7 +320,7 @@ impl<'a> Process<'a> {
         self.flights = rest;
     }
 
-    /// Tells the machine what there is, and does what it says.
+    /// Passes the inputs to the machine and carries out its effects.
     fn ask(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         let clocks = self.clocks.now(now);
@@ -398,7 +385,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Begins a watch that the machine wants.
+    /// Starts a watch that the machine asks for.
     fn watch(&mut self, watch: Watch, scope: &Scope, now: Time) {
         if self.feed(watch).is_none() {
             let mut feed = Feed::new(watch, scope, self.rng.fork());
@@ -415,13 +402,13 @@ impl<'a> Process<'a> {
     }
 
     fn note_nodes(&mut self, now: Time) {
-        // Nothing is decided by others, nor before everything has been seen once.
+        // Only a synced leader decides.
         if self.report.synced_since.is_none() || self.report.leads_since.is_none() {
             return;
         }
         let seen = &mut self.report.nodes_seen;
         for feed in &self.feeds {
-            // In one life there are only ever more of them.
+            // Within one life their number only grows.
             if feed.nodes().len() <= seen.len() {
                 continue;
             }
@@ -432,7 +419,7 @@ impl<'a> Process<'a> {
     }
 }
 
-/// Hides those of these events that are a watch's.
+/// Hides the events of this list that belong to the watch.
 fn hide(feed: &mut Feed, unobserved: &[(Watch, usize)]) {
     for (watch, event) in unobserved {
         if feed.watch() == *watch {

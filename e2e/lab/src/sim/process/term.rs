@@ -10,11 +10,10 @@ use crate::sim::fault::Trouble;
 use crate::sim::time::{Time, s};
 use crate::sim::watches::Feed;
 
-/// How long a process is down that has ended because it does not lead any more.
+/// How long a process is down after it has lost the lease.
 const RESTART: Time = s(1);
 
 impl Process<'_> {
-    /// Takes part in the election.
     pub(super) fn elect(&mut self, world: &mut World<'_>) {
         let now = world.cluster.now();
         let Some(machine) = &self.machine else { return };
@@ -70,7 +69,7 @@ impl Process<'_> {
         }
     }
 
-    /// Whether its lease is another's, or has run out, and it could know.
+    /// Whether its lease has expired or another instance holds it, and it could know.
     pub(super) fn has_lost_its_lease(&self, world: &World<'_>) -> bool {
         let now = world.cluster.now();
         let is_good = self.renewed_at.is_some_and(|at| now <= at + LEASE_DURATION);

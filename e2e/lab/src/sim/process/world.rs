@@ -1,4 +1,4 @@
-//! What the processes share: the cluster, the Lease, and what goes wrong.
+//! What the processes share: the cluster, the Lease and the faults.
 
 use crate::sim::cluster::Cluster;
 use crate::sim::election::{Lease, Life};
@@ -6,35 +6,30 @@ use crate::sim::fault::{Fault, Trouble};
 use crate::sim::settings::Settings;
 use crate::sim::time::Time;
 
-/// What the processes share.
 #[derive(Debug)]
 pub struct World<'a> {
-    /// The cluster.
     pub cluster: Cluster,
-    /// The Lease.
     pub lease: Lease,
-    /// What goes wrong.
     pub faults: &'a [Fault],
-    /// What the instances are set to.
     pub settings: &'a Settings,
-    /// How many instances there are. Where there is one, there is no election.
+    /// How many instances there are. A single one holds no election.
     pub instances: usize,
-    /// When the last fault that has come about ends.
+    /// When the last fault so far ends.
     pub troubled_until: Time,
-    /// What has become of the processes.
+    /// Notes about the processes for the trace.
     pub notes: Vec<(Time, String)>,
-    /// Whether all that they are told and do is noted too.
+    /// Whether to note all inputs and effects of the machines, too.
     pub trace: bool,
 }
 
 impl World<'_> {
-    /// What the API server answers to nearly everything now.
+    /// The API server's trouble with nearly every request, if any.
     pub(super) fn storm(&self) -> Option<Trouble> {
         let mut storms = self.storms();
         storms.find(|trouble| *trouble != Trouble::EventRateLimit)
     }
 
-    /// Whether the API server refuses every Event now.
+    /// Whether the API server currently refuses every Event.
     pub(super) fn refuses_events(&self) -> bool {
         let mut storms = self.storms();
         storms.any(|trouble| trouble == Trouble::EventRateLimit)

@@ -1,4 +1,4 @@
-//! Conditions that reporters write on nodes.
+//! Node conditions that reporters write.
 
 use serde_json::json;
 

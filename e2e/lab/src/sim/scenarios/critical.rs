@@ -43,7 +43,7 @@ pub(super) const ALL: &[Base] = &[
             let machines = booting(4, s(5), s(1)).into_iter();
             let machines = machines.map(|it| it.taint(GARDENER, "NoSchedule"));
             let kubelets = Kubelets::new(machines.collect());
-            // On one node the network never comes up.
+            // The network never comes up on one node.
             let kubelets = kubelets.then(s(7), "n-3", Deed::Fail("cni", s(3600)));
             let [scheduler, workload] = workload(4);
             let csi = Csi::new(vec![driver()]);

@@ -1,4 +1,4 @@
-//! How scenarios end where nothing goes wrong: which nodes are closed, and how often any was.
+//! Checks for the end of a scenario without faults.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,10 @@ use crate::sim::actors::ask::{condition, has_taint, name, uid};
 use crate::sim::cluster::{Change, Cluster, Who};
 use crate::{Key, Kind};
 
-/// What is not as it should be at the end, if anything is.
+/// What is wrong at the end, if anything.
 pub type Checked = Result<(), String>;
 
-/// Each node says this of a condition; nothing, where it has none.
-///
-/// # Errors
-/// When one says something else.
+/// Each node has this status of a condition; empty for none.
 pub fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
     let mut nodes = cluster.objects(Kind::Node);
     match nodes.find(|(_, node)| condition(node, kind) != is) {
@@ -21,10 +18,7 @@ pub fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
     }
 }
 
-/// This many nodes, by their UIDs, have been closed by this key at some time, whoever closed them.
-///
-/// # Errors
-/// When it is another number.
+/// This many nodes, counted by UID, were ever closed by this key, whoever closed them.
 pub fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     let states = cluster.changes().iter().filter(|it| is_node(it));
     let states = states.filter_map(|change| change.after.as_ref());
@@ -35,10 +29,7 @@ pub fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     same("nodes that have been closed", &gated.len(), &nodes)
 }
 
-/// So many nodes have been created, each of them closed by this key.
-///
-/// # Errors
-/// When it is another number, or one was open.
+/// This many nodes were created, each of them closed by this key.
 pub fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     let born = cluster.changes().iter().filter(|it| is_node(it));
     let born = born.filter(|change| change.before.is_none());
@@ -49,10 +40,7 @@ pub fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     same("nodes born closed", &born, &vec![true; nodes])
 }
 
-/// Nodegate has put this taint on so many times.
-///
-/// # Errors
-/// When it is another number.
+/// Nodegate has added this taint this many times.
 pub fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
     same(
         "times that the taint was put on",
@@ -61,7 +49,7 @@ pub fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
     )
 }
 
-/// How often Nodegate has put this taint on.
+/// How often Nodegate has added this taint.
 #[must_use]
 pub fn times_put_on(cluster: &Cluster, key: &str) -> usize {
     let had = |change: &Change| change.before.as_ref().is_some_and(|it| has_taint(it, key));
@@ -71,10 +59,7 @@ pub fn times_put_on(cluster: &Cluster, key: &str) -> usize {
     ours.filter(|change| has(change) && !had(change)).count()
 }
 
-/// Just these nodes are closed by this key now.
-///
-/// # Errors
-/// When they are others.
+/// Exactly these nodes are closed by this key now.
 pub fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
     let nodes = cluster.objects(Kind::Node).map(|(_, node)| node);
     let closed: Vec<&str> = nodes
@@ -84,10 +69,7 @@ pub fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
     same("nodes that are closed", &closed.as_slice(), &names)
 }
 
-/// All these nodes are there and no others.
-///
-/// # Errors
-/// When they are others.
+/// Exactly these nodes exist.
 pub fn there(cluster: &Cluster, names: &[&str]) -> Checked {
     let nodes: Vec<&str> = cluster
         .objects(Kind::Node)
@@ -97,9 +79,6 @@ pub fn there(cluster: &Cluster, names: &[&str]) -> Checked {
 }
 
 /// This object is gone.
-///
-/// # Errors
-/// When it is there.
 pub fn gone(cluster: &Cluster, key: &Key) -> Checked {
     match cluster.get(key) {
         Some(_) => Err(format!("{key} is still there")),
@@ -107,10 +86,7 @@ pub fn gone(cluster: &Cluster, key: &Key) -> Checked {
     }
 }
 
-/// Whether a number is as it should be.
-///
-/// # Errors
-/// When it is not.
+/// Compares a value with the expected one.
 pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, should: &T) -> Checked {
     if is == should {
         Ok(())

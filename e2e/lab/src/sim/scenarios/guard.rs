@@ -1,4 +1,4 @@
-//! Many nodes turn bad at once under a guarded rule.
+//! Many nodes fail at once under a guarded rule.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn guarded() -> Rule {
     rule("guarded").continuous().with("disruption", json!({}))
 }
 
-/// After so many nodes have joined, at most so many have been closed.
+/// This many nodes have joined, and at most `most` have been closed.
 fn at_most(cluster: &Cluster, joined: usize, most: usize) -> Checked {
     let closed = times_put_on(cluster, GATE).saturating_sub(joined);
     if closed <= most {

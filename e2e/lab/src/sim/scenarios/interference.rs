@@ -1,4 +1,4 @@
-//! Others write taints and annotations on the same nodes.
+//! Other controllers write taints and annotations on the same nodes.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::sim::actors::{
 };
 use crate::sim::time::{ms, s};
 
-/// A taint that looks like a rule's, and is nobody's.
+/// A taint that looks like a rule's but belongs to none.
 const NOBODYS: &str = "readiness.k8s.io/nobodys";
 
 pub(super) const ALL: &[Base] = &[

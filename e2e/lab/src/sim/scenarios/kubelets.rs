@@ -1,5 +1,5 @@
-//! What real kubelets do, and was first seen on a real node: a driver that goes out of the `CSINode` and comes back when its plugin
-//! starts, pods that are not Ready for a blink, a network that is taken away, a kubelet that freezes, resources that a reboot takes.
+//! Behaviour first observed on real kubelets: a driver that leaves the `CSINode` and returns when its plugin starts, pods that
+//! are briefly not Ready, a network that is removed, a kubelet that freezes, resources that a reboot takes away.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn plugin() -> Csi {
     Csi::new(Vec::new()).by_pods(DRIVER, "plugin")
 }
 
-/// Three nodes have joined, one of them was closed once more, and all are open.
+/// Three nodes have joined, one was closed again, and all are open.
 fn one_closed_again(cluster: &Cluster) -> Checked {
     put_on(cluster, GATE, 4)?;
     closed(cluster, GATE, &[])

@@ -1,21 +1,5 @@
-//! The scenarios: small ones, each about one thing, with how it ends where nothing goes wrong.
-//!
-//! ```text
-//! conditions   conditions that reporters write
-//! rules        rules come, change and go
-//! registration taints that nodes register with
-//! critical     critical components and CSI drivers
-//! named        DaemonSets by their names
-//! nodes        nodes reboot, come back, go, and are labelled anew
-//! kubelets     what real kubelets do: plugins, freezes, blinks
-//! guard        many nodes turn bad at once
-//! repair       nodes that never get ready
-//! interference others write taints and annotations
-//! ```
-//!
-//! `world` is one of chance, which is another one with each seed.
-//!
-//! `objects` makes what they consist of, and `ends` says how they end.
+//! The scenarios: small ones, each about one thing, with checks for how it ends without faults. `world` generates another one
+//! from each seed.
 
 mod conditions;
 mod critical;
@@ -39,25 +23,24 @@ use super::{Actor, Cluster, Rng, Scenario, Settings};
 use ends::Checked;
 pub use world::WORLD;
 
-/// A scenario, and how it ends where nothing goes wrong.
+/// A scenario, and the check for its end without faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Base {
     /// The scenario.
     pub scenario: Scenario,
-    /// Judges the cluster at the end: what is not as it should be.
+    /// Returns what is wrong with the cluster at the end.
     pub ends: fn(&Cluster) -> Checked,
 }
 
-/// Those who act.
 type Actors = Vec<Box<dyn Actor>>;
 
-/// All of them.
+/// All scenarios.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     bases().iter().map(|base| base.scenario).collect()
 }
 
-/// All of them, with how they end.
+/// All scenarios with their checks.
 #[must_use]
 pub fn bases() -> Vec<Base> {
     [
@@ -76,7 +59,7 @@ pub fn bases() -> Vec<Base> {
 }
 
 impl Base {
-    /// A scenario of this length with one instance that is set as the product is.
+    /// A scenario of this length with one instance and the product's default settings.
     const fn new(
         name: &'static str,
         about: &'static str,
@@ -99,32 +82,29 @@ impl Base {
         }
     }
 
-    /// With so many instances.
     const fn instances(mut self, instances: usize) -> Self {
         self.scenario.instances = instances;
         self
     }
 
-    /// With these settings.
     const fn settings(mut self, settings: fn() -> Settings) -> Self {
         self.scenario.settings = settings;
         self
     }
 
-    /// With all rules suspended from one time to another.
+    /// Suspends all rules between these times.
     const fn braked(mut self, on: Time, off: Time) -> Self {
         self.scenario.brake = Some((on, off));
         self
     }
 
-    /// With so much time to settle.
     const fn settles(mut self, settles: Time) -> Self {
         self.scenario.settles = settles;
         self
     }
 }
 
-/// What Kubernetes itself does, with these kubelets.
+/// Everything that Kubernetes does itself, with these kubelets.
 fn kubernetes(kubelets: Kubelets) -> Actors {
     vec![
         Box::new(kubelets),
@@ -134,14 +114,14 @@ fn kubernetes(kubelets: Kubelets) -> Actors {
     ]
 }
 
-/// The same, with others.
+/// Everything that Kubernetes does itself, with these kubelets, and further actors.
 fn with<const N: usize>(kubelets: Kubelets, others: [Box<dyn Actor>; N]) -> Actors {
     let mut actors = kubernetes(kubelets);
     actors.extend(others);
     actors
 }
 
-/// Somebody's workload of so many pods, and who binds it.
+/// A workload of this many pods, and a scheduler.
 fn workload(pods: u64) -> [Box<dyn Actor>; 2] {
     [
         Box::new(Scheduler::default()),
@@ -149,12 +129,12 @@ fn workload(pods: u64) -> [Box<dyn Actor>; 2] {
     ]
 }
 
-/// The kubelets of so many machines, of which the first boots after 5 seconds and the others one after the other.
+/// The kubelets of this many machines: the first boots after 5 seconds, the others one after the other.
 fn joining(count: usize) -> Kubelets {
     Kubelets::new(booting(count, s(5), s(1)))
 }
 
-/// So many machines, of which the first boots at this time and the others one after the other.
+/// This many machines: the first boots at this time, the others one after the other.
 fn booting(count: usize, first: Time, every: Time) -> Vec<super::actors::Machine> {
     let mut at = first;
     let boots = machines(count).into_iter().map(|machine| {

@@ -198,7 +198,7 @@ pub(super) const ALL: &[Base] = &[
             closed(cluster, GATE, &[])
         },
     )
-    // Pods may be doubted for a minute after the new boot was seen.
+    // Pods may be stale for a minute after the new boot was observed.
     .settles(s(120)),
     Base::new(
         "named-re-registration",

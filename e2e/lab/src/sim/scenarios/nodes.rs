@@ -1,4 +1,4 @@
-//! Nodes reboot, come back under their names, go, are labelled anew, and come in crowds.
+//! Nodes reboot, return under their names, leave, change labels, and join in crowds.
 
 use serde_json::json;
 
@@ -62,7 +62,7 @@ pub(super) const ALL: &[Base] = &[
             closed(cluster, GATE, &[])
         },
     )
-    // Pods may be doubted for a minute after the new boot was seen.
+    // Pods may be stale for a minute after the new boot was observed.
     .settles(s(120)),
     Base::new(
         "regate-late-pods",
@@ -103,7 +103,7 @@ pub(super) const ALL: &[Base] = &[
             closed(cluster, GATE, &[])
         },
     )
-    // A driver that registers as before may be doubted for six minutes.
+    // A driver that registers as before may be stale for six minutes.
     .settles(s(420)),
     Base::new(
         "re-registration",

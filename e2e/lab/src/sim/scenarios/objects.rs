@@ -7,23 +7,21 @@ use crate::sim::cluster::{Cluster, Who};
 use crate::sim::time::Time;
 use crate::{Key, Kind, Request};
 
-/// The taint key of rules that do not name another.
+/// The default taint key of rules.
 pub const GATE: &str = "readiness.k8s.io/gate";
-/// The condition that rules wait for that do not name another.
+/// The default condition of rules.
 pub const READY: &str = "example.com/NetworkReady";
 /// Gardener's condition for all of its critical components.
 pub const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
-/// A CSI driver.
 pub const DRIVER: &str = "csi.example.com";
 
-/// A rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
     name: &'static str,
     spec: Value,
 }
 
-/// A `bootstrap-only` rule for all nodes with Linux, which closes by [`GATE`] until [`READY`] is `True`.
+/// A `bootstrap-only` rule for all Linux nodes, which closes them with [`GATE`] until [`READY`] is `True`.
 #[must_use]
 pub fn rule(name: &'static str) -> Rule {
     Rule {
@@ -38,65 +36,61 @@ pub fn rule(name: &'static str) -> Rule {
 }
 
 impl Rule {
-    /// It holds at any time.
+    /// Makes it continuous.
     #[must_use]
     pub fn continuous(self) -> Self {
         self.with("enforcementMode", json!("continuous"))
     }
 
-    /// It never puts its taint on.
+    /// It never adds its taint.
     #[must_use]
     pub fn remove_only(self) -> Self {
         self.with("taintPolicy", json!("remove-only"))
     }
 
-    /// It waits for just this.
+    /// Waits for this condition alone.
     #[must_use]
     pub fn waits_for(self, condition: &str, status: &str) -> Self {
         let condition = json!({"type": condition, "requiredStatus": status});
         self.with("conditions", json!([condition]))
     }
 
-    /// It closes by this taint.
     #[must_use]
     pub fn taint(self, key: &str, effect: &str) -> Self {
         self.with("taint", json!({"key": key, "effect": effect}))
     }
 
-    /// It is for nodes with this label.
+    /// Selects nodes with this label.
     #[must_use]
     pub fn on(self, label: &str, value: &str) -> Self {
         self.with("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
-    /// With this field of its spec.
+    /// Sets this field of its spec.
     #[must_use]
     pub fn with(mut self, field: &str, value: Value) -> Self {
         self.spec[field] = value;
         self
     }
 
-    /// Its key and itself.
     #[must_use]
     pub fn object(self) -> (Key, Value) {
         (rule_key(self.name), json!({"spec": self.spec}))
     }
 }
 
-/// The key of a rule.
 #[must_use]
 pub fn rule_key(name: &str) -> Key {
     Key::cluster(Kind::NodeReadinessRule, name)
 }
 
-/// A `DaemonSet` in kube-system.
 #[derive(Debug, Clone)]
 pub struct DaemonSet {
     name: &'static str,
     object: Value,
 }
 
-/// A `DaemonSet` whose pods tolerate everything.
+/// A `DaemonSet` in kube-system whose pods tolerate everything.
 #[must_use]
 pub fn daemon_set(name: &'static str) -> DaemonSet {
     let labels = json!({"app": name});
@@ -114,7 +108,7 @@ pub fn daemon_set(name: &'static str) -> DaemonSet {
 }
 
 impl DaemonSet {
-    /// It is one of Gardener's critical components.
+    /// Marks it as one of Gardener's critical components.
     #[must_use]
     pub fn critical(mut self) -> Self {
         const CRITICAL: &str = "node.gardener.cloud/critical-component";
@@ -123,7 +117,7 @@ impl DaemonSet {
         self
     }
 
-    /// Its pods are Ready this long after they have come.
+    /// Its pods become Ready this long after their creation.
     #[must_use]
     pub fn ready_after(self, after: Time) -> Self {
         self.annotation(READY_AFTER, &after.as_millis().to_string())
@@ -135,7 +129,7 @@ impl DaemonSet {
         self.annotation("node.gardener.cloud/wait-for-csi-node-a", driver)
     }
 
-    /// It selects its pods by this label `app`, which its own have.
+    /// Selects its pods by this label `app`, and sets it on them.
     #[must_use]
     pub fn selects(mut self, app: &str) -> Self {
         self.object["spec"]["selector"]["matchLabels"]["app"] = json!(app);
@@ -143,14 +137,14 @@ impl DaemonSet {
         self
     }
 
-    /// It is for nodes with this label.
+    /// Selects nodes with this label.
     #[must_use]
     pub fn only_on(mut self, label: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"] = json!({label: value});
         self
     }
 
-    /// A new pod is there before the old one goes.
+    /// Creates a new pod before it deletes the old one.
     #[must_use]
     pub fn surges(mut self) -> Self {
         self.object["spec"]["updateStrategy"] =
@@ -158,7 +152,7 @@ impl DaemonSet {
         self
     }
 
-    /// A rolling update takes so many pods at a time.
+    /// Sets how many pods a rolling update takes at a time.
     #[must_use]
     pub fn updates_at_once(mut self, pods: usize) -> Self {
         self.object["spec"]["updateStrategy"] = json!({"rollingUpdate": {"maxUnavailable": pods}});
@@ -174,7 +168,6 @@ impl DaemonSet {
         &mut self.object["spec"]["template"]
     }
 
-    /// Its key and itself.
     #[must_use]
     pub fn object(self) -> (Key, Value) {
         (daemon_set_key(self.name), self.object)
@@ -187,13 +180,13 @@ pub fn daemon_set_key(name: &str) -> Key {
     Key::namespaced(Kind::DaemonSet, "kube-system", name)
 }
 
-/// What begins a rolling update: a template of this version.
+/// A patch that starts a rolling update to this version.
 #[must_use]
 pub fn version(version: &str) -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {"version": version}}}}})
 }
 
-/// Has an object be there from the beginning.
+/// Creates an object that exists from the beginning.
 pub fn place(cluster: &mut Cluster, (key, object): (Key, Value)) {
     let answer = cluster.request(Who::Actor("setup"), &Request::Create { key, object });
     answer.expect("nothing is there before a scenario begins");

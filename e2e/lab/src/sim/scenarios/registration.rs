@@ -1,4 +1,4 @@
-//! Taints that nodes register with, and taints that somebody else has put there.
+//! Taints that nodes register with, and taints that other controllers have added.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const ALWAYS: &str = "readiness.k8s.io/always";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
 
-/// The kubelets of so many machines that register with this taint.
+/// The kubelets of this many machines that register with this taint.
 fn registering(count: usize, key: &str, effect: &str) -> Kubelets {
     let machines = booting(count, s(5), s(1)).into_iter();
     Kubelets::new(machines.map(|it| it.taint(key, effect)).collect())

@@ -1,4 +1,4 @@
-//! Nodes that never get ready.
+//! Nodes that never become ready.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::sim::time::s;
 use crate::sim::{Cluster, Settings};
 use crate::{Key, Kind};
 
-/// A startup taint that is nobody's here.
+/// A startup taint that no rule manages.
 const OTHERS: &str = "example.com/startup";
 
 fn repairing(action: &str) -> Rule {
@@ -28,12 +28,12 @@ fn karpenter() -> Settings {
     }
 }
 
-/// A pool of five nodes, whose nodes come with the rule's taint.
+/// A pool of five nodes that register with the rule's taint.
 fn pool(cluster: &mut Cluster, reporter: Reporter) -> Actors {
     pool_with(cluster, reporter, &[GATE])
 }
 
-/// A pool of five nodes, whose nodes come with these taints.
+/// A pool of five nodes that register with these taints.
 fn pool_with(cluster: &mut Cluster, reporter: Reporter, taints: &[&str]) -> Actors {
     let key = Key::cluster(Kind::NodePool, "pool");
     place(cluster, (key, json!({"spec": {}})));
@@ -139,7 +139,7 @@ pub(super) const ALL: &[Base] = &[
             place(cluster, repairing("DeleteNodeClaim").object());
             let reporter =
                 Reporter::new(READY).then(s(40), Which::Node("pool-2"), Order::Say("False"));
-            // Another startup taint never goes, so that Karpenter counts on none of the nodes.
+            // Another startup taint never goes, so Karpenter initializes none of the nodes.
             let mut actors = pool_with(cluster, reporter, &[GATE, OTHERS]);
             let closed = json!({"spec": {"taints": [taint(GATE), taint(OTHERS)]}});
             let operator = Operator::default().edits(s(45), node_key("pool-2"), closed);

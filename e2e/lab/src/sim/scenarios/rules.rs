@@ -1,4 +1,4 @@
-//! Rules come, change and go.
+//! Rules are created, changed and deleted.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ const SECOND: &str = "example.com/StorageReady";
 
 const OTHER_GATE: &str = "readiness.k8s.io/storage";
 
-/// Two nodes are bad from the start; later one of them turns good, and another one bad.
+/// Two nodes are unhealthy from the start; later one of them recovers, and another one fails.
 fn turning() -> Box<Reporter> {
     let reporter = Reporter::new(READY)
         .ails("n-1")

@@ -1,4 +1,4 @@
-//! Every scenario, with the engine and without a fault, ends as it should, and breaks no law.
+//! Every scenario without faults ends as it should, and breaks no law.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use crate::sim::cluster::{Change, Cluster};
 use crate::sim::machine::engine;
 use crate::sim::run::{Outcome, run};
 
-/// How many seeds each scenario is run with.
+/// How many seeds each scenario runs with.
 const SEEDS: u64 = 3;
 
-/// Which taints and conditions each node had, from change to change.
+/// Each node's taints and conditions after each change.
 fn story(cluster: &Cluster) -> String {
     let told = |change: &Change| {
         let of = |node: &Option<std::sync::Arc<serde_json::Value>>| {
@@ -39,7 +39,7 @@ fn story(cluster: &Cluster) -> String {
     story
 }
 
-/// What is not as it should be in an outcome.
+/// Checks an outcome.
 fn wrong(base: &Base, outcome: &Outcome) -> Result<(), String> {
     if let Some(violation) = &outcome.violation {
         return Err(format!("{violation:?}"));

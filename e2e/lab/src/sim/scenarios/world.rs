@@ -1,5 +1,5 @@
-//! A world of chance: rules, nodes, `DaemonSet`s, CSI drivers and reporters, and what happens to them, all of it out of the seed.
-//! What becomes of it nobody knows beforehand; laws can be asked about it all the same.
+//! A random world: rules, nodes, `DaemonSet`s, CSI drivers and reporters, and what happens to them, all drawn from the seed.
+//! Its end has no expected state, but the laws apply.
 
 use serde_json::{Value, json};
 
@@ -16,18 +16,18 @@ use crate::sim::{Cluster, Rng, Scenario, Settings};
 const STORAGE: &str = "example.com/StorageReady";
 const PROBLEM: &str = "example.com/ClockUnsynchronized";
 const GPU: &str = "nvidia.com/gpu";
-/// The names that nodes and rules have.
+/// Also the names of rules.
 const NODES: [&str; 4] = ["n-0", "n-1", "n-2", "n-3"];
 const RULES: [&str; 5] = ["one", "two", "three", "four", "five"];
 const DAEMON_SETS: [&str; 3] = ["agent", "plugin", "pool-agent"];
-/// Rules that share a taint are in each other's way.
+/// Rules that share a taint interfere with each other.
 const TAINTS: [&str; 4] = [
     GATE,
     "readiness.k8s.io/storage",
     "readiness.k8s.io/third",
     "readiness.k8s.io/fourth",
 ];
-/// What rules wait for; every reporter's condition, and every kind that is made from something else.
+/// What rules wait for: every reporter's condition, and every kind of synthesized condition.
 const CONDITIONS: [&str; 11] = [
     READY,
     STORAGE,
@@ -41,10 +41,10 @@ const CONDITIONS: [&str; 11] = [
     "daemonset.nodegate.dev/kube-system.nowhere",
     "csidriver.nodegate.dev/nobody.example.com",
 ];
-/// From when until when things happen.
+/// When things happen.
 const HAPPEN: (Time, Time) = (s(15), s(90));
 
-/// A world of chance. It is not among the scenarios: it has no end that could be told beforehand.
+/// A random world. It is not among the scenarios, as its end has no expected state.
 pub const WORLD: Scenario = Scenario {
     name: "world",
     about: "a world of chance",
@@ -52,7 +52,7 @@ pub const WORLD: Scenario = Scenario {
     settings: Settings::default,
     brake: None,
     lasts: s(100),
-    // Silence of two minutes, a minute of grace, and a minute until it is told.
+    // A heartbeat timeout of two minutes, a minute of grace, and a minute until the Event.
     settles: s(280),
     build,
 };
@@ -106,7 +106,7 @@ fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
     actors
 }
 
-/// A rule that the API server would take.
+/// A valid random rule.
 fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     let is_continuous = rng.chance(55);
     let mut conditions: Vec<Value> = Vec::new();
@@ -147,7 +147,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     it = perhaps(15, it, "taintPolicy", &[json!("remove-only")]);
     it = perhaps(10, it, "dryRun", &[json!(true)]);
     it = perhaps(8, it, "suspend", &[json!(true)]);
-    // A kubelet beats more slowly.
+    // Kubelets send heartbeats less often than the timeout.
     if !conditions.iter().any(|it| it["type"] == "Ready") {
         it = perhaps(35, it, "heartbeatTimeout", &[json!("1m"), json!("2m")]);
     }
@@ -166,7 +166,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     it
 }
 
-/// What somebody does to a rule.
+/// A random change of a rule.
 fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     let key = rule_key(name);
     let at = sometime(rng);
@@ -179,14 +179,14 @@ fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     }
 }
 
-/// What somebody does to a node.
+/// A random change of a node.
 fn change_node(operator: Operator, name: &'static str, rng: &mut Rng) -> Operator {
     let at = sometime(rng);
     match rng.below(8) {
         0 => operator.labels(at, name, &json!({"pool": word(rng, &["a", "b"])})),
         1 => {
             let taint = json!({"key": word(rng, &TAINTS), "effect": "NoSchedule"});
-            // Of the time before the rules can do anything about it.
+            // Before the rules can act on it.
             operator.edits(s(14), node_key(name), json!({"spec": {"taints": [taint]}}))
         }
         _ => operator,
@@ -267,7 +267,7 @@ fn word(rng: &mut Rng, of: &[&'static str]) -> &'static str {
     of[rng.below(of.len())]
 }
 
-/// A time at which something happens.
+/// A random time.
 fn sometime(rng: &mut Rng) -> Time {
     rng.between(HAPPEN.0, HAPPEN.1)
 }

@@ -1,5 +1,5 @@
-//! What the watches of one process show, and when. What they ask for next, and as of when their view is current, is up to the
-//! product's own [`WatchCursor`].
+//! The watches of one process: what they deliver, and when. The product's own [`WatchCursor`] decides what they request next
+//! and as of when their view is current.
 
 mod source;
 
@@ -20,20 +20,19 @@ use crate::watch::bookmark;
 use crate::{Event, EventType, Key};
 use source::{Source, revision, wrapped};
 
-/// How long an API server that lags behind its etcd takes for a consistent read.
+/// How long a lagging API server takes for a consistent read.
 const CATCHING_UP: Time = s(3);
-/// How long a watch may go without a sign after it should have ended.
+/// How long after its expected end a silent watch is given up.
 const GRACE: Time = s(5);
-/// How long it may take until a watch begins.
+/// The timeout for starting a watch.
 const START_LIMIT: Time = s(10);
-/// The pauses before a watch is tried again.
+/// The first and the longest pause before a watch is retried.
 const PAUSES: (Time, Time) = (ms(50), s(1));
-/// How many objects a page of a list has. Fewer than the product asks for: then there are pages.
+/// The page size of lists: smaller than the product's limit, so that there are several pages.
 const PAGE: usize = 20;
-/// How long it is waited for the successor of an event that is not to be seen.
+/// How long a hidden event waits for its successor.
 const PATIENCE: Time = s(20);
 
-/// One watch of one process.
 #[derive(Debug)]
 pub struct Feed {
     watch: Watch,
@@ -42,84 +41,83 @@ pub struct Feed {
     cursor: WatchCursor,
     /// When the consistent read under way is answered.
     reading: Option<Time>,
-    /// Up to which revision consistent reads have moved the API server's own view on.
+    /// The revision to which consistent reads have advanced the API server's own view.
     moved: u64,
-    /// The API server's view stands at this revision until then.
+    /// The API server's view stalls at this revision until this time.
     lag: Option<(u64, Time)>,
-    /// When something was shown last.
+    /// When it last showed something.
     shown_at: Time,
     pause: Time,
-    /// From when until when it stands still.
+    /// The times in which it stalls.
     stills: Vec<(Time, Time)>,
-    /// Until when everything comes late, and by how much.
+    /// Until when events are delayed, and by how much.
     late: (Time, Time),
-    /// How many events have been shown or hidden, over all lives of the process.
+    /// How many events were shown or hidden, over all lives of the process.
     events: usize,
-    /// Which of them are hidden.
+    /// The numbers of the hidden events.
     hidden: Vec<usize>,
-    /// The UIDs of the nodes that have been shown in this life.
+    /// The UIDs of the nodes shown in this life.
     nodes: BTreeSet<String>,
     rng: Rng,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// It is not wanted at the moment.
+    /// Not wanted at the moment.
     Ended,
-    /// It is begun then.
+    /// Starts at this time.
     Pausing(Time),
-    /// It has been begun, and is given up then, unless it stops standing still before.
+    /// Was started during a stall. It is given up at `until`, unless the stall ends before.
     Opening {
         since: Time,
         until: Time,
     },
-    /// The rest of a list.
+    /// Delivers the rest of a list.
     Listing {
         pages: VecDeque<Vec<Arc<Value>>>,
         is_first: bool,
         revision: u64,
-        /// When the next page comes.
+        /// When the next page arrives.
         next: Time,
     },
     Watching(Stream),
-    /// An event of this object is not to be seen: it is begun anew after the next change of the same object, or then.
+    /// Hides an event of this object. Restarts after the object's next change, or at `until`.
     Hiding {
         key: Key,
         until: Time,
     },
 }
 
-/// A watch that is open.
 #[derive(Debug)]
 struct Stream {
-    /// When a consistent read is due, if none has been made.
+    /// When a consistent read is due; `None` once it was made.
     read_at: Option<Time>,
     /// When the API server ends it.
     ends: Time,
     has_bookmark: bool,
-    /// Nothing comes any more, not even an end.
+    /// Delivers nothing any more, not even its end.
     is_dead: bool,
-    /// What is under way, each with when it comes.
+    /// The events under way, with their arrival times.
     queue: VecDeque<(Time, Event)>,
-    /// What an API server that lags will have to show.
+    /// The events that a lagging API server has yet to show.
     held: Vec<Event>,
 }
 
 impl Stream {
-    /// When something comes that is underway since now.
+    /// When an event sent now arrives: not before its predecessors.
     fn due(&self, at: Time) -> Time {
         self.queue.back().map_or(at, |(last, _)| at.max(*last))
     }
 }
 
 impl Feed {
-    /// All watches of a process with these settings.
+    /// All permanent watches of a process with these settings.
     pub fn all(settings: &Settings, rng: &mut Rng) -> Vec<Self> {
         let feed = |(watch, source)| Self::of(watch, source, rng.fork());
         Source::all(settings).into_iter().map(feed).collect()
     }
 
-    /// A watch that is begun while the process runs.
+    /// A watch that is started while the process runs.
     pub fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
         Self {
             stage: Stage::Ended,
@@ -147,7 +145,7 @@ impl Feed {
         }
     }
 
-    /// It is wanted from now on, of this; and current as of this time.
+    /// Starts it with this scope. It must be current as of `as_of`.
     pub fn want(&mut self, scope: &Scope, as_of: Option<Instant>, now: Time) {
         self.source = Source::of(scope);
         self.restart(now);
@@ -156,12 +154,10 @@ impl Feed {
         }
     }
 
-    /// It is not wanted any more.
     pub fn end(&mut self) {
         self.stage = Stage::Ended;
     }
 
-    /// What is watched.
     #[must_use]
     pub fn watch(&self) -> Watch {
         self.watch
@@ -173,19 +169,19 @@ impl Feed {
         self.events
     }
 
-    /// The UIDs of the nodes that have been shown in this life.
+    /// The UIDs of the nodes shown in this life.
     #[must_use]
     pub fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 
-    /// When something was shown last.
+    /// When it last showed something.
     #[must_use]
     pub fn shown_at(&self) -> Time {
         self.shown_at
     }
 
-    /// Begins from nothing: the process has been started.
+    /// Starts over with a new life of the process.
     pub fn restart(&mut self, now: Time) {
         self.cursor = WatchCursor::default();
         self.reading = None;
@@ -195,17 +191,16 @@ impl Feed {
         self.stage = Stage::Pausing(now + self.latency(now));
     }
 
-    /// Has this event never be seen, nor its successor.
+    /// Hides this event, and the next one of its object.
     pub fn hide(&mut self, event: usize) {
         self.hidden.push(event);
     }
 
-    /// Stands still from then until then.
     pub fn stand_still(&mut self, from: Time, until: Time) {
         self.stills.push((from, until));
     }
 
-    /// When something happens that would be at this time if it never stood still.
+    /// When something due at this time happens, given the stalls.
     fn held(&self, at: Time) -> Time {
         let mut at = at;
         while let Some((_, until)) = self
@@ -218,29 +213,28 @@ impl Feed {
         at
     }
 
-    /// Shows everything later by this, until then.
+    /// Delays events by this, until then.
     pub fn be_late(&mut self, until: Time, by: Time) {
         self.late = (until, by);
     }
 
-    /// The API server's view stands still at this revision until then.
+    /// Stalls the API server's view at this revision until then.
     pub fn lag(&mut self, revision: u64, until: Time) {
         self.lag = Some((revision, until));
     }
 
-    /// Whether that is so.
     #[must_use]
     pub fn lags(&self) -> bool {
         self.lag.is_some()
     }
 
-    /// Whether what an event shows is not in the API server's view yet.
+    /// Whether the API server's view does not yet include this revision.
     fn is_held(&self, revision: u64, now: Time) -> bool {
         self.lag
             .is_some_and(|(frozen, until)| now < until && frozen < revision)
     }
 
-    /// The connection dies without a word.
+    /// Kills the connection silently.
     pub fn die(&mut self) {
         if let Stage::Watching(stream) = &mut self.stage {
             stream.is_dead = true;
@@ -248,21 +242,21 @@ impl Feed {
         }
     }
 
-    /// The API server cannot go on with it.
+    /// Expires it: the API server cannot continue it.
     pub fn expire(&mut self, now: Time, seen: &mut Vec<Seen>) {
         if !matches!(self.stage, Stage::Ended) {
             self.fail(End::Expired, now, seen);
         }
     }
 
-    /// Has it be current as of this time.
+    /// Makes it current as of this time.
     pub fn confirm(&mut self, as_of: Instant, now: Time) {
         if self.cursor.want(as_of) && matches!(self.stage, Stage::Watching(_)) {
             self.stage = Stage::Pausing(now + self.latency(now));
         }
     }
 
-    /// When it has something to show or to do.
+    /// When it next has something to show or to do.
     #[must_use]
     pub fn next(&self) -> Time {
         if matches!(self.stage, Stage::Ended) {
@@ -273,7 +267,7 @@ impl Feed {
         besides.map_or(self.goes_on(), |at| at.min(self.goes_on()))
     }
 
-    /// When the list or the watch under way goes on.
+    /// When the list or the watch under way continues.
     fn goes_on(&self) -> Time {
         match &self.stage {
             Stage::Ended => Time::MAX,
@@ -287,7 +281,7 @@ impl Feed {
                 let next = if let Some(read_at) = stream.read_at {
                     first.map_or(read_at, |first| first.min(read_at))
                 } else if stream.has_bookmark {
-                    // The end comes after what is still under way.
+                    // The end arrives after everything under way.
                     first.unwrap_or(stream.ends)
                 } else {
                     let bookmark = stream.ends.saturating_sub(BOOKMARK);
@@ -303,7 +297,7 @@ impl Feed {
         }
     }
 
-    /// Takes note of a change of any object.
+    /// Queues the event of a change.
     pub fn changed(&mut self, change: &Change) {
         if change.key.kind != self.source.kind {
             return;
@@ -389,19 +383,19 @@ impl Feed {
                     stream.has_bookmark = true;
                     self.send_bookmark(now);
                 } else {
-                    // It has ended in good order, which proves nothing.
+                    // A regular end proves nothing.
                     self.stage = Stage::Pausing(now + self.latency(now));
                 }
             }
         }
     }
 
-    /// When a watch is given up that shows nothing.
+    /// When a silent watch is given up.
     fn give_up(&self, stream: &Stream) -> Time {
         stream.ends.max(self.shown_at) + GRACE
     }
 
-    /// The API server has caught up with its etcd.
+    /// The API server catches up with its etcd.
     fn catch_up(&mut self, now: Time) {
         self.lag = None;
         let due = now + self.latency(now);
@@ -412,8 +406,8 @@ impl Feed {
         }
     }
 
-    /// The API server tells how far its own view goes, where that is news: as far as what has happened to objects of this kind,
-    /// and as consistent reads have moved it.
+    /// Sends a bookmark if there is news: the revision that the API server's own view has reached, by changes of this kind and
+    /// by consistent reads.
     fn send_bookmark(&mut self, now: Time) {
         let due = now + self.latency(now);
         let lags = self.lag.is_some();
@@ -569,7 +563,7 @@ impl Feed {
         }
     }
 
-    /// How long something is under way: mostly a moment, sometimes longer.
+    /// A random delay: usually short, sometimes longer.
     fn latency(&mut self, now: Time) -> Time {
         let usual = match self.rng.below(100) {
             0 => self.rng.between(ms(200), s(1)),

@@ -1,4 +1,4 @@
-//! What is watched, and how objects look to the engine.
+//! The scope of each watch, and its objects in the engine's types.
 
 use nodegate::condition::ComponentGroup;
 use nodegate::engine::io::Object;
@@ -10,10 +10,10 @@ use crate::sim::settings::Settings;
 use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
 
-/// The pods that say something about a node.
+/// The pods that matter to a node.
 const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
-/// What is watched.
+/// The scope of a watch.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) kind: Kind,
@@ -22,7 +22,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// What is watched by a process with these settings.
+    /// The permanent watches of a process with these settings.
     pub(super) fn all(settings: &Settings) -> Vec<(Watch, Self)> {
         let source = |kind| Self {
             kind,
@@ -58,7 +58,7 @@ impl Source {
         watches
     }
 
-    /// What is watched of its kind by a watch that is begun while the engine runs.
+    /// The scope of a watch that the engine starts while it runs.
     pub(super) fn of(scope: &Scope) -> Self {
         let (kind, namespace, labels, fields) = match scope {
             Scope::DaemonSet(key) => {
@@ -109,7 +109,7 @@ pub(super) fn revision(object: &Value) -> u64 {
         .unwrap_or_default()
 }
 
-/// An object as the engine is shown it.
+/// An object in the engine's types.
 pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
     Some(match watch {
         Watch::Nodes => Object::Node(decoded(object).ok()?),

@@ -1,28 +1,28 @@
-//! A machine, as its kubelet registers it.
+//! Machines, as their kubelets register them.
 
 use serde_json::{Value, json};
 
 use crate::sim::time::{Time, s};
 
-/// Where nodes say in which zone they are.
+/// The label for a node's zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A machine that becomes a node.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// Its name, and the node's.
+    /// The name of the machine and its node.
     pub name: String,
     /// The labels that the node registers with.
     pub labels: Value,
     /// The taints that the node registers with.
     pub taints: Vec<Value>,
-    /// The cloud provider's name for it; empty where there is none.
+    /// The cloud provider's ID; empty where there is none.
     pub provider_id: String,
-    /// When it boots, and registers.
+    /// When it boots and registers.
     pub boots: Time,
-    /// How long after it has booted it is Ready.
+    /// The time from boot to Ready.
     pub ready_after: Time,
-    /// How long after it has booted its kubelet looks at the pods that are bound to its node.
+    /// The time from boot until the kubelet updates the pods that are bound to its node.
     pub pods_after: Time,
 }
 
@@ -41,48 +41,48 @@ impl Machine {
         }
     }
 
-    /// With this label.
+    /// Adds a label.
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels[key] = json!(value);
         self
     }
 
-    /// In this zone.
+    /// Sets its zone.
     #[must_use]
     pub fn zone(self, zone: &str) -> Self {
         self.label(ZONE, zone)
     }
 
-    /// With this taint from its registration on (`--register-with-taints`).
+    /// Adds a taint that the node registers with (`--register-with-taints`).
     #[must_use]
     pub fn taint(mut self, key: &str, effect: &str) -> Self {
         self.taints.push(json!({"key": key, "effect": effect}));
         self
     }
 
-    /// Booting at this time.
+    /// Sets when it boots.
     #[must_use]
     pub fn boots(mut self, boots: Time) -> Self {
         self.boots = boots;
         self
     }
 
-    /// Ready this long after it has booted.
+    /// Sets the time from boot to Ready.
     #[must_use]
     pub fn ready_after(mut self, ready_after: Time) -> Self {
         self.ready_after = ready_after;
         self
     }
 
-    /// Its kubelet looks at its pods so long after it has booted: until then they say what they said before.
+    /// Sets the time from boot until its kubelet updates its pods: until then they keep their old status.
     #[must_use]
     pub fn pods_after(mut self, pods_after: Time) -> Self {
         self.pods_after = pods_after;
         self
     }
 
-    /// The node that its kubelet creates in this boot of it.
+    /// The Node that its kubelet creates on this boot.
     #[must_use]
     pub fn node(&self, boot: u32, not_ready: &Value) -> Value {
         let mut node = json!({
@@ -100,14 +100,14 @@ impl Machine {
         node
     }
 
-    /// What tells this boot of it from all others.
+    /// The boot ID.
     #[must_use]
     pub fn boot_id(&self, boot: u32) -> String {
         format!("{}-boot-{boot}", self.name)
     }
 }
 
-/// So many machines, `n-0` and on, in the zones `a`, `b` and `c` by turns.
+/// This many machines, `n-0` and on, spread over the zones `a`, `b` and `c`.
 #[must_use]
 pub fn machines(count: usize) -> Vec<Machine> {
     (0..count)

@@ -1,5 +1,5 @@
-//! The kubelets of all nodes: each registers its machine, says that it is Ready, beats, reboots, freezes, dies and comes back,
-//! and looks after the pods on its node.
+//! The kubelets of all nodes: each registers its machine, reports Ready, sends heartbeats, runs the pods on its node, and may
+//! reboot, freeze, die and return.
 
 mod machine;
 mod pods;
@@ -24,24 +24,24 @@ const KUBELET: &str = "kubelet";
 /// The kubelet's own heartbeat (`nodeStatusReportFrequency`).
 const BEAT: Time = s(300);
 
-/// Something that happens to a machine.
+/// An incident on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    /// It is off for so long, and boots then. What is on the node stays until it is written anew.
+    /// It is off for this long, then boots. The node keeps its old status until the kubelet writes it again.
     Reboot(Time),
-    /// Nothing is heard of it any more.
+    /// It dies for good.
     Die,
-    /// Nothing is heard of its kubelet for so long, which goes on then as if nothing had been.
+    /// Its kubelet is silent for this long, then continues as if nothing had happened.
     Freeze(Time),
-    /// Its kubelet says for so long that it is not Ready, as without a network.
+    /// Its kubelet reports not Ready for this long, as without a network.
     Unready(Time),
-    /// Its node is deleted, and so long after that it registers again under the same name.
+    /// Its node is deleted, and registers again under the same name this much later.
     Replace(Time),
-    /// Its node is deleted, and it never comes back.
+    /// Its node is deleted and never returns.
     Leave,
-    /// It has so much of a resource from now on; after a reboot none, until a device plugin has registered again.
+    /// It offers this amount of a resource from now on; after a reboot none, until the device plugin has registered again.
     Offer(&'static str, &'static str),
-    /// The pods with this label `app` are not Ready on it for so long.
+    /// The pods with this label `app` are not Ready on it for this long.
     Fail(&'static str, Time),
 }
 
@@ -60,14 +60,13 @@ struct State {
     /// How often it has booted.
     boot: u32,
     runs: bool,
-    /// Until when it is not Ready.
     unready_until: Time,
-    /// What device plugins offer on it.
+    /// The resources that device plugins offer on it.
     offered: BTreeMap<&'static str, &'static str>,
 }
 
 impl State {
-    /// What its kubelet says of it.
+    /// The Ready status that its kubelet reports.
     fn ready(&self, now: Time) -> &'static str {
         if now < self.unready_until {
             "False"
@@ -77,7 +76,7 @@ impl State {
     }
 }
 
-/// An application whose pods are not Ready, on this node or, without a name, on all.
+/// An application whose pods are not Ready: on this node, or on all if none is named.
 #[derive(Debug)]
 struct Failure {
     app: &'static str,
@@ -100,7 +99,7 @@ enum Task {
 }
 
 impl Kubelets {
-    /// The kubelets of these machines.
+    /// Runs the kubelets of these machines.
     #[must_use]
     pub fn new(machines: Vec<Machine>) -> Self {
         let mut kubelets = Self::default();
@@ -110,7 +109,7 @@ impl Kubelets {
         kubelets
     }
 
-    /// Has this happen to a machine then; without a name, to all that there are.
+    /// Schedules an incident on a machine; an empty name means all machines.
     #[must_use]
     pub fn then(mut self, at: Time, machine: &str, deed: Deed) -> Self {
         self.due.at(at, Task::Deed(self.deeds.len()));
@@ -135,7 +134,7 @@ impl Kubelets {
         self.machines.get(name).is_some_and(|state| state.runs)
     }
 
-    /// A machine that has booted: what its next task is.
+    /// Boots a machine, and schedules its next task.
     fn booted(&mut self, name: &str, now: Time, rng: &mut Rng) -> Option<&State> {
         let state = self.machines.get_mut(name)?;
         state.boot += 1;
@@ -150,7 +149,7 @@ impl Kubelets {
     fn register(&mut self, cluster: &mut Cluster, name: String, rng: &mut Rng) {
         let now = cluster.now();
         if cluster.get(&node_key(&name)).is_some() {
-            // The old node has to go first.
+            // The old node must be deleted first.
             self.due.at(now + s(1), Task::Register(name));
             return;
         }
@@ -159,9 +158,9 @@ impl Kubelets {
         };
         let not_ready = condition_now(cluster, &Value::Null, "Ready", "False");
         let node = state.machine.node(state.boot, &not_ready);
-        // There is none of this name: nothing can be refused.
+        // No node has this name, so the server cannot refuse.
         let _ = create(cluster, KUBELET, node_key(&name), node);
-        // Pods of an earlier node of this name are its own now.
+        // Pods of an earlier node of this name now belong to this one.
         self.look_at_pods(cluster, &name, rng);
     }
 
@@ -185,7 +184,7 @@ impl Kubelets {
         self.look_at_pods(cluster, name, rng);
     }
 
-    /// A kubelet that has just booted looks at its pods, now or in a while.
+    /// Updates the pods of a kubelet that has just booted, now or after a delay.
     fn look_at_pods(&mut self, cluster: &mut Cluster, name: &str, rng: &mut Rng) {
         match self.machines.get(name) {
             Some(state) if state.machine.pods_after > Time::ZERO => {
@@ -235,7 +234,7 @@ impl Kubelets {
         }
         let boot = state.boot;
         if matches!(deed, Deed::Replace(_) | Deed::Leave) {
-            // Somebody has been faster: fine.
+            // The node may be deleted already.
             let _ = delete(cluster, "cloud", &node_key(&name), None);
         }
         match deed {
@@ -249,20 +248,20 @@ impl Kubelets {
         }
     }
 
-    /// Says what device plugins offer.
+    /// Reports the resources of device plugins.
     fn offer(&self, cluster: &mut Cluster, name: &str) {
         let Some(state) = self.machines.get(name) else {
             return;
         };
         let allocatable = json!({"allocatable": state.offered});
-        // A node that is gone has nothing to offer.
+        // The node may be gone.
         let _ = write_status(cluster, KUBELET, &node_key(name), &allocatable);
     }
 
-    /// A kubelet that was frozen goes on.
+    /// Continues a frozen kubelet.
     fn thaw(&mut self, cluster: &mut Cluster, name: &str, boot: u32, rng: &mut Rng) {
         let state = self.machines.get_mut(name);
-        // In another boot it has been running for long.
+        // The machine has rebooted since, so its kubelet runs already.
         let Some(state) = state.filter(|state| !state.runs && state.boot == boot) else {
             return;
         };
@@ -274,14 +273,14 @@ impl Kubelets {
         self.catch_up_with_pods(cluster, name, rng);
     }
 
-    /// Writes what the kubelet says of its node.
+    /// Sends a heartbeat.
     fn beat(&self, cluster: &mut Cluster, name: &str) {
         if let Some(state) = self.machines.get(name) {
             write_node(cluster, name, state.ready(cluster.now()), json!({}));
         }
     }
 
-    /// An instance that Karpenter has launched becomes a machine.
+    /// Turns an instance that Karpenter has launched into a machine.
     fn launch(&mut self, claim: &Value, now: Time, rng: &mut Rng) {
         let name = text(&claim["metadata"]["name"]);
         let provider_id = text(&claim["status"]["providerID"]);
@@ -357,13 +356,13 @@ impl Actor for Kubelets {
     }
 }
 
-/// What a kubelet writes into the status of its node.
+/// Writes the status of a node.
 fn write_node(cluster: &mut Cluster, name: &str, ready: &str, mut status: Value) {
     let key = node_key(name);
     let Some(node) = cluster.get(&key).cloned() else {
         return;
     };
     status["conditions"] = json!([condition_now(cluster, &node, "Ready", ready)]);
-    // It has just been there.
+    // The node was just read.
     let _ = write_status(cluster, KUBELET, &key, &status);
 }

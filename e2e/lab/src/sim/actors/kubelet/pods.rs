@@ -1,4 +1,4 @@
-//! What a kubelet does for the pods on its node: it starts them, says whether they are Ready, and ends them.
+//! What a kubelet does for the pods on its node: it starts them, reports their readiness, and ends them.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ use crate::sim::rng::Rng;
 use crate::sim::time::{Time, ms, s};
 use crate::{Key, Kind};
 
-/// Annotation of pods: how many milliseconds they take to be Ready, or `never`. Without it, half a second to 3 seconds.
+/// Annotation on pods: the milliseconds until they are Ready, or `never`. The default is 500 to 3000.
 pub const READY_AFTER: &str = "lab.example.com/ready-after-ms";
 
 impl Kubelets {
-    /// Takes note of a pod that has been bound or is being deleted.
+    /// Records a pod that was bound or is being deleted.
     pub(super) fn pod_changed(&mut self, change: &Change, pod: &Value, rng: &mut Rng) {
         let node = text(&pod["spec"]["nodeName"]);
         if node.is_empty() || !self.runs(node) {
@@ -39,7 +39,7 @@ impl Kubelets {
         self.due.at(now + after, Task::Start(key.clone()));
     }
 
-    /// After its machine has booted, a kubelet starts all pods again that are bound to its node.
+    /// Restarts all pods that are bound to a node that has booted.
     pub(super) fn restart_pods(&mut self, cluster: &mut Cluster, node: &str, rng: &mut Rng) {
         for (key, pod) in pods_on(cluster, node) {
             if is_going(&pod) {
@@ -51,8 +51,7 @@ impl Kubelets {
         }
     }
 
-    /// A kubelet that was frozen finds pods that came or went meanwhile, and pods of which somebody else has said that they are not
-    /// Ready.
+    /// Updates the pods that came, went or were marked not Ready while the kubelet was frozen.
     pub(super) fn catch_up_with_pods(&mut self, cluster: &Cluster, node: &str, rng: &mut Rng) {
         for (key, pod) in pods_on(cluster, node) {
             let at = cluster.now() + rng.between(ms(500), s(10));
@@ -84,12 +83,12 @@ impl Kubelets {
             return;
         };
         if is_going(pod) && self.runs(text(&pod["spec"]["nodeName"])) {
-            // Gone already: so much the better.
+            // The pod may be gone already.
             let _ = delete(cluster, KUBELET, key, Some(0));
         }
     }
 
-    /// The pods of this application are no longer Ready on the nodes where it has just begun to fail.
+    /// Marks the application's pods not Ready on the nodes where it has begun to fail.
     pub(super) fn fail_pods(&mut self, cluster: &mut Cluster, app: &str, until: Time) {
         let pods: Vec<_> = pods(cluster)
             .filter(|(_, pod)| pod["metadata"]["labels"]["app"] == app && !is_going(pod))
@@ -106,7 +105,7 @@ impl Kubelets {
         }
     }
 
-    /// Until when an application fails that this pod is of, if it does.
+    /// Until when this pod's application fails, if it does.
     fn fails_until(&self, pod: &Value, now: Time) -> Option<Time> {
         let node = text(&pod["spec"]["nodeName"]);
         let app = &pod["metadata"]["labels"]["app"];
@@ -137,6 +136,6 @@ fn set_ready(cluster: &mut Cluster, key: &Key, pod: &Value, status: &str) {
     }
     let ready = condition_now(cluster, pod, "Ready", status);
     let status = json!({"phase": "Running", "conditions": [ready]});
-    // Gone meanwhile: nobody asks any more.
+    // The pod may be gone already.
     let _ = write_status(cluster, KUBELET, key, &status);
 }

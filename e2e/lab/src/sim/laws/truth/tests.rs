@@ -1,4 +1,4 @@
-//! What is true of conditions, case by case, as `docs/conditions.md` has it.
+//! Conditions case by case, as in `docs/conditions.md`.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn daemon_set(fields: &Value) -> Value {
     object
 }
 
-/// A pod of the class on the node, of the `DaemonSet` with this UID.
+/// A pod of the class on the node, owned by the `DaemonSet` with this UID.
 fn pod(name: &str, owner: &str, fields: &Value) -> Value {
     let mut object = json!({
         "kind": "Pod",
@@ -44,7 +44,7 @@ fn ready() -> Value {
     json!({ "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:10Z" }] } })
 }
 
-/// A node under a rule that waits for this, and what else there is.
+/// A node under a rule that waits for this condition, with supporting objects.
 fn world(kind: &str) -> Story {
     let mut story = Story::default();
     let conditions = json!([{ "type": kind, "requiredStatus": "True" }]);
@@ -54,7 +54,7 @@ fn world(kind: &str) -> Story {
     story
 }
 
-/// Is it met, under the rule `r`?
+/// Whether the rule `r` is met.
 fn met(story: &Story) -> Answer {
     story.ask("n", |facts| facts.met(&facts.rules[0])).unwrap()
 }
