@@ -44,6 +44,9 @@ use relists::Relists;
 use shown::Shown;
 use unreadable::Unreadables;
 
+/// A node that joined longer ago than this may be in use, unless every change of it has been seen.
+const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);
+
 /// What is known under one node name.
 #[derive(Debug, Default)]
 struct Entry {

@@ -114,8 +114,9 @@ fn logs_under_test(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
     let is_meant = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("nodegate-") && name.ends_with(".log"))
+        let name = path.file_stem().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("nodegate-"))
+            && path.extension().is_some_and(|extension| extension == "log")
     };
     let mut logs: Vec<_> = paths.filter(is_meant).collect();
     logs.sort();

@@ -121,8 +121,7 @@ impl Rules {
         work.update_passed_over(rule, cache, out);
         work.update_obstacle(rule, cache);
         let status = work.status(cached, cache, self.node_limit, out);
-        let is_there =
-            status == cached.status && work.status.written.is_seen_as_of(cached.version);
+        let is_there = status == cached.status && work.status.written.is_seen_as_of(cached.version);
         if is_there || work.status.written.stands_as(&status) {
             out.count(Count::StatusSpared);
             if is_there {
