@@ -265,7 +265,7 @@ fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_onc
     assert_eq!(run.outcome.writes, [4]);
     // Each is created, changed and labelled.
     assert_eq!(run.outcome.events[&(0, Watch::Nodes)], 12);
-    assert_eq!(run.count("Listing(Nodes)"), 1);
+    assert_eq!(run.count("Init(Nodes)"), 1);
     assert_eq!(run.count("Interrupted(Nodes)"), 0);
     assert_eq!(run.count("done"), 4);
 }
@@ -276,13 +276,13 @@ fn a_process_dies_before_or_after_its_write() {
     assert_eq!(before.outcome.violation, None);
     assert_eq!(before.outcome.writes, [5], "one that never arrived");
     assert_eq!(before.outcome.cluster.changes().len(), 12);
-    assert_eq!(before.count("Listing(Nodes)"), 2);
+    assert_eq!(before.count("Init(Nodes)"), 2);
 
     let after = Run::new(&ALONE, 1, &[kill(1, Side::After)]);
     assert_eq!(after.outcome.violation, None);
     assert_eq!(after.outcome.writes, [4]);
     assert_eq!(after.count("done"), 3, "the answer came too late");
-    assert_eq!(after.count("Listing(Nodes)"), 2);
+    assert_eq!(after.count("Init(Nodes)"), 2);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
     );
     assert_eq!(run.count("Interrupted(Rules)"), 0);
     assert_eq!(
-        run.count("Listing(Nodes)"),
+        run.count("Init(Nodes)"),
         1,
         "it goes on from where it was"
     );
@@ -348,7 +348,7 @@ fn an_expired_watch_starts_again_with_a_list() {
     let run = Run::new(&ALONE, 1, &[expired]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.count("Interrupted(Nodes)"), 1);
-    assert_eq!(run.count("Listing(Nodes)"), 2);
+    assert_eq!(run.count("Init(Nodes)"), 2);
     assert_eq!(run.count("InitDone(Nodes)"), 2);
 }
 
@@ -363,7 +363,7 @@ fn an_event_and_its_successor_are_never_seen() {
     let run = Run::new(&ALONE, 1, &[unseen]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.count("Interrupted(Nodes)"), 1);
-    assert_eq!(run.count("Listing(Nodes)"), 2);
+    assert_eq!(run.count("Init(Nodes)"), 2);
     let seen = run.first("n1 with 0").expect("the list shows it");
     assert!(seen > s(10) + ms(300), "after it was touched: {seen:?}");
 }
