@@ -33,7 +33,7 @@ pub enum Error {
 
 /// How to reach the cluster: this kubeconfig file or the environment, and this context or the current one. The client never
 /// retries: it would do so long after the reason for a request is stale.
-pub async fn config(
+pub(crate) async fn config(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
     agent: &str,
@@ -71,13 +71,13 @@ pub async fn config(
 }
 
 /// A client with one connection per request under way, so that no request waits behind a watch.
-pub fn connect(config: Config) -> Result<Client, Error> {
+pub(crate) fn connect(config: Config) -> Result<Client, Error> {
     Client::try_from(config).map_err(|error| Error::Client(with_causes(&error)))
 }
 
 /// Makes a write whose answer is only the object's metadata. The rest is what was sent, or what a watch shows anyway, so
 /// neither end needs to encode or decode it.
-pub async fn write<T: DeserializeOwned>(
+pub(crate) async fn write<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<T> {
@@ -88,7 +88,7 @@ pub async fn write<T: DeserializeOwned>(
 
 /// Makes a request. Unlike the client's own method, an error also has the retry delay if the API server sends it only in a
 /// header, as its priority and fairness does.
-pub async fn send<T: DeserializeOwned>(
+pub(crate) async fn send<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<T> {
@@ -128,7 +128,7 @@ fn no_details() -> StatusDetails {
     }
 }
 
-pub fn answer_with_metadata<B>(request: &mut Request<B>) {
+pub(crate) fn answer_with_metadata<B>(request: &mut Request<B>) {
     let metadata_only = HeaderValue::from_static(METADATA_ONLY);
     request.headers_mut().insert(ACCEPT, metadata_only);
 }

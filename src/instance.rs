@@ -2,7 +2,7 @@
 
 use crate::api::names::NAMESPACE;
 
-pub struct Instance {
+pub(crate) struct Instance {
     /// The pod's name, or the host's.
     pub name: String,
     /// A name unique to this process; a restarted instance has another.
@@ -10,7 +10,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let name = std::env::var("POD_NAME")
             .or_else(|_| std::env::var("HOSTNAME"))
             .unwrap_or_else(|_| "nodegate".into());
@@ -22,7 +22,7 @@ impl Instance {
 
 /// Whether this identity belongs to an [`Instance`]. The Node Readiness Controller's identities (controller-runtime's) end in a
 /// UUID.
-pub fn is_nodegate(identity: &str) -> bool {
+pub(crate) fn is_nodegate(identity: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_hexdigit());
     let unique = identity.rsplit_once('_').map(|(_, unique)| unique);
     let parts = unique.and_then(|unique| unique.split_once('-'));
@@ -30,7 +30,7 @@ pub fn is_nodegate(identity: &str) -> bool {
 }
 
 /// The namespace of this process: the pod's, or the one in the manifests.
-pub fn own_namespace() -> String {
+pub(crate) fn own_namespace() -> String {
     const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
     std::env::var("POD_NAMESPACE")
         .or_else(|_| std::fs::read_to_string(FILE))

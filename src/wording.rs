@@ -1,7 +1,7 @@
 //! Truncates long texts and lists, the same way everywhere.
 
 /// The text in at most `most` bytes: a longer one is cut at a character boundary and ends in three dots.
-pub fn cut(mut text: String, most: usize) -> String {
+pub(crate) fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         let end = (0..=most.saturating_sub(3))
             .rev()
@@ -13,7 +13,7 @@ pub fn cut(mut text: String, most: usize) -> String {
 }
 
 /// The first few names, and how many more there are.
-pub fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
+pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
     const SHOWN: usize = 5;
     let more = names.len().saturating_sub(SHOWN);
     let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");

@@ -30,7 +30,7 @@ const NODE: &str = "worker-1";
 
 /// The kind of condition that the rules wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// A condition that an agent reports.
     Reported,
     /// Three critical `DaemonSet`s.
@@ -41,7 +41,7 @@ pub enum Source {
 
 /// A node, its cluster state, and its rules.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
     named: Vec<NamedDaemonSet>,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
@@ -57,7 +57,7 @@ pub struct World {
 impl World {
     /// A node with `rules` rules; `ready`: their conditions are met; `tainted`: the node has their taints.
     #[must_use]
-    pub fn new(rules: usize, source: Source, ready: bool, tainted: bool) -> Self {
+    pub(crate) fn new(rules: usize, source: Source, ready: bool, tainted: bool) -> Self {
         let config = Config::default();
         let classes = config
             .classes()
@@ -119,7 +119,7 @@ impl World {
 
     /// The plan for the node.
     #[must_use]
-    pub fn plan(&self) -> NodePlan<'_> {
+    pub(crate) fn plan(&self) -> NodePlan<'_> {
         let cluster = ClusterState {
             classes: &self.classes,
             named: &self.named,

@@ -4,20 +4,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The condition of rules that wait for an agent.
-pub const REPORTED: &str = "example.com/AgentReady";
+pub(crate) const REPORTED: &str = "example.com/AgentReady";
 
 /// The condition of rules that wait for critical components.
-pub const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
+pub(crate) const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
 
 /// The label of critical components.
 const CLASS: &str = "node.gardener.cloud/critical-component";
 
-pub fn decode<T: DeserializeOwned>(object: &Value) -> T {
+pub(crate) fn decode<T: DeserializeOwned>(object: &Value) -> T {
     serde_json::from_str(&object.to_string()).expect("an object as the API server sends it")
 }
 
 /// A continuous rule for all Linux nodes.
-pub fn rule(index: usize, condition: &str) -> Value {
+pub(crate) fn rule(index: usize, condition: &str) -> Value {
     json!({
         "metadata": {
             "name": rule_name(index),
@@ -36,20 +36,20 @@ pub fn rule(index: usize, condition: &str) -> Value {
     })
 }
 
-pub fn rule_name(rule: usize) -> String {
+pub(crate) fn rule_name(rule: usize) -> String {
     format!("rule-{rule}")
 }
 
-pub fn rule_uid(rule: usize) -> String {
+pub(crate) fn rule_uid(rule: usize) -> String {
     format!("7e0b8a52-96f0-4d4c-a4f5-{rule:012}")
 }
 
-pub fn taint_key(rule: usize) -> String {
+pub(crate) fn taint_key(rule: usize) -> String {
     format!("readiness.k8s.io/rule-{rule}")
 }
 
 /// An untainted Linux node with a healthy kubelet; `reported` is the status of its last condition, an agent's.
-pub fn node(name: &str, uid: &str, reported: bool) -> Value {
+pub(crate) fn node(name: &str, uid: &str, reported: bool) -> Value {
     let condition = |kind: &str, is: bool| json!({"type": kind, "status": status(is), "lastTransitionTime": "2026-01-01T00:10:00Z"});
     json!({
         "metadata": {
@@ -72,7 +72,7 @@ pub fn node(name: &str, uid: &str, reported: bool) -> Value {
 }
 
 /// A critical component.
-pub fn daemon_set(index: usize) -> Value {
+pub(crate) fn daemon_set(index: usize) -> Value {
     let name = component(index);
     json!({
         "metadata": {
@@ -93,7 +93,7 @@ pub fn daemon_set(index: usize) -> Value {
 }
 
 /// A critical component's pod on a node; its name has this suffix.
-pub fn pod(daemon_set: usize, ending: &str, node: &str, ready: bool) -> Value {
+pub(crate) fn pod(daemon_set: usize, ending: &str, node: &str, ready: bool) -> Value {
     let owner = component(daemon_set);
     let pod = format!("{owner}-{ending}");
     json!({

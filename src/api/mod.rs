@@ -2,6 +2,11 @@
 //! limits, defaults, and the CEL rules by which the API server rejects invalid rules; the effects of a rule are in
 //! [`crate::rule`] and [`crate::plan`].
 
+#![allow(
+    unreachable_pub,
+    reason = "derives repeat the visibility of what they derive from, and miss its re-export"
+)]
+
 mod choice;
 mod crd;
 mod disruption;

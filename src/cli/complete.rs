@@ -6,7 +6,7 @@ use clap::{Arg, Command, ValueEnum};
 use super::snapshot::ResourceKind;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Completion {
+pub(super) enum Completion {
     Words(Vec<String>),
     /// The name of an object of this kind, after the text up to the slash.
     Name {
@@ -20,7 +20,7 @@ pub enum Completion {
 }
 
 /// What may follow these words; the last word is incomplete or empty.
-pub fn next(root: &Command, words: &[String]) -> Completion {
+pub(super) fn next(root: &Command, words: &[String]) -> Completion {
     let (begun, words) = words
         .split_last()
         .map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
@@ -68,7 +68,7 @@ pub fn next(root: &Command, words: &[String]) -> Completion {
 }
 
 /// The value of one of these flags among the words.
-pub fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
+pub(super) fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
     let mut pairs = words.iter().zip(words.iter().skip(1));
     let after = pairs.find(|(flag, _)| flags.contains(&flag.as_str()));
     let joined = words.iter().find_map(|word| {
@@ -147,7 +147,7 @@ complete -c kubectl-nodegate -f -a '(__kubectl_nodegate)'
 "#;
 
 /// The script that completes `kubectl-nodegate` in this shell.
-pub const fn script(shell: Shell) -> &'static str {
+pub(super) const fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => BASH,
         Shell::Zsh => ZSH,

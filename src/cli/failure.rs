@@ -56,7 +56,7 @@ fn offer(names: &[String]) -> String {
 }
 
 /// The most similar names, best first: those that contain the name or are contained in it, and those within a few edits.
-pub fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(super) fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     const SHOWN: usize = 3;
     let mut near: Vec<(usize, &str)> = names
         .filter_map(|other| {

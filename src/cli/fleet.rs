@@ -13,7 +13,7 @@ use crate::plan::{Decision, Finding, Outcome, Standing, WaitReason};
 
 /// The effect of one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnNode {
+pub(super) struct OnNode {
     pub node: Arc<str>,
     pub rule: Arc<str>,
     pub state: State,
@@ -27,7 +27,7 @@ pub struct OnNode {
 
 /// A condition that does not have the required status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Lack {
+pub(super) struct Lack {
     pub kind: Arc<str>,
     pub status: ConditionStatus,
     /// The reason in one word; `NotReported` if the node lacks the condition.
@@ -67,7 +67,7 @@ impl Lack {
 }
 
 /// The effect of every rule on every node, sorted by node name.
-pub fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
+pub(super) fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
     let view = &snapshot.view;
     let mut nodes: Vec<_> = view.nodes().collect();
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
@@ -176,7 +176,7 @@ impl State {
 }
 
 /// The missing evidence for a condition, if any.
-pub fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
+pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
     let kinds: &[ResourceKind] = match source {
         Source::Class { .. } => &[
             ResourceKind::DaemonSets,
@@ -191,13 +191,13 @@ pub fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
 }
 
 /// Whether evidence for the outcome is missing.
-pub fn is_unknown(outcome: &Outcome<'_>, snapshot: &Snapshot) -> bool {
+pub(super) fn is_unknown(outcome: &Outcome<'_>, snapshot: &Snapshot) -> bool {
     let mut results = outcome.evaluation.results.iter();
     results.any(|finding| gap(&finding.requirement.source, snapshot).is_some())
 }
 
 /// Since when the rule has this effect on the node, if the taint or the conditions show it.
-pub fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
+pub(super) fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
     if !outcome.tainted {
         return outcome.unmet_since;
     }
@@ -209,7 +209,7 @@ pub fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
 }
 
 /// Why the rule has this effect, as far as its conditions do not explain it.
-pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
+pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
     let rule = outcome.rule;
     if rule.is_suspended() {
         return Some("the rule is suspended: nothing is changed on this node".into());
@@ -254,7 +254,7 @@ pub fn remark(outcome: &Outcome<'_>) -> Option<String> {
 }
 
 /// Date and time in UTC, to the second.
-pub fn clock(time: Timestamp) -> String {
+pub(super) fn clock(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second())
         .unwrap_or(time)
         .to_string()

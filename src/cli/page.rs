@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::printable::printable;
 
-pub trait Render: Serialize {
+pub(super) trait Render: Serialize {
     fn text(&self, page: &Page) -> String;
 
     /// The objects it is about, as `kind/name`, for `-o name`.
@@ -21,7 +21,7 @@ pub trait Render: Serialize {
 
 /// The medium that text is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub(super) struct Page {
     /// Width in characters; `None` for no wrapping.
     pub width: Option<usize>,
     pub colour: bool,
@@ -69,7 +69,7 @@ pub struct Line(Vec<(Look, String)>);
 
 /// A line with branches below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Branch {
+pub(super) struct Branch {
     line: Line,
     below: Vec<Branch>,
 }
@@ -190,18 +190,18 @@ impl From<&str> for Line {
 }
 
 impl Branch {
-    pub fn new(line: impl Into<Line>) -> Self {
+    pub(super) fn new(line: impl Into<Line>) -> Self {
         Self {
             line: line.into(),
             below: Vec::new(),
         }
     }
 
-    pub fn push(&mut self, below: Self) {
+    pub(super) fn push(&mut self, below: Self) {
         self.below.push(below);
     }
 
-    pub fn over(mut self, below: impl IntoIterator<Item = Self>) -> Self {
+    pub(super) fn over(mut self, below: impl IntoIterator<Item = Self>) -> Self {
         self.below.extend(below);
         self
     }
@@ -209,7 +209,7 @@ impl Branch {
 
 impl Page {
     /// A page for a file: no colour, no wrapping.
-    pub fn plain(now: Timestamp) -> Self {
+    pub(super) fn plain(now: Timestamp) -> Self {
         Self {
             width: None,
             colour: false,
@@ -219,17 +219,17 @@ impl Page {
     }
 
     /// Writes a line. Continuation lines are indented, so that no line begins with text from another source.
-    pub fn line(&self, out: &mut String, line: impl Into<Line>) {
+    pub(super) fn line(&self, out: &mut String, line: impl Into<Line>) {
         self.wrapped(out, "", "  ", &line.into());
     }
 
-    pub fn notes(&self, out: &mut String, notes: &[String]) {
+    pub(super) fn notes(&self, out: &mut String, notes: &[String]) {
         for note in notes {
             self.line(out, Line::new().poor("note: ").plain(note));
         }
     }
 
-    pub fn tree(&self, out: &mut String, root: &Branch) {
+    pub(super) fn tree(&self, out: &mut String, root: &Branch) {
         self.wrapped(out, "", "", &root.line);
         self.branches(out, "", &root.below);
     }
@@ -288,7 +288,7 @@ impl Page {
     }
 
     /// Writes a table. Columns are as wide as their content; the last one is not padded.
-    pub fn table(&self, out: &mut String, heads: &[&str], rows: &[Vec<Line>]) {
+    pub(super) fn table(&self, out: &mut String, heads: &[&str], rows: &[Vec<Line>]) {
         let head = heads.iter();
         let head = head.map(|head| Line::new().with(Look::Faint, *head));
         let head = std::iter::once(head.collect());
@@ -297,7 +297,7 @@ impl Page {
     }
 
     /// Writes a table without a header.
-    pub fn rows(&self, out: &mut String, rows: &[Vec<Line>]) {
+    pub(super) fn rows(&self, out: &mut String, rows: &[Vec<Line>]) {
         let (before, lines) = aligned(rows);
         for line in lines {
             self.wrapped(out, "", &" ".repeat(before), &line);
@@ -316,13 +316,13 @@ impl Page {
     }
 
     /// How long ago a time was, as short as in kubectl; 0 for a time in the future.
-    pub fn age(&self, since: Timestamp) -> String {
+    pub(super) fn age(&self, since: Timestamp) -> String {
         age(self.now, since)
     }
 }
 
 /// The count with its noun: "1 node", "2 nodes".
-pub fn counted(count: usize, word: &str) -> String {
+pub(super) fn counted(count: usize, word: &str) -> String {
     match count {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),
@@ -330,7 +330,7 @@ pub fn counted(count: usize, word: &str) -> String {
 }
 
 /// The rows of a table as lines, and the offset of its last column.
-pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
+pub(super) fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
     const GAP: usize = 3;
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column| {
@@ -355,7 +355,7 @@ pub fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
 }
 
 /// The time from `since` to `now`, as short as in kubectl.
-pub fn age(now: Timestamp, since: Timestamp) -> String {
+pub(super) fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let with = |large: i64, unit: char, small: i64, of: char| match small {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// Escapes each character that a terminal would not show: control characters including line ends and tabs, formatting such as
 /// bidirectional overrides, and zero-width characters.
 #[must_use]
-pub fn printable(text: impl Into<String>) -> String {
+pub(super) fn printable(text: impl Into<String>) -> String {
     let text = text.into();
     if !text.contains(is_hidden) {
         return text;

@@ -15,29 +15,29 @@ use crate::testing::{Builder, NodeBuilder, RuleBuilder};
 
 /// Builds the snapshot of these objects, with the default configuration.
 #[derive(Debug, Default)]
-pub struct Scene {
+pub(super) struct Scene {
     nodes: Vec<NodeBuilder>,
     rules: Vec<RuleBuilder>,
     claims: Vec<Value>,
 }
 
 impl Scene {
-    pub fn node(mut self, node: NodeBuilder) -> Self {
+    pub(super) fn node(mut self, node: NodeBuilder) -> Self {
         self.nodes.push(node);
         self
     }
 
-    pub fn rule(mut self, rule: RuleBuilder) -> Self {
+    pub(super) fn rule(mut self, rule: RuleBuilder) -> Self {
         self.rules.push(rule);
         self
     }
 
-    pub fn claim(mut self, claim: Value) -> Self {
+    pub(super) fn claim(mut self, claim: Value) -> Self {
         self.claims.push(claim);
         self
     }
 
-    pub fn read(mut self, at: Timestamp) -> Snapshot {
+    pub(super) fn read(mut self, at: Timestamp) -> Snapshot {
         let classes = Config::default().classes().unwrap();
         let now = Now {
             wall: at,

@@ -6,12 +6,12 @@ use crate::object::ObjectKey;
 use crate::selector::{is_dns_subdomain, is_namespace};
 
 /// Prefix of the condition types that say whether a CSI driver is registered on the node.
-pub const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
+pub(super) const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
 /// Prefix of the condition types that say whether the node has an allocatable amount of a resource.
-pub const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
+pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
-pub const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
+pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
 /// The prefixes of synthesized conditions that belong to no class.
 pub const RESERVED_PREFIXES: [&str; 3] = [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
 

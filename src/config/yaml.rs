@@ -13,7 +13,7 @@ const SHOWN: usize = 40;
 ///
 /// # Errors
 /// Says what is wrong, and where.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let mut place = None;
     let parsed = serde_saphyr::with_deserializer_from_str(text, |deserializer| {
         serde_path_to_error::deserialize(deserializer).map_err(|error| {

@@ -6,12 +6,12 @@ use crate::causes::with_causes;
 use crate::engine::RequestError;
 
 /// The manifests that grant what the controller does to nodes and rules...
-pub const RBAC: &str = "config/rbac";
+pub(super) const RBAC: &str = "config/rbac";
 /// ...and to Karpenter's objects.
-pub const KARPENTER_RBAC: &str = "config/karpenter";
+pub(super) const KARPENTER_RBAC: &str = "config/karpenter";
 
 /// Waits for an answer until the deadline.
-pub async fn within<T>(
+pub(super) async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, RequestError> {

@@ -14,7 +14,7 @@ use crate::causes::with_causes;
 
 /// The name of both the policy and its binding.
 const NAME: &str = "nrr-gate-at-birth";
-pub const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The consequence when nodes are not tainted at creation.
 const OTHERWISE: &str = "a node is open from its creation until this controller has seen it";
 
@@ -37,7 +37,7 @@ enum Verdict {
 }
 
 /// Logs whether nodes are tainted as they are created.
-pub async fn tell(client: Client) {
+pub(super) async fn tell(client: Client) {
     let (policy, binding) = tokio::join!(
         look::<MutatingAdmissionPolicy>(&client),
         look::<MutatingAdmissionPolicyBinding>(&client),

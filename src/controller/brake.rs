@@ -21,7 +21,7 @@ pub struct Args {
 
 /// Whether all rules are suspended; `None` until that is known.
 #[derive(Debug, Clone)]
-pub struct Brake {
+pub(super) struct Brake {
     is_on: cell::Sender<Option<bool>>,
     /// Whether the command line suspends all rules.
     always: bool,
@@ -29,7 +29,7 @@ pub struct Brake {
 
 impl Brake {
     /// With leader election, the Lease sets the brake too.
-    pub fn new(args: &Args, elects: bool) -> Self {
+    pub(super) fn new(args: &Args, elects: bool) -> Self {
         let always = args.suspend_all;
         let is_known = always || !elects;
         Self {
@@ -38,13 +38,13 @@ impl Brake {
         }
     }
 
-    pub fn subscribe(&self) -> cell::Receiver<Option<bool>> {
+    pub(super) fn subscribe(&self) -> cell::Receiver<Option<bool>> {
         self.is_on.subscribe()
     }
 
     /// Records the Lease's current state; without a Lease, the brake is off.
     // One lock for both the read and the write: a `borrow` held across a `send` would deadlock.
-    pub fn see(&self, lease: Option<&Lease>) {
+    pub(super) fn see(&self, lease: Option<&Lease>) {
         let mut annotations = lease
             .iter()
             .flat_map(|it| it.metadata.annotations.iter().flatten());

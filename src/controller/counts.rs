@@ -38,14 +38,14 @@ fn latency_operation(operation: &str) -> String {
 }
 
 #[derive(Debug)]
-pub struct Counter {
+pub(super) struct Counter {
     metrics: Metrics,
     /// The names of the existing rules.
     known: HashSet<Arc<str>>,
 }
 
 impl Counter {
-    pub fn new(metrics: Metrics) -> Self {
+    pub(super) fn new(metrics: Metrics) -> Self {
         // Prometheus sees no increase in a series that starts above 0, so it must exist at 0 first.
         for result in [LOOK_ANSWERED, LOOK_FAILED] {
             metrics.last_looks.with_label_values(&[result]);
@@ -58,7 +58,7 @@ impl Counter {
 
     /// Counts the effects of one engine step, and its duration. Rules that are gone are skipped: nothing would remove their
     /// series again.
-    pub fn count(&mut self, effects: &[Effect], took: Duration) {
+    pub(super) fn count(&mut self, effects: &[Effect], took: Duration) {
         let counts = || {
             effects.iter().filter_map(|effect| match effect {
                 Effect::Count(count) => Some(count),

@@ -23,7 +23,7 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Whether this instance may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leadership {
+pub(super) enum Leadership {
     /// Another instance leads, or none yet.
     Following,
     /// This instance leads.
@@ -50,7 +50,7 @@ impl Leadership {
 
 /// What ended the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub(super) enum Ended {
     /// It was told to stop, and every request under way was answered.
     Stopped,
     /// It has seen nothing for minutes, and every request under way was answered.
@@ -60,7 +60,7 @@ pub enum Ended {
 }
 
 /// What the loop receives.
-pub struct Inputs {
+pub(super) struct Inputs {
     /// What the watches show.
     pub seen: mpsc::Receiver<Seen>,
     /// Whether this instance may write.
@@ -72,7 +72,7 @@ pub struct Inputs {
 }
 
 /// What the loop publishes.
-pub struct Signals {
+pub(super) struct Signals {
     /// Whether the controller can do its work.
     pub readiness: watch::Sender<Readiness>,
     /// Demands on all watches.
@@ -87,7 +87,7 @@ pub struct Signals {
 type Answered = (RequestId, Result<Answer, RequestError>);
 
 /// The loop around the engine.
-pub struct Driver {
+pub(super) struct Driver {
     engine: Engine,
     requester: Requester,
     watches: Watches,
@@ -101,7 +101,7 @@ pub struct Driver {
 
 impl Driver {
     /// A loop around this engine, with no requests under way.
-    pub fn new(
+    pub(super) fn new(
         engine: Engine,
         requester: Requester,
         watches: Watches,
@@ -121,7 +121,7 @@ impl Driver {
     }
 
     /// Runs until `shutdown` resolves, or this instance loses or gives up the lead.
-    pub async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
+    pub(super) async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut leads = false;
         let mut suspends_all = false;
@@ -255,7 +255,7 @@ impl Driver {
 }
 
 /// The current time on both clocks.
-pub fn now() -> Now {
+pub(super) fn now() -> Now {
     Now {
         wall: Timestamp::now(),
         monotonic: Instant::now(),

@@ -17,7 +17,7 @@ const REPORTING_CONTROLLER: &str = "node-readiness-controller";
 const NAMESPACE: &str = "default";
 
 /// The Event for a notice; `number` counts the Events of this instance and makes the name unique.
-pub fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
+pub(super) fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
     let Notice {
         about,
         related,
@@ -54,7 +54,7 @@ fn reference(about: About) -> ObjectReference {
 }
 
 /// Creates an Event and discards the answer's content.
-pub async fn create(client: &Client, event: &Event) -> kube::Result<()> {
+pub(super) async fn create(client: &Client, event: &Event) -> kube::Result<()> {
     let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
     let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));
     let request = request.create(&PostParams::default(), body);

@@ -8,7 +8,7 @@ use crate::guard::Report;
 
 impl Metrics {
     /// Sets every gauge from this survey.
-    pub fn survey(&self, survey: &Survey) {
+    pub(crate) fn survey(&self, survey: &Survey) {
         let _whole = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         self.reset_gauges();
         self.leader.set(survey.leads.into());

@@ -15,11 +15,11 @@ use crate::serve::{ConnectionLimits, Server};
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);
 /// The most time between two rounds of the loop.
-pub const BEAT: Duration = Duration::from_secs(10);
+pub(crate) const BEAT: Duration = Duration::from_secs(10);
 
 /// Whether the controller can do its work, and if not, why.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     /// Whether every watch has completed its first list.
     pub synced: bool,
     /// Why the webhook, if enabled, cannot be called yet.
@@ -28,11 +28,11 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    pub fn set_problem(&mut self, watch: Watch, problem: String) {
+    pub(crate) fn set_problem(&mut self, watch: Watch, problem: String) {
         self.problems.insert(watch.name(), problem);
     }
 
-    pub fn clear_problem(&mut self, watch: Watch) {
+    pub(crate) fn clear_problem(&mut self, watch: Watch) {
         self.problems.remove(watch.name());
     }
 
@@ -69,7 +69,7 @@ fn liveness(pulse: Option<Instant>, now: Instant) -> (StatusCode, String) {
 }
 
 /// Serves the probes for as long as the process lives.
-pub fn serve(
+pub(crate) fn serve(
     listener: TcpListener,
     readiness: watch::Receiver<Readiness>,
     brake: watch::Receiver<Option<bool>>,

@@ -33,7 +33,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One instance's part in the election.
-pub struct Election {
+pub(super) struct Election {
     api: Api<Lease>,
     identity: String,
     /// The Lease as last read, and since when it has been unchanged.
@@ -47,7 +47,7 @@ pub struct Election {
 
 /// How well this instance sees the cluster.
 #[derive(Debug, Clone)]
-pub struct Sight {
+pub(super) struct Sight {
     /// Whether every watch has completed its first list.
     pub readiness: watch::Receiver<Readiness>,
     /// When any watch last showed something.
@@ -68,7 +68,7 @@ impl Sight {
 
 impl Election {
     /// Joins the election under this identity, which no other instance may have.
-    pub fn new(
+    pub(super) fn new(
         client: Client,
         namespace: &str,
         identity: String,
@@ -91,7 +91,7 @@ impl Election {
     ///
     /// # Errors
     /// When it has seen nothing for minutes: another process may see more.
-    pub async fn win(&mut self) -> Result<Term, Loss> {
+    pub(super) async fn win(&mut self) -> Result<Term, Loss> {
         let mut problem = None;
         let mut holder = None;
         loop {
@@ -148,7 +148,7 @@ impl Election {
     }
 
     /// Renews the lease and reports each renewal; returns when this instance no longer leads.
-    pub async fn keep(&mut self, mut term: Term, renewed: impl Fn(Term)) -> Loss {
+    pub(super) async fn keep(&mut self, mut term: Term, renewed: impl Fn(Term)) -> Loss {
         loop {
             let attempt = async {
                 tokio::time::sleep(RETRY_PERIOD).await;
@@ -187,7 +187,7 @@ impl Election {
     }
 
     /// Releases the lease, so that another instance need not wait for it to expire.
-    pub async fn release(&mut self) {
+    pub(super) async fn release(&mut self) {
         let release = async {
             for _ in 0..RELEASE_ATTEMPTS {
                 match self.try_release().await {

@@ -25,14 +25,14 @@ const DEADLINE: Duration = Duration::from_secs(8);
 
 /// Makes live reads.
 #[derive(Clone)]
-pub struct Looker {
+pub(super) struct Looker {
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
 }
 
 impl Looker {
     /// The classes name the pods and `DaemonSet`s of their component groups.
-    pub fn new(client: Client, classes: &[CriticalComponentClass]) -> Self {
+    pub(super) fn new(client: Client, classes: &[CriticalComponentClass]) -> Self {
         Self {
             client,
             classes: classes.into(),
@@ -43,7 +43,7 @@ impl Looker {
     ///
     /// # Errors
     /// When nothing could be read.
-    pub async fn node(
+    pub(super) async fn node(
         &self,
         name: &str,
         kinds: &StaleKinds,
@@ -106,7 +106,7 @@ impl Looker {
     }
 
     /// Reads the evidence that all nodes share, including these `DaemonSet`s.
-    pub async fn cluster(
+    pub(super) async fn cluster(
         &self,
         named: Vec<(ComponentGroup, ObjectKey)>,
     ) -> Result<ClusterEvidence, RequestError> {

@@ -28,7 +28,7 @@ const WRITE_BUCKETS: &[f64] = &[
 
 /// Every metric. [`Metrics::new`] says what each one measures.
 #[derive(Debug, Clone)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     /// Held while the gauges are updated, so that no scrape reads a partial update.
     pub surveyed: Arc<Mutex<()>>,
@@ -87,7 +87,7 @@ impl Metrics {
         clippy::too_many_lines,
         reason = "a list of names, help texts and labels reads best in one piece"
     )]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let to = Registry::default();
         to.register(Box::new(ProcessMetrics::new()));
         to.add_build_info("node_readiness_build_info", "Version of the controller.");
@@ -335,11 +335,11 @@ impl Metrics {
     }
 
     /// Names, types, labels and help texts of all metrics.
-    pub fn descriptions(&self) -> Vec<Description> {
+    pub(crate) fn descriptions(&self) -> Vec<Description> {
         self.registry.described()
     }
 
-    pub fn exposition(&self) -> Response {
+    pub(crate) fn exposition(&self) -> Response {
         let _whole = self.surveyed.lock().unwrap_or_else(PoisonError::into_inner);
         self.registry.exposition()
     }

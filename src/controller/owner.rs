@@ -9,7 +9,7 @@ use super::birth::TIMEOUT;
 use crate::api::names::{GROUP, MANAGED_BY, PLURAL};
 use crate::api::other_owner;
 
-pub async fn tell(client: Client) {
+pub(super) async fn tell(client: Client) {
     let api: Api<CustomResourceDefinition> = Api::all(client);
     let name = format!("{PLURAL}.{GROUP}");
     match within(TIMEOUT, api.get_metadata(&name)).await {

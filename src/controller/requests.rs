@@ -55,7 +55,7 @@ fn reason(error: &RequestError) -> Option<&'static str> {
 
 /// Makes the engine's requests.
 #[derive(Clone)]
-pub struct Requester {
+pub(super) struct Requester {
     client: Client,
     nodes: Api<NodeObject>,
     looker: Looker,
@@ -66,7 +66,7 @@ pub struct Requester {
 
 impl Requester {
     /// The client's own retries must be off.
-    pub fn new(
+    pub(super) fn new(
         client: &Client,
         classes: &[CriticalComponentClass],
         instance: &str,
@@ -88,7 +88,7 @@ impl Requester {
     }
 
     /// Makes a request and returns its answer, or an error when the deadline passes.
-    pub async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
+    pub(super) async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
         match request {
             engine::Request::PatchNode { name, patch: it } => {
                 let request = patch::<NodeObject>(&name, None, &Patch::Json::<()>(it));

@@ -44,7 +44,7 @@ const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Faile
 
 /// The channels that watches write to.
 #[derive(Debug, Clone)]
-pub struct Feeder {
+pub(crate) struct Feeder {
     /// Receives what the watches show.
     pub changes: mpsc::Sender<Seen>,
     /// Demands on all watches. A watch that finds the cluster restored from a backup demands a relist.
@@ -59,7 +59,7 @@ pub struct Feeder {
 
 /// Demands on all watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Demands {
+pub(crate) struct Demands {
     /// The time as of which their views must be current, as soon as possible.
     pub as_of: Option<Instant>,
     /// How many relists have been demanded so far.
@@ -68,7 +68,7 @@ pub struct Demands {
 
 /// Starts all watches that do not depend on rules; those of Karpenter's objects only if enabled. They end when the receiver of
 /// the changes is dropped.
-pub fn spawn_all(
+pub(crate) fn spawn_all(
     client: &Client,
     classes: &[CriticalComponentClass],
     with_karpenter: bool,
@@ -86,14 +86,14 @@ pub fn spawn_all(
 }
 
 /// The watches that start and stop while the loop runs.
-pub struct Watches {
+pub(crate) struct Watches {
     client: Client,
     feeder: Feeder,
     under_way: HashMap<Watch, AbortHandle>,
 }
 
 impl Watches {
-    pub fn new(client: &Client, feeder: Feeder) -> Self {
+    pub(crate) fn new(client: &Client, feeder: Feeder) -> Self {
         Self {
             client: client.clone(),
             feeder,
@@ -102,7 +102,7 @@ impl Watches {
     }
 
     /// Starts a watch. It ends at the latest when the receiver of the changes is dropped.
-    pub fn begin(&mut self, watch: Watch, scope: Scope) {
+    pub(crate) fn begin(&mut self, watch: Watch, scope: Scope) {
         let begun = match (watch, scope) {
             (Watch::Pods(group), Scope::Pods(namespace, selector)) => {
                 let path = PodObject::url_path(&(), Some(&namespace));
@@ -124,7 +124,7 @@ impl Watches {
         self.under_way.insert(watch, begun);
     }
 
-    pub fn end(&mut self, watch: Watch) {
+    pub(crate) fn end(&mut self, watch: Watch) {
         if let Some(begun) = self.under_way.remove(&watch) {
             begun.abort();
         }
@@ -156,7 +156,7 @@ struct Feed<Wrap> {
 
 impl Feeder {
     /// Starts a watch that does not depend on rules. It ends when the receiver of the changes is dropped.
-    pub fn spawn(&self, client: &Client, classes: &[CriticalComponentClass], watch: Watch) {
+    pub(crate) fn spawn(&self, client: &Client, classes: &[CriticalComponentClass], watch: Watch) {
         let at = |path| WatchSource::new(client, path);
         match watch {
             Watch::Nodes => {

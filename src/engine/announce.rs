@@ -19,7 +19,7 @@ use crate::rule::{Rule, is_foreign};
 const HELD: Duration = Duration::from_secs(60);
 
 /// Missing components are announced only after this time: on every node that joins, some pods are still on their way.
-pub const SETTLING: Duration = Duration::from_secs(1);
+pub(super) const SETTLING: Duration = Duration::from_secs(1);
 
 /// What was announced about a node.
 #[derive(Debug, Default)]
@@ -195,7 +195,7 @@ fn announce_births(
     }
 }
 
-pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
+pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
     if let Undone::TooOften {
         times,
         within,
@@ -208,7 +208,7 @@ pub fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut
     }
 }
 
-pub fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {
+pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {
     let TaintChange {
         rule_name,
         key,

@@ -22,7 +22,7 @@ const TURN: Duration = Duration::from_millis(250);
 
 /// The repair of a node by deleting its `NodeClaim`.
 #[derive(Debug)]
-pub struct Deletion {
+pub(super) struct Deletion {
     pub claim: NodeClaim,
     /// The node as it was evaluated.
     pub node: Node,
@@ -54,11 +54,11 @@ enum Step {
 
 /// The deletions of `NodeClaim`s.
 #[derive(Debug, Default)]
-pub struct Claims(Map<Arc<str>, ClaimWork>);
+pub(super) struct Claims(Map<Arc<str>, ClaimWork>);
 
 impl Claims {
     /// Starts the deletion of a node's claim. If it has to wait, the node is evaluated again then.
-    pub fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Effects) {
+    pub(super) fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Effects) {
         self.0
             .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
         let claim = &deletion.claim;
@@ -96,7 +96,7 @@ impl Claims {
     }
 
     /// Stops all deletions: a delete request under way may end, and no further step begins.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         for work in self.0.values_mut() {
             work.slot.take_if(|(_, step)| *step != Step::Delete);
         }
@@ -104,7 +104,7 @@ impl Claims {
 
     /// Handles the answer to a step of a claim's deletion. If the deletion failed or was given up, returns the node, which is
     /// then evaluated again.
-    pub fn answered(
+    pub(super) fn answered(
         &mut self,
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,

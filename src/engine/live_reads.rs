@@ -53,7 +53,7 @@ pub struct Looked {
 }
 
 #[derive(Debug, Default)]
-pub struct LiveReads {
+pub(super) struct LiveReads {
     under_way: Map<Arc<str>, LiveRead>,
     /// The nodes that wait for a live read.
     queue: BTreeSet<Arc<str>>,
@@ -121,7 +121,7 @@ impl LiveRead {
 impl LiveReads {
     /// Starts a live read of these kinds of a node, unless one is under way. If too many are, the node is queued. Returns the
     /// read if it ends at once.
-    pub fn look(
+    pub(super) fn look(
         &mut self,
         name: &Arc<str>,
         work: &NodeLiveReads,
@@ -166,17 +166,17 @@ impl LiveReads {
     }
 
     /// Invalidates earlier reads: all caches have become stale, or the watches have changed.
-    pub fn doubt(&mut self, now: Instant) {
+    pub(super) fn doubt(&mut self, now: Instant) {
         self.doubted = Some(now);
     }
 
     /// When [`Self::doubt`] was last called.
-    pub fn doubted(&self) -> Option<Instant> {
+    pub(super) fn doubted(&self) -> Option<Instant> {
         self.doubted
     }
 
     /// Handles the answer to the read of a node's objects.
-    pub fn node_answered(
+    pub(super) fn node_answered(
         &mut self,
         name: &Arc<str>,
         read: Result<Unread, RequestError>,
@@ -192,7 +192,7 @@ impl LiveReads {
     }
 
     /// Handles the answer to the read of what all nodes share.
-    pub fn cluster_answered(
+    pub(super) fn cluster_answered(
         &mut self,
         read: Result<Unread, RequestError>,
         cache: &Cache,
@@ -233,7 +233,7 @@ impl LiveReads {
     }
 
     /// Takes the queued nodes that may be read now, if this many reads may be under way.
-    pub fn take_turns(&mut self, permits: usize) -> Vec<Arc<str>> {
+    pub(super) fn take_turns(&mut self, permits: usize) -> Vec<Arc<str>> {
         let free = permits.saturating_sub(self.under_way.len());
         std::iter::from_fn(|| self.queue.pop_first())
             .take(free)

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
 /// A map with a fixed hasher.
-pub type Map<K, V> = HashMap<K, V, Hasher>;
+pub(super) type Map<K, V> = HashMap<K, V, Hasher>;
 
 /// A set with a fixed hasher.
-pub type Set<K> = HashSet<K, Hasher>;
+pub(super) type Set<K> = HashSet<K, Hasher>;

@@ -51,7 +51,7 @@ pub struct NodeWrite {
 
 /// What a write covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WriteSubject {
+pub(super) enum WriteSubject {
     /// The whole plan, which may cover several taints.
     Several,
     /// One taint with its annotations; `None` for annotations that belong to no taint.

@@ -17,7 +17,7 @@ use crate::object::Node;
 use crate::plan::{Memory, NodePlan, NodeState};
 use crate::rule::Rule;
 
-pub type Nodes = Map<Arc<str>, NodeWork>;
+pub(super) type Nodes = Map<Arc<str>, NodeWork>;
 
 /// The engine's state for one node.
 #[derive(Debug, Default)]

@@ -62,7 +62,7 @@ impl Operations {
 }
 
 /// A plan's patch for a Node's taints and annotations.
-pub fn node(node: &Node, plan: &TaintPlan) -> Patch {
+pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
     const ANNOTATIONS: [&str; 2] = ["metadata", "annotations"];
     let mut operations = Operations::on(&node.uid);
     let annotations = &plan.annotations;
@@ -95,7 +95,7 @@ pub fn node(node: &Node, plan: &TaintPlan) -> Patch {
 
 /// Changes a node's published conditions: a strategic merge patch of the status, which leaves other reporters' conditions
 /// alone.
-pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
+pub(super) fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
     let now = now.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
         let transition = condition
@@ -126,7 +126,7 @@ pub fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timesta
 /// Makes Karpenter wait for the pods of a claim's node no longer than until `now`. `None` if it waits no longer than that
 /// anyway: a termination is never postponed. The merge patch names UID and version, so the API server refuses it for any other
 /// state.
-pub fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
+pub(super) fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
     let known: Option<Timestamp> = claim
         .termination
         .as_ref()
@@ -143,7 +143,7 @@ pub fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
     }))
 }
 
-pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
+pub(super) fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
     Patch(
         Operations::on(rule_uid)
             .replace_list(&["metadata", "finalizers"], old, new)
@@ -151,7 +151,7 @@ pub fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
     )
 }
 
-pub fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {
+pub(super) fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {
     Patch(Operations::on(rule_uid).add(&["status"], json!(status)).0)
 }
 

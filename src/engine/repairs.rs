@@ -42,7 +42,7 @@ enum Message {
 }
 
 /// The deletion of the node's claim, if its plan asks for it.
-pub fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
+pub(super) fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
     let (claim, outcome) = plan.deletion()?;
     Some(Deletion {
         claim: claim.clone(),
@@ -139,7 +139,7 @@ fn late(outcome: &Outcome<'_>) -> String {
 }
 
 /// What keeps a rule from repairing any node, if anything does.
-pub fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
+pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     let repair = rule.active()?.repair?;
     if repair.action != RepairAction::DeleteNodeClaim {
         return None;
@@ -150,7 +150,7 @@ pub fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     }
 }
 
-pub fn prospects(cache: &Cache, stats: &RuleStats, rule: &Rule, now: Timestamp) -> Prospects {
+pub(super) fn prospects(cache: &Cache, stats: &RuleStats, rule: &Rule, now: Timestamp) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);
     let Some(repair) = repair.and_then(|spec| spec.repair) else {

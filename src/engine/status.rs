@@ -23,19 +23,19 @@ use crate::plan::{Decision, WaitReason};
 use crate::rule::{Closings, CompiledSpec};
 use crate::wording::cut;
 use basis::whole_second;
-pub use basis::{Basis, Prospects, Unmade};
+pub(super) use basis::{Basis, Prospects, Unmade};
 use conditions::conditions;
 pub use conditions::{PASSED_OVER, SUSPENDED, passed_over_message};
 use rule_stats::Role;
-pub use rule_stats::{Record, RuleFailure, RuleStats};
-pub use written::WrittenStatus;
+pub(super) use rule_stats::{Record, RuleFailure, RuleStats};
+pub(super) use written::WrittenStatus;
 
 /// The size of a status's lists as JSON, in bytes, including the API server's record of field managers.
 const LIST_BUDGET: usize = 40_000;
 /// The longest failure message, in bytes.
 const MAX_MESSAGE: usize = 256;
 
-pub fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
+pub(super) fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
     if rule.is_suspended() && rule.spec.is_ok() {
         return NodeReadinessRuleStatus {

@@ -12,7 +12,7 @@ use crate::condition::ComponentGroup;
 use crate::rule::CompiledSpec;
 
 /// Reports each unreadable object once.
-pub fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
+pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
     for broken in cache.tell_unreadable() {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");

@@ -51,7 +51,7 @@ struct Grant {
 }
 
 impl ZoneNodes {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             met: 0,
             unmet: 0,
@@ -62,21 +62,21 @@ impl ZoneNodes {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.met + self.unmet
     }
 
     /// Whether the zone can be dropped: it has no nodes, and its bucket is full.
-    pub fn is_forgettable(&self) -> bool {
+    pub(super) fn is_forgettable(&self) -> bool {
         self.len() == 0 && self.bucket.has_token()
     }
 
-    pub fn state(&self, limits: &Limits) -> ZoneState {
+    pub(super) fn state(&self, limits: &Limits) -> ZoneState {
         zone_state(self.met, self.unmet, limits.unhealthy_zone_threshold)
     }
 
     /// Nodes a second that may be closed here; `halted` if every zone is fully disrupted.
-    pub fn rate(&self, limits: &Limits, halted: bool) -> f64 {
+    pub(super) fn rate(&self, limits: &Limits, halted: bool) -> f64 {
         if halted {
             0.0
         } else {
@@ -84,16 +84,16 @@ impl ZoneNodes {
         }
     }
 
-    pub fn may_close(&self, node: &str, rate: f64) -> bool {
+    pub(super) fn may_close(&self, node: &str, rate: f64) -> bool {
         rate > 0.0 && self.is_granted(node)
     }
 
     /// How many nodes wait that may not be closed at this rate.
-    pub fn held(&self, rate: f64) -> usize {
+    pub(super) fn held(&self, rate: f64) -> usize {
         self.waiting.len() + usize::from(self.granted.is_some() && rate <= 0.0)
     }
 
-    pub fn add(&mut self, node: &Arc<str>, member: Member) {
+    pub(super) fn add(&mut self, node: &Arc<str>, member: Member) {
         match member {
             Member::Met => self.met += 1,
             Member::Closed => self.unmet += 1,
@@ -105,7 +105,7 @@ impl ZoneNodes {
     }
 
     /// Removes a node that was added as `member`. A granted node has not been closed, so it returns its token.
-    pub fn remove(&mut self, node: &Arc<str>, member: Member) {
+    pub(super) fn remove(&mut self, node: &Arc<str>, member: Member) {
         match member {
             Member::Met => self.met -= 1,
             Member::Closed => self.unmet -= 1,
@@ -123,7 +123,7 @@ impl ZoneNodes {
     }
 
     /// Corrects the time since when a node has waited.
-    pub fn correct(&mut self, node: &Arc<str>, was: Timestamp, since: Timestamp) {
+    pub(super) fn correct(&mut self, node: &Arc<str>, was: Timestamp, since: Timestamp) {
         match &mut self.granted {
             Some(grant) if grant.node == *node => grant.since = since,
             _ => {
@@ -134,7 +134,7 @@ impl ZoneNodes {
     }
 
     /// The next node that may be closed, with its place in the queue; `None` if there is none now.
-    pub fn grant(&mut self, now: Instant, rate: f64) -> Option<(Timestamp, Arc<str>)> {
+    pub(super) fn grant(&mut self, now: Instant, rate: f64) -> Option<(Timestamp, Arc<str>)> {
         self.bucket.settle(now, rate);
         if rate <= 0.0 {
             self.bucket.empty();
@@ -161,7 +161,7 @@ impl ZoneNodes {
     }
 
     /// When [`Self::grant`] may return a node although nothing changes.
-    pub fn next_grant(&self, now: Instant, rate: f64) -> Option<Instant> {
+    pub(super) fn next_grant(&self, now: Instant, rate: f64) -> Option<Instant> {
         if self.waiting.is_empty() || rate <= 0.0 {
             return None;
         }
@@ -187,7 +187,7 @@ impl ZoneNodes {
     }
 
     /// Notes that this node, if it is the granted one, has been closed: its token is spent.
-    pub fn spend(&mut self, node: &str) {
+    pub(super) fn spend(&mut self, node: &str) {
         if self.is_granted(node) {
             self.withdraw();
         }

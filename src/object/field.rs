@@ -47,7 +47,7 @@ pub(super) enum Field<T> {
 
 impl<T> Field<T> {
     /// The value; a malformed one counts as absent.
-    pub fn if_readable(self) -> Option<T> {
+    pub(super) fn if_readable(self) -> Option<T> {
         match self {
             Self::Is(value) => Some(value),
             Self::Absent | Self::Odd => None,
@@ -55,7 +55,7 @@ impl<T> Field<T> {
     }
 
     /// The same, by reference.
-    pub fn as_readable(&self) -> Option<&T> {
+    pub(super) fn as_readable(&self) -> Option<&T> {
         match self {
             Self::Is(value) => Some(value),
             Self::Absent | Self::Odd => None,
@@ -63,12 +63,12 @@ impl<T> Field<T> {
     }
 
     /// Whether it is malformed.
-    pub fn is_odd(&self) -> bool {
+    pub(super) fn is_odd(&self) -> bool {
         matches!(self, Self::Odd)
     }
 
     /// The value, or an error if it is malformed.
-    pub fn or_unreadable(self, field: &str) -> Result<Option<T>, Unreadable> {
+    pub(super) fn or_unreadable(self, field: &str) -> Result<Option<T>, Unreadable> {
         match self {
             Self::Absent => Ok(None),
             Self::Is(value) => Ok(Some(value)),
@@ -79,13 +79,13 @@ impl<T> Field<T> {
 
 impl<T> Field<Vec<Field<T>>> {
     /// The well-formed elements of a list.
-    pub fn readable_elements(self) -> impl Iterator<Item = T> {
+    pub(super) fn readable_elements(self) -> impl Iterator<Item = T> {
         let elements = self.if_readable().unwrap_or_default();
         elements.into_iter().filter_map(Field::if_readable)
     }
 
     /// The elements of a list, or an error if any is malformed.
-    pub fn elements_or_unreadable(self, field: &str) -> Result<Vec<T>, Unreadable> {
+    pub(super) fn elements_or_unreadable(self, field: &str) -> Result<Vec<T>, Unreadable> {
         let elements = self.or_unreadable(field)?.unwrap_or_default().into_iter();
         elements
             .map(|element| element.if_readable().ok_or_else(|| Unreadable::odd(field)))

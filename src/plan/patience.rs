@@ -24,7 +24,7 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 
 /// Evidence of whether a node has ever been open under a continuous rule.
 #[derive(Debug, Clone, Copy)]
-pub struct Past<'a> {
+pub(super) struct Past<'a> {
     pub rule: &'a Rule,
     pub created: Option<Timestamp>,
     /// When the node joined, if this process saw that.
@@ -41,7 +41,7 @@ impl Past<'_> {
     /// node join while the rule was in force or with the taint on, or the record says so; and the conditions have never been
     /// met. The taint alone proves nothing: another controller may have closed an open node.
     #[must_use]
-    pub fn is_joining(&self, now: Timestamp) -> bool {
+    pub(super) fn is_joining(&self, now: Timestamp) -> bool {
         if self.tainted && !self.owners.is_empty() {
             return self.owners.iter().any(|owner| owner.joining);
         }
@@ -75,7 +75,7 @@ impl Past<'_> {
 /// nor shortens a grace period; but never from before the rule was in force. `is_known`: the node has been evaluated before, so
 /// a rule without a memory has only now come to select it.
 #[must_use]
-pub fn unmet_since(
+pub(super) fn unmet_since(
     rule: &Rule,
     spec: &CompiledSpec,
     evaluation: &Evaluation<'_>,
@@ -117,7 +117,7 @@ fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timesta
 
 /// Why an open node with unmet conditions is not closed yet; `None` if it may be.
 #[must_use]
-pub fn held_back(
+pub(super) fn held_back(
     spec: &CompiledSpec,
     evaluation: &Evaluation<'_>,
     unmet_since: Timestamp,

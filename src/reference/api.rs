@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use super::markdown::{GENERATED, cell};
 
 /// The page: the resource's names, and a table for each part of the schema.
-pub fn page(crd: &CustomResourceDefinition) -> String {
+pub(super) fn page(crd: &CustomResourceDefinition) -> String {
     let (names, group) = (&crd.spec.names, &crd.spec.group);
     let short = names.short_names.iter().flatten();
     let short: Vec<_> = short.map(|name| format!("`{name}`")).collect();

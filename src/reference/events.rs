@@ -6,7 +6,7 @@ use super::markdown::{GENERATED, cell};
 use crate::engine::notice::Topic;
 
 /// The page, with a row for each topic.
-pub fn page(topics: &[&Topic]) -> String {
+pub(super) fn page(topics: &[&Topic]) -> String {
     let mut text = format!(
         "# Events\n\n{GENERATED}\n\
          Events are in the namespace `default`, as those of all cluster-scoped objects are (`kubectl -n default get events`), \

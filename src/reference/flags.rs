@@ -7,7 +7,7 @@ use clap::{Arg, Command};
 use super::markdown::{GENERATED, cell};
 
 /// The page, with a table for each visible subcommand.
-pub fn page(mut command: Command) -> String {
+pub(super) fn page(mut command: Command) -> String {
     command.build();
     let mut page = format!(
         "# Command line\n\n{GENERATED}\n`nodegate help SUBCOMMAND` prints the same. A flag wins over its variable.\n"

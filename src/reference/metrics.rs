@@ -6,7 +6,7 @@ use super::markdown::{GENERATED, cell};
 use crate::metric::Description;
 
 /// The page, with a table for each part.
-pub fn page(parts: &[(&str, Vec<Description>)]) -> String {
+pub(super) fn page(parts: &[(&str, Vec<Description>)]) -> String {
     let mut page = format!(
         "# Metrics\n\n{GENERATED}\nWhat the values tell, what to alert on, and who may scrape: \
          [Status, events, logs and metrics](../observing.md#metrics).\n"

@@ -15,15 +15,15 @@ use crate::object::{
 };
 use crate::rule::Rule;
 /// The taint key of rules that do not name another.
-pub const GATE: &str = "readiness.k8s.io/gate";
+pub(crate) const GATE: &str = "readiness.k8s.io/gate";
 
 /// A time this many seconds after the default creation time of nodes.
-pub fn at(seconds: i64) -> Timestamp {
+pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_767_225_600 + seconds).unwrap()
 }
 
 /// A time of the monotonic clock, this many seconds after a fixed start.
-pub fn moment(seconds: u64) -> Instant {
+pub(crate) fn moment(seconds: u64) -> Instant {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     *START + Duration::from_secs(seconds)
 }
@@ -51,7 +51,7 @@ fn namespaced(key: &str) -> Value {
 }
 
 /// Metadata that every builder can set.
-pub trait Builder: Sized {
+pub(crate) trait Builder: Sized {
     fn json(&mut self) -> &mut Value;
 
     fn label(mut self, key: &str, value: &str) -> Self {
@@ -105,7 +105,7 @@ builder! {
 }
 
 /// A Linux node that was created at [`at`]`(0)`.
-pub fn node(name: &str) -> NodeBuilder {
+pub(crate) fn node(name: &str) -> NodeBuilder {
     NodeBuilder(json!({ "metadata": { "name": name, "uid": format!("{name}-uid") } }))
         .created(at(0))
         .label("kubernetes.io/os", "linux")
@@ -113,18 +113,18 @@ pub fn node(name: &str) -> NodeBuilder {
 
 impl NodeBuilder {
     /// Adds a taint without a value.
-    pub fn taint(self, key: &str, effect: &str) -> Self {
+    pub(crate) fn taint(self, key: &str, effect: &str) -> Self {
         self.taint_with(key, "", effect)
     }
 
     /// Adds a taint with `timeAdded`.
-    pub fn dated_taint(mut self, key: &str, effect: &str) -> Self {
+    pub(crate) fn dated_taint(mut self, key: &str, effect: &str) -> Self {
         let taint = json!({ "key": key, "effect": effect, "timeAdded": at(0) });
         push(&mut self.0["spec"]["taints"], taint);
         self
     }
 
-    pub fn taint_with(mut self, key: &str, value: &str, effect: &str) -> Self {
+    pub(crate) fn taint_with(mut self, key: &str, value: &str, effect: &str) -> Self {
         let mut taint = json!({ "key": key, "effect": effect });
         if !value.is_empty() {
             taint["value"] = json!(value);
@@ -133,60 +133,60 @@ impl NodeBuilder {
         self
     }
 
-    pub fn condition(self, kind: &str, status: &str) -> Self {
+    pub(crate) fn condition(self, kind: &str, status: &str) -> Self {
         self.condition_with(json!({ "type": kind, "status": status }))
     }
 
-    pub fn condition_with(mut self, condition: Value) -> Self {
+    pub(crate) fn condition_with(mut self, condition: Value) -> Self {
         push(&mut self.0["status"]["conditions"], condition);
         self
     }
 
-    pub fn boot_id(mut self, id: &str) -> Self {
+    pub(crate) fn boot_id(mut self, id: &str) -> Self {
         self.0["status"]["nodeInfo"]["bootID"] = json!(id);
         self
     }
 
-    pub fn uid(mut self, uid: &str) -> Self {
+    pub(crate) fn uid(mut self, uid: &str) -> Self {
         self.0["metadata"]["uid"] = json!(uid);
         self
     }
 
-    pub fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
+    pub(crate) fn allocatable(mut self, resource: &str, quantity: &str) -> Self {
         self.0["status"]["allocatable"][resource] = json!(quantity);
         self
     }
 
     /// Records that the rule of this name added the taint.
-    pub fn owned_by(self, rule: &str, key: &str, effect: &str) -> Self {
+    pub(crate) fn owned_by(self, rule: &str, key: &str, effect: &str) -> Self {
         let value =
             format!(r#"{{"rule-name":"{rule}","taint-key":"{key}","taint-effect":"{effect}"}}"#);
         self.annotation(&format!("{TAINT_ADDED_BY_PREFIX}{rule}-uid"), &value)
     }
 
     /// Records that the node completed its bootstrap under the rule with this UID or, as in older releases, with this name.
-    pub fn completed(self, rule: &str) -> Self {
+    pub(crate) fn completed(self, rule: &str) -> Self {
         self.annotation(&format!("{BOOTSTRAP_COMPLETED_PREFIX}{rule}"), "{}")
     }
 
     /// Sets the resource version.
-    pub fn version(mut self, version: u64) -> Self {
+    pub(crate) fn version(mut self, version: u64) -> Self {
         self.0["metadata"]["resourceVersion"] = json!(version.to_string());
         self
     }
 
     /// As the API server sends it.
-    pub fn object(&self) -> NodeObject {
+    pub(crate) fn object(&self) -> NodeObject {
         decode(&self.0)
     }
 
-    pub fn build(&self) -> Node {
+    pub(crate) fn build(&self) -> Node {
         self.object().read().unwrap()
     }
 }
 
 /// A `DaemonSet`, by namespace and name.
-pub fn daemon_set(key: &str) -> DaemonSetBuilder {
+pub(crate) fn daemon_set(key: &str) -> DaemonSetBuilder {
     DaemonSetBuilder(json!({ "metadata": namespaced(key), "spec": { "template": {} } }))
 }
 
@@ -195,19 +195,19 @@ impl DaemonSetBuilder {
         &mut self.0["spec"]["template"]
     }
 
-    pub fn template_label(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn template_label(mut self, key: &str, value: &str) -> Self {
         self.template()["metadata"]["labels"][key] = json!(value);
         self
     }
 
     /// Adds Gardener's label to the `DaemonSet` and its pods.
-    pub fn critical(self) -> Self {
+    pub(crate) fn critical(self) -> Self {
         self.label(CRITICAL, "true")
             .template_label(CRITICAL, "true")
     }
 
     /// Sets fields of the pod template's spec, given in YAML.
-    pub fn pod_spec(mut self, fields: &str) -> Self {
+    pub(crate) fn pod_spec(mut self, fields: &str) -> Self {
         for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
             self.template()["spec"][field] = value;
         }
@@ -215,18 +215,18 @@ impl DaemonSetBuilder {
     }
 
     /// Makes it select its pods by this label.
-    pub fn selecting(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn selecting(mut self, key: &str, value: &str) -> Self {
         self.0["spec"]["selector"]["matchLabels"][key] = json!(value);
         self.template_label(key, value)
     }
 
-    pub fn node_selector(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn node_selector(mut self, key: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"][key] = json!(value);
         self
     }
 
     /// Adds a toleration, given in YAML.
-    pub fn toleration(mut self, toleration: &str) -> Self {
+    pub(crate) fn toleration(mut self, toleration: &str) -> Self {
         push(
             &mut self.template()["spec"]["tolerations"],
             yaml(toleration),
@@ -234,34 +234,34 @@ impl DaemonSetBuilder {
         self
     }
 
-    pub fn object(&self) -> DaemonSetObject {
+    pub(crate) fn object(&self) -> DaemonSetObject {
         decode(&self.0)
     }
 
-    pub fn build(&self) -> DaemonSet {
+    pub(crate) fn build(&self) -> DaemonSet {
         self.object().read().unwrap()
     }
 }
 
-pub const CRITICAL: &str = "node.gardener.cloud/critical-component";
+pub(crate) const CRITICAL: &str = "node.gardener.cloud/critical-component";
 
 /// A pod on `worker-1`, by namespace and name; not Ready.
-pub fn pod(key: &str) -> PodBuilder {
+pub(crate) fn pod(key: &str) -> PodBuilder {
     PodBuilder(json!({ "metadata": namespaced(key) })).on("worker-1")
 }
 
 impl PodBuilder {
-    pub fn on(mut self, node: &str) -> Self {
+    pub(crate) fn on(mut self, node: &str) -> Self {
         self.0["spec"]["nodeName"] = json!(node);
         self
     }
 
-    pub fn critical(self) -> Self {
+    pub(crate) fn critical(self) -> Self {
         self.label(CRITICAL, "true")
     }
 
     /// Makes it a pod of this `DaemonSet`, with the labels of its template.
-    pub fn of(mut self, daemon_set: &DaemonSetBuilder) -> Self {
+    pub(crate) fn of(mut self, daemon_set: &DaemonSetBuilder) -> Self {
         let meta = &daemon_set.0["metadata"];
         self.0["metadata"]["labels"] =
             daemon_set.0["spec"]["template"]["metadata"]["labels"].clone();
@@ -273,40 +273,40 @@ impl PodBuilder {
     }
 
     /// As the API server sends it.
-    pub fn object(&self) -> PodObject {
+    pub(crate) fn object(&self) -> PodObject {
         decode(&self.0)
     }
 
-    pub fn phase(mut self, phase: &str) -> Self {
+    pub(crate) fn phase(mut self, phase: &str) -> Self {
         self.0["status"]["phase"] = json!(phase);
         self
     }
 
     /// Ready since 10 seconds after the default creation time of nodes.
-    pub fn ready(self) -> Self {
+    pub(crate) fn ready(self) -> Self {
         self.ready_since(at(10))
     }
 
-    pub fn ready_since(mut self, time: Timestamp) -> Self {
+    pub(crate) fn ready_since(mut self, time: Timestamp) -> Self {
         self.0["status"]["conditions"] =
             json!([{ "type": "Ready", "status": "True", "lastTransitionTime": time }]);
         self
     }
 
     /// Makes the pod wait for a CSI driver, by Gardener's annotation.
-    pub fn waits_for_driver(self, driver: &str) -> Self {
+    pub(crate) fn waits_for_driver(self, driver: &str) -> Self {
         let key = format!("node.gardener.cloud/wait-for-csi-node-{driver}");
         self.annotation(&key, driver)
     }
 }
 
 /// The `CSINode` of the [`node`] with this name.
-pub fn csi_node(name: &str) -> CsiNodeBuilder {
+pub(crate) fn csi_node(name: &str) -> CsiNodeBuilder {
     CsiNodeBuilder(json!({ "metadata": { "name": name } })).owned_by(&format!("{name}-uid"))
 }
 
 impl CsiNodeBuilder {
-    pub fn owned_by(mut self, node_uid: &str) -> Self {
+    pub(crate) fn owned_by(mut self, node_uid: &str) -> Self {
         let name = self.0["metadata"]["name"].clone();
         self.0["metadata"]["ownerReferences"] =
             json!([{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid }]);
@@ -314,25 +314,25 @@ impl CsiNodeBuilder {
     }
 
     /// Adds a driver without a count of attachable volumes.
-    pub fn driver(mut self, name: &str) -> Self {
+    pub(crate) fn driver(mut self, name: &str) -> Self {
         push(&mut self.0["spec"]["drivers"], json!({ "name": name }));
         self
     }
 
     /// Adds a driver with a count of attachable volumes.
-    pub fn counted_driver(mut self, name: &str) -> Self {
+    pub(crate) fn counted_driver(mut self, name: &str) -> Self {
         let driver = json!({ "name": name, "allocatable": { "count": 25 } });
         push(&mut self.0["spec"]["drivers"], driver);
         self
     }
 
-    pub fn build(&self) -> CsiNode {
+    pub(crate) fn build(&self) -> CsiNode {
         decode::<CsiNodeObject>(&self.0).read().unwrap()
     }
 }
 
 /// A continuous rule for Linux nodes with the taint [`GATE`]`:NoSchedule` and its finalizer.
-pub fn rule(name: &str) -> RuleBuilder {
+pub(crate) fn rule(name: &str) -> RuleBuilder {
     RuleBuilder(json!({
         "metadata": { "name": name, "uid": format!("{name}-uid"), "finalizers": [FINALIZER] },
         "spec": {
@@ -347,7 +347,7 @@ pub fn rule(name: &str) -> RuleBuilder {
 
 impl RuleBuilder {
     /// Sets fields of the spec, given in YAML.
-    pub fn spec(mut self, fields: &str) -> Self {
+    pub(crate) fn spec(mut self, fields: &str) -> Self {
         for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
             self.0["spec"][field] = value;
         }
@@ -355,7 +355,7 @@ impl RuleBuilder {
     }
 
     /// Adds a condition that must be `True`.
-    pub fn waits_for(mut self, kind: &str) -> Self {
+    pub(crate) fn waits_for(mut self, kind: &str) -> Self {
         push(
             &mut self.0["spec"]["conditions"],
             json!({ "type": kind, "requiredStatus": "True" }),
@@ -363,44 +363,44 @@ impl RuleBuilder {
         self
     }
 
-    pub fn taint(mut self, key: &str, effect: &str) -> Self {
+    pub(crate) fn taint(mut self, key: &str, effect: &str) -> Self {
         self.0["spec"]["taint"] = json!({ "key": key, "effect": effect });
         self
     }
 
-    pub fn bootstrap_only(self) -> Self {
+    pub(crate) fn bootstrap_only(self) -> Self {
         self.spec("enforcementMode: bootstrap-only")
     }
 
-    pub fn remove_only(self) -> Self {
+    pub(crate) fn remove_only(self) -> Self {
         self.spec("taintPolicy: remove-only")
     }
 
-    pub fn dry_run(self) -> Self {
+    pub(crate) fn dry_run(self) -> Self {
         self.spec("dryRun: true")
     }
 
-    pub fn suspended(self) -> Self {
+    pub(crate) fn suspended(self) -> Self {
         self.spec("suspend: true")
     }
 
     /// Matches the nodes with this label instead of all Linux nodes.
-    pub fn selects(mut self, key: &str, value: &str) -> Self {
+    pub(crate) fn selects(mut self, key: &str, value: &str) -> Self {
         self.0["spec"]["nodeSelector"] = json!({ "matchLabels": { key: value } });
         self
     }
 
-    pub fn without_finalizer(mut self) -> Self {
+    pub(crate) fn without_finalizer(mut self) -> Self {
         self.0["metadata"]["finalizers"] = json!([]);
         self
     }
 
     /// As the API server sends it.
-    pub fn object(&self) -> RuleObject {
+    pub(crate) fn object(&self) -> RuleObject {
         decode(&self.0)
     }
 
-    pub fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
+    pub(crate) fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
         let object = self.object();
         Rule::compile(&object.metadata, object.spec, classes).seen(None, Timestamp::MIN)
     }

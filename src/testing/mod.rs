@@ -6,8 +6,8 @@
 mod builders;
 mod world;
 
-pub use builders::{
+pub(crate) use builders::{
     Builder, CRITICAL, CsiNodeBuilder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder,
     RuleBuilder, at, csi_node, daemon_set, moment, node, pod, rule,
 };
-pub use world::{ConditionAnswer, World, configured_world, world};
+pub(crate) use world::{ConditionAnswer, World, configured_world, world};

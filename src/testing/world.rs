@@ -28,7 +28,7 @@ use crate::rule::{Rule, RuleSet};
 /// It accepts the `DaemonSet`s and pods that the watches and the cache let through: those with the label of a class, and only
 /// pods in a namespace of the class that are bound to the node.
 #[derive(Debug, Clone)]
-pub struct World {
+pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,
     pub node: Node,
@@ -55,7 +55,7 @@ pub struct World {
 
 /// The status of a condition, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConditionAnswer {
+pub(crate) struct ConditionAnswer {
     pub status: ConditionStatus,
     pub reason: String,
     pub message: String,
@@ -63,12 +63,12 @@ pub struct ConditionAnswer {
 }
 
 /// A world of only this node, an hour after [`at`]`(0)`, with the default configuration.
-pub fn world(node: &NodeBuilder) -> World {
+pub(crate) fn world(node: &NodeBuilder) -> World {
     configured_world(node, "{}")
 }
 
 /// A world of only this node, with a configuration given in YAML.
-pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
+pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
     let config: Config = yaml(config);
     let classes = config.classes().unwrap();
     World {
@@ -100,7 +100,7 @@ pub fn configured_world(node: &NodeBuilder, config: &str) -> World {
 }
 
 impl World {
-    pub fn daemon_set(mut self, daemon_set: &DaemonSetBuilder) -> Self {
+    pub(crate) fn daemon_set(mut self, daemon_set: &DaemonSetBuilder) -> Self {
         let object: DaemonSetObject = daemon_set.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
         let daemon_set = object.read().unwrap();
@@ -115,7 +115,7 @@ impl World {
         self
     }
 
-    pub fn pod(mut self, pod: &PodBuilder) -> Self {
+    pub(crate) fn pod(mut self, pod: &PodBuilder) -> Self {
         let object: PodObject = pod.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
         for (index, class) in self.classes.iter().enumerate() {
@@ -141,7 +141,7 @@ impl World {
     }
 
     /// Makes rules wait for this `DaemonSet` by namespace and name. Add the `DaemonSet` and its pods afterwards.
-    pub fn naming(mut self, key: &str) -> Self {
+    pub(crate) fn naming(mut self, key: &str) -> Self {
         let (namespace, name) = key.split_once('/').unwrap();
         let group = ComponentGroup::Named(self.named.len());
         self.named.push(NamedDaemonSet {
@@ -153,14 +153,14 @@ impl World {
     }
 
     /// No watch has shown anything yet of the `DaemonSet`s that rules name.
-    pub fn before_it_is_seen(mut self) -> Self {
+    pub(crate) fn before_it_is_seen(mut self) -> Self {
         for named in &mut self.named {
             named.is_seen = false;
         }
         self
     }
 
-    pub fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
+    pub(crate) fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
         let csi_node = csi_node.build();
         self.observations
             .see_csi_node(self.csi_node.as_ref(), Some(&csi_node));
@@ -168,7 +168,7 @@ impl World {
         self
     }
 
-    pub fn rule(self, rule: &RuleBuilder) -> Self {
+    pub(crate) fn rule(self, rule: &RuleBuilder) -> Self {
         let rule = Arc::new(rule.build(&self.classes));
         let mut rules = self.rules.rules().to_vec();
         rules.push(rule);
@@ -176,14 +176,14 @@ impl World {
     }
 
     /// Adds a rule whose start this process observed.
-    pub fn rule_in_force_since(self, rule: &RuleBuilder, since: Timestamp) -> Self {
+    pub(crate) fn rule_in_force_since(self, rule: &RuleBuilder, since: Timestamp) -> Self {
         let rule = Arc::new(rule.build(&self.classes).seen(None, since));
         let rules = [self.rules.rules(), &[rule]].concat();
         self.with_compiled_rules(rules)
     }
 
     /// Replaces all rules.
-    pub fn with_rules(self, rules: &[RuleBuilder]) -> Self {
+    pub(crate) fn with_rules(self, rules: &[RuleBuilder]) -> Self {
         let rules = rules
             .iter()
             .map(|rule| Arc::new(rule.build(&self.classes)))
@@ -192,7 +192,7 @@ impl World {
     }
 
     /// Adds rules that existed before this process started.
-    pub fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
+    pub(crate) fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
         let former = rules.iter().map(|rule| Arc::new(rule.build(&self.classes)));
         self.rules = self.rules.after(former);
         self
@@ -208,13 +208,13 @@ impl World {
         self.counted()
     }
 
-    pub fn now(mut self, now: Timestamp) -> Self {
+    pub(crate) fn now(mut self, now: Timestamp) -> Self {
         self.now = now;
         self.counted()
     }
 
     /// The watch shows this state of the node. The first one is shown [`at`]`(0)`.
-    pub fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
+    pub(crate) fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         let object: NodeObject = node.object();
         let node = object.read().unwrap();
         let known = std::mem::replace(&mut self.node, node);
@@ -227,43 +227,43 @@ impl World {
     }
 
     /// This process saw the node join at this time, and decides at once.
-    pub fn joined(mut self, now: Timestamp) -> Self {
+    pub(crate) fn joined(mut self, now: Timestamp) -> Self {
         self.joined = Some(now);
         self.now(now)
     }
 
     /// Observations of these kinds are stale.
-    pub fn doubting(mut self, doubts: StaleKinds) -> Self {
+    pub(crate) fn doubting(mut self, doubts: StaleKinds) -> Self {
         self.doubts = doubts;
         self
     }
 
     /// Live reads of these kinds have just been made for the node.
-    pub fn having_looked(mut self, looked: StaleKinds) -> Self {
+    pub(crate) fn having_looked(mut self, looked: StaleKinds) -> Self {
         self.looked = looked;
         self
     }
 
     /// The disruption guard of this rule allows tainting the node.
-    pub fn may_close(mut self, rule: &str) -> Self {
+    pub(crate) fn may_close(mut self, rule: &str) -> Self {
         self.may_close.push(format!("{rule}-uid").into());
         self
     }
 
     /// Adds another node to the cluster.
-    pub fn neighbour(mut self, node: &NodeBuilder) -> Self {
+    pub(crate) fn neighbour(mut self, node: &NodeBuilder) -> Self {
         self.neighbours.push(node.build());
         self.counted()
     }
 
     /// Something is stale, so repair is postponed.
-    pub fn in_doubt(mut self) -> Self {
+    pub(crate) fn in_doubt(mut self) -> Self {
         self.in_doubt = true;
         self
     }
 
     /// Repair is postponed until this time, because of a gap in the watches.
-    pub fn settling_until(mut self, time: Timestamp) -> Self {
+    pub(crate) fn settling_until(mut self, time: Timestamp) -> Self {
         self.settles_at = Some(time);
         self
     }
@@ -277,7 +277,7 @@ impl World {
     }
 
     /// Evaluates the node at this time, and keeps the memories.
-    pub fn evaluated(mut self, now: Timestamp) -> Self {
+    pub(crate) fn evaluated(mut self, now: Timestamp) -> Self {
         self.now = now;
         let remembered = Memory::after(&self.plan().outcomes, &self.memories);
         self.memories = remembered.unwrap_or(self.memories);
@@ -286,7 +286,7 @@ impl World {
     }
 
     /// Another process takes over: it has no memories, and sees the node for the first time.
-    pub fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
+    pub(crate) fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         self.observations = Observations::default();
         self.memories = Vec::new();
         self.joined = None;
@@ -294,23 +294,23 @@ impl World {
         self.sees(node, now)
     }
 
-    pub fn without_publishing(mut self) -> Self {
+    pub(crate) fn without_publishing(mut self) -> Self {
         self.publish_conditions = false;
         self
     }
 
     /// All rules, by precedence.
-    pub fn rules(&self) -> &[Arc<Rule>] {
+    pub(crate) fn rules(&self) -> &[Arc<Rule>] {
         self.rules.rules()
     }
 
     /// The usable rules that match the node, by precedence.
-    pub fn selecting_rules(&self) -> impl Iterator<Item = &Rule> {
+    pub(crate) fn selecting_rules(&self) -> impl Iterator<Item = &Rule> {
         self.selecting.iter().map(|index| &*self.rules()[*index])
     }
 
     /// The state that all nodes share.
-    pub fn cluster(&self) -> ClusterState<'_> {
+    pub(crate) fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.classes,
             named: &self.named,
@@ -326,7 +326,7 @@ impl World {
         }
     }
 
-    pub fn plan(&self) -> NodePlan<'_> {
+    pub(crate) fn plan(&self) -> NodePlan<'_> {
         plan(self.cluster(), self.state(), self.history(), self.now)
     }
 
@@ -353,7 +353,7 @@ impl World {
     }
 
     /// The world after the node's plan is carried out.
-    pub fn carried_out(&self) -> Self {
+    pub(crate) fn carried_out(&self) -> Self {
         let mut plan = self.plan();
         let write = TaintPlan::merged(std::mem::take(&mut plan.taints));
         let mut node = self.with_written(write).node;
@@ -379,17 +379,17 @@ impl World {
     }
 
     /// The merged write of the node.
-    pub fn write(&self) -> TaintPlan {
+    pub(crate) fn write(&self) -> TaintPlan {
         TaintPlan::merged(self.plan().taints)
     }
 
     /// The node's taints after its plan is carried out, if they change.
-    pub fn new_taints(&self) -> Option<Vec<Taint>> {
+    pub(crate) fn new_taints(&self) -> Option<Vec<Taint>> {
         self.write().taints(&self.node)
     }
 
     /// The world after this write of the node.
-    pub fn with_written(&self, write: TaintPlan) -> Self {
+    pub(crate) fn with_written(&self, write: TaintPlan) -> Self {
         let mut node = self.node.clone();
         if let Some(taints) = write.taints(&node) {
             node.taints = taints;
@@ -409,7 +409,7 @@ impl World {
     }
 
     /// The node's condition of this type, as a dry-run rule sees it; `None` if the node has none.
-    pub fn condition(&self, kind: &str) -> Option<ConditionAnswer> {
+    pub(crate) fn condition(&self, kind: &str) -> Option<ConditionAnswer> {
         let asks = rule("asks")
             .taint("readiness.k8s.io/asks", "NoSchedule")
             .waits_for(kind)

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Which files each file imports from.
-pub type Imports = BTreeMap<String, BTreeSet<String>>;
+pub(crate) type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The shortest cycle through each import that is part of one; each cycle once, shortest first. A cycle begins with its first
 /// file by name.
-pub fn of(imports: &Imports) -> Vec<Vec<String>> {
+pub(crate) fn of(imports: &Imports) -> Vec<Vec<String>> {
     let mut circles = BTreeSet::new();
     for (file, imported) in imports {
         for next in imported {

@@ -16,7 +16,7 @@ type Names = Vec<String>;
 const FOLLOWED: usize = 16;
 
 /// All modules of a crate, by their path from its root.
-pub struct Modules {
+pub(crate) struct Modules {
     root: PathBuf,
     modules: BTreeMap<Names, Module>,
 }
@@ -36,7 +36,7 @@ struct Module {
 
 impl Modules {
     /// Reads the crate with this root file, and all modules that it declares.
-    pub fn read(root: &Path) -> Self {
+    pub(crate) fn read(root: &Path) -> Self {
         let mut modules = Self {
             root: root.to_owned(),
             modules: BTreeMap::new(),
@@ -79,7 +79,7 @@ impl Modules {
     }
 
     /// Which files each file imports from, as paths relative to the crate's manifest.
-    pub fn imports(&self) -> Imports {
+    pub(crate) fn imports(&self) -> Imports {
         let mut imports = Imports::new();
         for (path, module) in &self.modules {
             let file = self.name(&module.file);
@@ -96,7 +96,7 @@ impl Modules {
     }
 
     /// Every path that each file mentions, with imported names resolved.
-    pub fn mentions(&self) -> BTreeMap<String, BTreeSet<Names>> {
+    pub(crate) fn mentions(&self) -> BTreeMap<String, BTreeSet<Names>> {
         let mut mentions: BTreeMap<String, BTreeSet<Names>> = BTreeMap::new();
         for module in self.modules.values() {
             let paths = module.imported.values().chain(&module.globs);

@@ -15,7 +15,7 @@ use crate::{kwok, ports};
 
 /// Starts a cluster's components, as often as needed.
 #[derive(Debug, Clone)]
-pub struct Launcher {
+pub(crate) struct Launcher {
     pub options: Options,
     pub binaries: Binaries,
     pub credentials: Credentials,
@@ -28,7 +28,7 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    pub fn etcd(&self) -> Result<Process> {
+    pub(crate) fn etcd(&self) -> Result<Process> {
         let client = format!("http://127.0.0.1:{}", self.etcd_port);
         let peer = format!("http://127.0.0.1:{}", ports::free()?);
         let mut command = self.command(Component::Etcd)?;
@@ -44,7 +44,7 @@ impl Launcher {
         self.start(Component::Etcd, command)
     }
 
-    pub fn api_server(&self) -> Result<Process> {
+    pub(crate) fn api_server(&self) -> Result<Process> {
         let credentials = &self.credentials;
         let mut command = self.command(Component::ApiServer)?;
         command
@@ -93,7 +93,7 @@ impl Launcher {
     }
 
     /// Starts the components that use the API server; each comes with the port on which it will listen.
-    pub fn clients(&self) -> Result<Vec<(Process, u16)>> {
+    pub(crate) fn clients(&self) -> Result<Vec<(Process, u16)>> {
         let mut clients = Vec::new();
         if self.options.controller_manager != ControllerManager::Off {
             clients.push(self.controller_manager()?);
@@ -196,15 +196,15 @@ impl Launcher {
     }
 
     /// etcd's data folder.
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.folder.join("etcd")
     }
 
-    pub fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.join("admin.kubeconfig")
     }
 
-    pub fn audit_log(&self) -> PathBuf {
+    pub(crate) fn audit_log(&self) -> PathBuf {
         self.folder.join("audit.log")
     }
 }

@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 
 /// The credentials of one cluster, as files in its folder.
 #[derive(Debug, Clone)]
-pub struct Credentials {
+pub(crate) struct Credentials {
     /// The CA's certificate, as PEM.
     pub ca: String,
     /// The CA's certificate as a file.
@@ -29,7 +29,7 @@ pub struct Credentials {
 
 impl Credentials {
     /// Creates them for an API server on the loopback interface and at its Service's address.
-    pub fn create(folder: &Path) -> Result<Self> {
+    pub(crate) fn create(folder: &Path) -> Result<Self> {
         let ca_key = KeyPair::generate().context("making the CA's key")?;
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -29,7 +29,7 @@ const KEEP_FAILED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 const PRINTED_LINES: usize = 40;
 
 #[derive(Debug)]
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// Held while the owner lives.
     _lock: File,
@@ -37,7 +37,7 @@ pub struct Folder {
 
 impl Folder {
     /// Sweeps abandoned folders, and creates a new one.
-    pub fn create() -> Result<Self> {
+    pub(crate) fn create() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let root = std::env::temp_dir().join(format!("kube-testbed-{}", getuid()));
         // It holds tokens and keys, so only its owner may read it.
@@ -70,24 +70,24 @@ impl Folder {
     }
 
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Keeps its logs for a day.
-    pub fn keep_as_failed(&self) {
+    pub(crate) fn keep_as_failed(&self) {
         let _ = File::create(self.path.join(FAILED));
     }
 
     /// Keeps it while one of these processes runs.
-    pub fn keep_while_running(&self, pids: &[u32]) -> Result<()> {
+    pub(crate) fn keep_while_running(&self, pids: &[u32]) -> Result<()> {
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         fs::write(self.path.join(LEFT_RUNNING), pids.join("\n"))
             .context("marking the cluster as left running")
     }
 
     /// Removes it; after a failure, all but the logs. Nothing may use it any more.
-    pub fn dispose(&self) {
+    pub(crate) fn dispose(&self) {
         live().retain(|path| *path != self.path);
         dispose(&self.path);
     }

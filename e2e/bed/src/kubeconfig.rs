@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// An API server's address and CA.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub(crate) struct Server {
     /// `https://127.0.0.1:<port>`.
     pub url: String,
     /// The CA's certificate, as PEM.
@@ -23,7 +23,7 @@ pub struct Server {
 /// # Errors
 ///
 /// When the file cannot be written.
-pub fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
+pub(crate) fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
     let ca = ByteString(server.ca.clone().into_bytes());
     let content = json!({
         "apiVersion": "v1",
@@ -36,7 +36,7 @@ pub fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
     fs::write(path, format!("{content:#}\n")).with_context(|| format!("writing {}", path.display()))
 }
 
-pub async fn client(path: &Path) -> Result<Client> {
+pub(crate) async fn client(path: &Path) -> Result<Client> {
     let kubeconfig =
         Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())

@@ -45,7 +45,7 @@ enum By {
 /// # Errors
 ///
 /// When it cannot be measured.
-pub async fn measure(plan: &Plan, recipe: &Recipe, nodes: usize) -> Result<Births> {
+pub(crate) async fn measure(plan: &Plan, recipe: &Recipe, nodes: usize) -> Result<Births> {
     Ok(Births {
         nodes,
         pods: nodes * PODS_EACH,

@@ -18,7 +18,7 @@ const ENOUGH: f64 = 0.9;
 
 /// Writes unrelated statuses, alternately of a node and of a critical pod.
 #[derive(Debug)]
-pub struct Churn {
+pub(crate) struct Churn {
     per_second: u32,
     started: Instant,
     written: Arc<AtomicU32>,
@@ -28,7 +28,12 @@ pub struct Churn {
 impl Churn {
     /// Starts with this many writes per second on these nodes and pods.
     #[must_use]
-    pub fn start(client: Client, nodes: Vec<String>, pods: Vec<String>, per_second: u32) -> Self {
+    pub(crate) fn start(
+        client: Client,
+        nodes: Vec<String>,
+        pods: Vec<String>,
+        per_second: u32,
+    ) -> Self {
         let written = Arc::new(AtomicU32::new(0));
         let count = written.clone();
         let writing = tokio::spawn(async move {
@@ -66,7 +71,7 @@ impl Churn {
 
     /// Ends it; returns a message if the rate was not reached.
     #[must_use]
-    pub fn stop(self) -> Option<String> {
+    pub(crate) fn stop(self) -> Option<String> {
         let seconds = self.started.elapsed().as_secs_f64();
         self.writing.abort();
         let reached = f64::from(self.written.load(Ordering::Relaxed)) / seconds;

@@ -29,7 +29,7 @@ const SAMPLE: usize = 1000;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The clients that write, and the watches that show the result.
-pub struct Limiter<'a> {
+pub(crate) struct Limiter<'a> {
     /// Writes conditions.
     pub reporter: &'a Client,
     /// Writes taints, with the controller's account.
@@ -46,7 +46,7 @@ impl Limiter<'_> {
     /// # Errors
     ///
     /// When the API server refuses a write.
-    pub async fn find(&self, nodes: &[Member]) -> Result<usize> {
+    pub(crate) async fn find(&self, nodes: &[Member]) -> Result<usize> {
         let sample = &nodes[..nodes.len().min(SAMPLE)];
         let mut best = (AT_ONCE, Duration::MAX);
         for at_once in TRIED {
@@ -64,7 +64,7 @@ impl Limiter<'_> {
     /// # Errors
     ///
     /// When the API server refuses a write.
-    pub async fn measure(
+    pub(crate) async fn measure(
         &self,
         nodes: &[Member],
         at_once: usize,

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use crate::world::{AGENT_READY, Gate, LIMIT_ANNOTATION, Member, NAMESPACE};
 
 /// The number of concurrent writes where the client is not measured.
-pub const AT_ONCE: usize = 48;
+pub(crate) const AT_ONCE: usize = 48;
 
 /// Does something for each item, some at a time, and returns the results in no particular order.
 ///
 /// # Errors
 ///
 /// The first error; further items are not started then.
-pub async fn each<T, R>(
+pub(crate) async fn each<T, R>(
     at_once: usize,
     items: impl IntoIterator<Item = T>,
     work: impl AsyncFn(T) -> Result<R>,
@@ -37,7 +37,7 @@ pub async fn each<T, R>(
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn set_agent(client: &Client, node: &str, ready: bool) -> Result<()> {
+pub(crate) async fn set_agent(client: &Client, node: &str, ready: bool) -> Result<()> {
     let now = Timestamp::now().to_string();
     let condition = json!({
         "type": AGENT_READY,
@@ -54,7 +54,7 @@ pub async fn set_agent(client: &Client, node: &str, ready: bool) -> Result<()> {
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
+pub(crate) async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": Timestamp::now().to_string()});
     let conditions = ["Initialized", "ContainersReady", "Ready", "PodScheduled"].map(condition);
     patch_pod_status(
@@ -70,7 +70,7 @@ pub async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
+pub(crate) async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
     Api::<Pod>::namespaced(client.clone(), NAMESPACE)
         .delete(pod, &DeleteParams::default().grace_period(0))
         .await
@@ -83,7 +83,7 @@ pub async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn report_rollout(client: &Client, daemon_set: &str, updated: u32) -> Result<()> {
+pub(crate) async fn report_rollout(client: &Client, daemon_set: &str, updated: u32) -> Result<()> {
     let patch = json!({"status": {"updatedNumberScheduled": updated}});
     Api::<DaemonSet>::namespaced(client.clone(), NAMESPACE)
         .patch_status(daemon_set, &PatchParams::default(), &Patch::Merge(patch))
@@ -97,7 +97,7 @@ pub async fn report_rollout(client: &Client, daemon_set: &str, updated: u32) -> 
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> Result<()> {
+pub(crate) async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> Result<()> {
     // Every node is created with this one.
     let born = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let own = json!({"key": Gate::Limit.key(), "effect": "NoSchedule"});
@@ -139,7 +139,7 @@ pub async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> R
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
+pub(crate) async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
     let api = Api::<Node>::all(client.clone());
     let parameters = PatchParams::default();
@@ -154,7 +154,7 @@ pub async fn patch_node_status(client: &Client, node: &str, condition: Value) ->
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
+pub(crate) async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": status}));
     let api = Api::<Pod>::namespaced(client.clone(), NAMESPACE);
     let parameters = PatchParams::default();

@@ -52,7 +52,7 @@ impl Latencies {
 
 /// The results of a repeated measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The median; of an even number, the upper middle value, which never flatters.
     pub median: f64,
     /// The minimum.
@@ -64,7 +64,7 @@ pub struct Spread {
 impl Spread {
     /// Summarizes the values; `None` if there are none.
     #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values = Vec::from_iter(values);
         values.sort_by(f64::total_cmp);
         Some(Self {
@@ -76,7 +76,7 @@ impl Spread {
 
     /// The median, and the range where it is not a single value.
     #[must_use]
-    pub fn text(self, format: impl Fn(f64) -> String) -> String {
+    pub(crate) fn text(self, format: impl Fn(f64) -> String) -> String {
         let [median, least, most] = [self.median, self.least, self.most].map(format);
         if least == most {
             median
@@ -88,7 +88,7 @@ impl Spread {
 
 /// Merges several distributions into one sample. They should be of similar size.
 #[must_use]
-pub fn together<'a>(all: impl IntoIterator<Item = &'a Latencies>) -> Vec<(f64, f64)> {
+pub(crate) fn together<'a>(all: impl IntoIterator<Item = &'a Latencies>) -> Vec<(f64, f64)> {
     let mut points: Vec<f64> = all
         .into_iter()
         .flat_map(|latencies| latencies.curve.iter().copied())

@@ -35,7 +35,7 @@ impl Bytes {
 
 /// Relays until dropped.
 #[derive(Debug)]
-pub struct Relay {
+pub(crate) struct Relay {
     address: SocketAddr,
     counts: Arc<Counts>,
     accepting: JoinHandle<()>,
@@ -53,7 +53,7 @@ impl Relay {
     /// # Errors
     ///
     /// When no port can be listened on.
-    pub async fn start(port: u16) -> Result<Self> {
+    pub(crate) async fn start(port: u16) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("listening for the controller")?;
         let address = listener.local_addr().context("asking for the port")?;
@@ -73,13 +73,13 @@ impl Relay {
 
     /// The port on which it listens.
     #[must_use]
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
     /// The bytes so far.
     #[must_use]
-    pub fn so_far(&self) -> Bytes {
+    pub(crate) fn so_far(&self) -> Bytes {
         Bytes {
             sent: self.counts.sent.load(Ordering::Relaxed),
             received: self.counts.received.load(Ordering::Relaxed),

@@ -16,7 +16,7 @@ use crate::table::{
 use crate::targets::{TARGETS, conditions, events, precise, taints};
 
 #[must_use]
-pub fn line(outcome: &Outcome) -> String {
+pub(crate) fn line(outcome: &Outcome) -> String {
     let mut text = format!("{}: {}", outcome.phase.name(), wall(outcome));
     if let Some(latencies) = &outcome.latencies {
         let _ = write!(

@@ -12,11 +12,11 @@ use crate::results::is_write;
 
 /// The number of requests by verb and resource, such as `patch nodes/status`; failed ones with their status code, such as
 /// `patch nodes -> 422`.
-pub type Counts = BTreeMap<String, u64>;
+pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// Reads an audit log as it grows.
 #[derive(Debug)]
-pub struct Requests {
+pub(crate) struct Requests {
     log: PathBuf,
     read: u64,
     counts: Counts,
@@ -45,7 +45,7 @@ struct Status {
 impl Requests {
     /// Reads this log from its beginning.
     #[must_use]
-    pub fn of(log: PathBuf) -> Self {
+    pub(crate) fn of(log: PathBuf) -> Self {
         Self {
             log,
             read: 0,
@@ -58,7 +58,7 @@ impl Requests {
     /// # Errors
     ///
     /// When the log cannot be read.
-    pub fn so_far(&mut self) -> Result<&Counts> {
+    pub(crate) fn so_far(&mut self) -> Result<&Counts> {
         let mut file = match File::open(&self.log) {
             Ok(file) => file,
             // No request yet.
@@ -80,7 +80,7 @@ impl Requests {
 
 /// The requests in `after` that are not in `before`, an earlier count of the same log.
 #[must_use]
-pub fn since(before: &Counts, after: &Counts) -> Counts {
+pub(crate) fn since(before: &Counts, after: &Counts) -> Counts {
     after
         .iter()
         .map(|(name, count)| (name, count - before.get(name).unwrap_or(&0)))
@@ -91,7 +91,7 @@ pub fn since(before: &Counts, after: &Counts) -> Counts {
 
 /// How many of them are writes.
 #[must_use]
-pub fn writes(counts: &Counts) -> u64 {
+pub(crate) fn writes(counts: &Counts) -> u64 {
     let writes = counts.iter().filter(|(name, _)| is_write(name));
     writes.map(|(_, count)| count).sum()
 }

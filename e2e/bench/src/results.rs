@@ -204,7 +204,7 @@ impl Outcome {
 
 /// Whether a request of this name is a write.
 #[must_use]
-pub fn is_write(request: &str) -> bool {
+pub(crate) fn is_write(request: &str) -> bool {
     !["get ", "list ", "watch "]
         .iter()
         .any(|reading| request.starts_with(reading))

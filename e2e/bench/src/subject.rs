@@ -84,7 +84,7 @@ impl Recipe {
 
 /// The resources it has used since its start.
 #[derive(Debug, Clone, Copy)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// CPU time, in user and kernel mode.
     pub cpu: Duration,
     /// Peak resident memory, in MiB.
@@ -93,7 +93,7 @@ pub struct Usage {
 
 /// The running controller. Killed when dropped.
 #[derive(Debug)]
-pub struct Subject {
+pub(crate) struct Subject {
     process: Process,
 }
 
@@ -103,7 +103,11 @@ impl Subject {
     /// # Errors
     ///
     /// When it cannot start.
-    pub async fn start(cluster: &Cluster, recipe: &Recipe, port: Option<u16>) -> Result<Self> {
+    pub(crate) async fn start(
+        cluster: &Cluster,
+        recipe: &Recipe,
+        port: Option<u16>,
+    ) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let kubeconfig = cluster
@@ -126,7 +130,7 @@ impl Subject {
     /// # Errors
     ///
     /// When it has ended, with the end of its log.
-    pub fn ensure_running(&mut self) -> Result<()> {
+    pub(crate) fn ensure_running(&mut self) -> Result<()> {
         self.process.ensure_running()
     }
 
@@ -135,7 +139,7 @@ impl Subject {
     /// # Errors
     ///
     /// When it has ended, or the system has no such `/proc`.
-    pub fn usage(&mut self) -> Result<Usage> {
+    pub(crate) fn usage(&mut self) -> Result<Usage> {
         self.ensure_running()?;
         let cpu = cpu_of(self.process.pid())?;
         let peak = u32::try_from(self.process.memory("VmHWM")?)?;
@@ -150,7 +154,7 @@ impl Subject {
     /// # Errors
     ///
     /// When it does not stop.
-    pub async fn stop(mut self) -> Result<()> {
+    pub(crate) async fn stop(mut self) -> Result<()> {
         self.process.terminate(SHUTDOWN).await?;
         Ok(())
     }
@@ -161,7 +165,7 @@ impl Subject {
 /// # Errors
 ///
 /// When it has ended, or the system has no such `/proc`.
-pub fn cpu_of(pid: u32) -> Result<Duration> {
+pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let mut cpu = Duration::ZERO;
     // The process's own sum counts in hundredths of a second, which is too coarse for an idle one.

@@ -6,7 +6,7 @@ use crate::plan::Phase;
 use crate::results::{Outcome, Run};
 
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub(crate) struct Target {
     /// What it measures, with its bound.
     pub what: &'static str,
     /// The largest value that meets it, by number of nodes.
@@ -17,13 +17,13 @@ pub struct Target {
 impl Target {
     /// The value of a run; `None` if not measured.
     #[must_use]
-    pub fn measured(&self, run: &Run) -> Option<f64> {
+    pub(crate) fn measured(&self, run: &Run) -> Option<f64> {
         (self.measured)(run)
     }
 
     /// Whether the value meets the target with this many nodes.
     #[must_use]
-    pub fn is_met(&self, nodes: usize, measured: f64) -> bool {
+    pub(crate) fn is_met(&self, nodes: usize, measured: f64) -> bool {
         measured <= (self.bound)(nodes)
     }
 }
@@ -31,7 +31,7 @@ impl Target {
 /// The largest ratio of a phase over all nodes to its limit.
 const OVER_LIMIT: f64 = 1.3;
 
-pub const TARGETS: [Target; 16] = [
+pub(crate) const TARGETS: [Target; 16] = [
     Target {
         what: "gate, times its limit: at most 1.3",
         bound: |_| OVER_LIMIT,

@@ -18,7 +18,7 @@ use crate::world::{AGENT_READY, Gate, LABEL, NAMESPACE};
 
 /// A boolean, and since when it has its value.
 #[derive(Debug, Clone, Copy)]
-pub struct Flag {
+pub(crate) struct Flag {
     /// The value.
     pub is: bool,
     /// When it was first observed.
@@ -42,7 +42,7 @@ impl Flag {
 
 /// The observed state of a node.
 #[derive(Debug, Clone)]
-pub struct NodeSight {
+pub(crate) struct NodeSight {
     /// Whether its agent is ready.
     pub agent: Flag,
     /// Whether it has the taint of each gate, in the order of [`Gate::ALL`].
@@ -52,14 +52,14 @@ pub struct NodeSight {
 impl NodeSight {
     /// Whether it has a gate's taint.
     #[must_use]
-    pub fn taint(&self, gate: Gate) -> Flag {
+    pub(crate) fn taint(&self, gate: Gate) -> Flag {
         self.taints[gate as usize]
     }
 }
 
 /// The observed state of everything.
 #[derive(Debug, Default)]
-pub struct Sights {
+pub(crate) struct Sights {
     /// The nodes.
     pub nodes: HashMap<String, NodeSight>,
     /// Whether each pod is Ready; false for one that is gone.
@@ -73,13 +73,13 @@ pub struct Sights {
 impl Sights {
     /// How many nodes have a gate's taint.
     #[must_use]
-    pub fn tainted(&self, gate: Gate) -> usize {
+    pub(crate) fn tainted(&self, gate: Gate) -> usize {
         self.tainted[gate as usize]
     }
 
     /// Whether a node has a gate's taint, and since when; `None` for a node not yet observed.
     #[must_use]
-    pub fn taint(&self, node: &str, gate: Gate) -> Option<Flag> {
+    pub(crate) fn taint(&self, node: &str, gate: Gate) -> Option<Flag> {
         self.nodes.get(node).map(|node| node.taint(gate))
     }
 
@@ -118,7 +118,7 @@ fn count(set: &mut usize, change: Option<bool>) {
 
 /// Watches until dropped.
 #[derive(Debug)]
-pub struct View {
+pub(crate) struct View {
     sights: watch::Sender<Sights>,
     watching: [JoinHandle<()>; 2],
 }
@@ -126,7 +126,7 @@ pub struct View {
 impl View {
     /// Watches the benchmark's nodes and pods.
     #[must_use]
-    pub fn open(client: &Client) -> Self {
+    pub(crate) fn open(client: &Client) -> Self {
         let sights = watch::Sender::new(Sights::default());
         let nodes =
             Api::<NodeObject>::all_with(client.clone(), &ApiResource::erase::<core::Node>(&()));
@@ -157,7 +157,11 @@ impl View {
     }
 
     /// Waits until `settled` returns true. Returns false after a timeout.
-    pub async fn until(&self, patience: Duration, settled: impl FnMut(&Sights) -> bool) -> bool {
+    pub(crate) async fn until(
+        &self,
+        patience: Duration,
+        settled: impl FnMut(&Sights) -> bool,
+    ) -> bool {
         let mut sights = self.sights.subscribe();
         let mut settled = settled;
         let seen = sights.wait_for(|sights| settled(sights));
@@ -167,7 +171,7 @@ impl View {
     }
 
     /// Evaluates `look` on the current state.
-    pub fn look<T>(&self, look: impl FnOnce(&Sights) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Sights) -> T) -> T {
         look(&self.sights.borrow())
     }
 }

@@ -12,21 +12,21 @@ use crate::load::{self, AT_ONCE};
 use nodegate_testbed::fixtures::{RuleBuilder, daemon_set, node, pod, rule};
 
 /// The condition that the agent's rule waits for.
-pub const AGENT_READY: &str = "bench.nodegate.dev/AgentReady";
+pub(crate) const AGENT_READY: &str = "bench.nodegate.dev/AgentReady";
 
 /// A label that all nodes and pods of the benchmark have.
-pub const LABEL: &str = "bench.nodegate.dev/part";
+pub(crate) const LABEL: &str = "bench.nodegate.dev/part";
 
 /// The namespace of the critical pods.
-pub const NAMESPACE: &str = "kube-system";
+pub(crate) const NAMESPACE: &str = "kube-system";
 
 /// The annotation of a node that the client itself has tainted, as large as the controller's.
-pub const LIMIT_ANNOTATION: &str =
+pub(crate) const LIMIT_ANNOTATION: &str =
     "bench.nodegate.dev/taint-added-by-3a4a9b5e-8d54-4f0c-9f0e-2f1d7a9c6b10";
 
 /// The purpose of a taint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
+pub(crate) enum Gate {
     /// Measures the limit: the client itself adds and lifts it.
     Limit,
     /// Of the rule that waits for [`AGENT_READY`].
@@ -39,11 +39,11 @@ pub enum Gate {
 
 impl Gate {
     /// All gates.
-    pub const ALL: [Self; 4] = [Self::Limit, Self::Agent, Self::Startup, Self::Critical];
+    pub(crate) const ALL: [Self; 4] = [Self::Limit, Self::Agent, Self::Startup, Self::Critical];
 
     /// The key of its taint. The effect is always `NoSchedule`.
     #[must_use]
-    pub fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Limit => "bench.nodegate.dev/limit",
             Self::Agent => "readiness.k8s.io/bench-agent",
@@ -54,7 +54,7 @@ impl Gate {
 
     /// The name of its rule.
     #[must_use]
-    pub fn rule_name(self) -> &'static str {
+    pub(crate) fn rule_name(self) -> &'static str {
         match self {
             Self::Limit => "bench-limit",
             Self::Agent => "bench-agent",
@@ -64,7 +64,7 @@ impl Gate {
     }
 
     #[must_use]
-    pub fn rule(self) -> RuleBuilder {
+    pub(crate) fn rule(self) -> RuleBuilder {
         const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
         let rule = rule(self.rule_name(), self.key());
         match self {
@@ -81,7 +81,7 @@ impl Gate {
 
 /// A node that the client has created.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub(crate) struct Member {
     /// Its name.
     pub name: String,
     /// Its UID.
@@ -90,7 +90,7 @@ pub struct Member {
 
 /// The objects that the client has created.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     /// The nodes.
     pub members: Vec<Member>,
     daemon_sets: Vec<DaemonSet>,
@@ -102,7 +102,7 @@ impl World {
     /// # Errors
     ///
     /// When the API server refuses something.
-    pub async fn create(client: &Client, nodes: usize) -> Result<Self> {
+    pub(crate) async fn create(client: &Client, nodes: usize) -> Result<Self> {
         let mut daemon_sets = Vec::new();
         for name in ["bench-cni", "bench-csi", "bench-log"] {
             let builder = daemon_set(&format!("{NAMESPACE}/{name}"));
@@ -133,7 +133,7 @@ impl World {
     /// # Errors
     ///
     /// When the API server refuses one.
-    pub async fn create_pods(&self, client: &Client, node: &str) -> Result<Vec<String>> {
+    pub(crate) async fn create_pods(&self, client: &Client, node: &str) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for index in 0..self.daemon_sets.len() {
             let name = self.pod_name(index, node, 1);
@@ -145,7 +145,7 @@ impl World {
 
     /// The name of the pod of the `DaemonSet` with this index on a node, in this generation of the rollout.
     #[must_use]
-    pub fn pod_name(&self, daemon_set: usize, node: &str, generation: u32) -> String {
+    pub(crate) fn pod_name(&self, daemon_set: usize, node: &str, generation: u32) -> String {
         let owner = self.daemon_sets[daemon_set].name_any();
         format!("{owner}-{node}-{generation}")
     }
@@ -155,7 +155,7 @@ impl World {
     /// # Errors
     ///
     /// When the API server refuses it.
-    pub async fn create_pod(
+    pub(crate) async fn create_pod(
         &self,
         client: &Client,
         daemon_set: usize,
@@ -183,7 +183,7 @@ impl World {
 
     /// The name of the `DaemonSet` with this index.
     #[must_use]
-    pub fn daemon_set_name(&self, index: usize) -> String {
+    pub(crate) fn daemon_set_name(&self, index: usize) -> String {
         self.daemon_sets[index].name_any()
     }
 }
@@ -193,7 +193,7 @@ impl World {
 /// # Errors
 ///
 /// When the API server refuses it.
-pub async fn register(client: &Client, name: &str, startup: Option<Gate>) -> Result<Member> {
+pub(crate) async fn register(client: &Client, name: &str, startup: Option<Gate>) -> Result<Member> {
     let mut builder = node(name)
         .label(LABEL, "node")
         .label("topology.kubernetes.io/zone", "zone-a")

@@ -11,7 +11,7 @@ const POD_GRACE: i64 = 30;
 
 /// The effect of a deletion.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Course {
+pub(crate) enum Course {
     /// The object is removed.
     Remove,
     /// The object gets a deletion timestamp and is then removed.
@@ -23,7 +23,7 @@ pub enum Course {
 }
 
 /// The effect of deleting this object. `grace` is the request's grace period in seconds, if it names one.
-pub fn course(kind: Kind, object: &Value, grace: Option<i64>, now: Timestamp) -> Course {
+pub(crate) fn course(kind: Kind, object: &Value, grace: Option<i64>, now: Timestamp) -> Course {
     let has_finalizers = has_finalizers(object);
     let metadata = &object["metadata"];
     let mark = |grace: i64, begun: Timestamp| {
@@ -61,7 +61,7 @@ pub fn course(kind: Kind, object: &Value, grace: Option<i64>, now: Timestamp) ->
 }
 
 /// Whether this update removes the last finalizer of an object that is being deleted.
-pub fn is_complete(old: &Value, new: &Value) -> bool {
+pub(crate) fn is_complete(old: &Value, new: &Value) -> bool {
     let metadata = &old["metadata"];
     let has_time_left = metadata["deletionGracePeriodSeconds"]
         .as_i64()

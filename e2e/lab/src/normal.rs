@@ -7,7 +7,7 @@ use crate::kind::Kind;
 /// Texts that are left out where they are empty; elsewhere, as in a label, an empty text is a value.
 const OPTIONAL_TEXTS: [&str; 5] = ["value", "reason", "message", "nodeName", "providerID"];
 
-pub fn normalize(kind: Kind, object: &mut Value) {
+pub(crate) fn normalize(kind: Kind, object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|_, value| !is_empty(value));
     }

@@ -12,14 +12,14 @@ const DIRECTIVE: &str = "$patch";
 const DELETE: &str = "delete";
 
 /// Refuses a patch type that this kind does not accept.
-pub fn check(key: &Key, patch: &Patch) -> Result<(), Refusal> {
+pub(crate) fn check(key: &Key, patch: &Patch) -> Result<(), Refusal> {
     match patch {
         Patch::Strategic(_) if key.kind.is_custom() => Err(Refusal::unsupported_media_type(key)),
         _ => Ok(()),
     }
 }
 
-pub fn apply(kind: Kind, object: &Value, patch: &Patch) -> Result<Value, Refusal> {
+pub(crate) fn apply(kind: Kind, object: &Value, patch: &Patch) -> Result<Value, Refusal> {
     let mut patched = object.clone();
     match patch {
         Patch::Json(patch) => apply_json(&mut patched, patch)?,

@@ -2,15 +2,15 @@
 
 /// A generator of UIDs that repeats for the same seed.
 #[derive(Debug, Clone)]
-pub struct Uids(u64);
+pub(crate) struct Uids(u64);
 
 impl Uids {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next UID, in the form of a random UUID (RFC 9562, version 4).
-    pub fn next(&mut self) -> String {
+    pub(crate) fn next(&mut self) -> String {
         let (high, low) = (self.word(), self.word());
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",

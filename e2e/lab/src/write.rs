@@ -24,12 +24,12 @@ const SYSTEM: [&str; 5] = [
 ];
 
 /// A timestamp as objects carry it, in whole seconds.
-pub fn wire(time: Timestamp) -> Value {
+pub(crate) fn wire(time: Timestamp) -> Value {
     json!(time.strftime("%FT%TZ").to_string())
 }
 
 /// Increments the generation, if the object counts one.
-pub fn bump_generation(object: &mut Value) {
+pub(crate) fn bump_generation(object: &mut Value) {
     if let Some(generation) = object.pointer_mut("/metadata/generation")
         && let Some(number) = generation.as_i64()
     {
@@ -38,7 +38,12 @@ pub fn bump_generation(object: &mut Value) {
 }
 
 /// The stored object after a create.
-pub fn created(key: &Key, mut object: Value, uid: &str, now: Timestamp) -> Result<Value, Refusal> {
+pub(crate) fn created(
+    key: &Key,
+    mut object: Value,
+    uid: &str,
+    now: Timestamp,
+) -> Result<Value, Refusal> {
     let kind = key.kind;
     name(key, &mut object);
     let metadata = metadata(&mut object);
@@ -65,7 +70,12 @@ pub fn created(key: &Key, mut object: Value, uid: &str, now: Timestamp) -> Resul
 }
 
 /// The stored object after an update of this part.
-pub fn updated(key: &Key, part: Part, old: &Value, mut new: Value) -> Result<Value, Refusal> {
+pub(crate) fn updated(
+    key: &Key,
+    part: Part,
+    old: &Value,
+    mut new: Value,
+) -> Result<Value, Refusal> {
     let kind = key.kind;
     check_version(key, old, &new)?;
     if part == Part::Status {
@@ -90,7 +100,7 @@ pub fn updated(key: &Key, part: Part, old: &Value, mut new: Value) -> Result<Val
 }
 
 /// A pod after its binding to this node.
-pub fn bound(key: &Key, pod: &Value, node: &str, now: Timestamp) -> Result<Value, Refusal> {
+pub(crate) fn bound(key: &Key, pod: &Value, node: &str, now: Timestamp) -> Result<Value, Refusal> {
     if !pod["metadata"]["deletionTimestamp"].is_null() {
         return Err(Refusal::conflict(key, "it is being deleted"));
     }

@@ -65,13 +65,13 @@ fn processes() -> Result<Vec<Seen>> {
 }
 
 /// Kills container processes with these first arguments, and returns how many.
-pub fn kill_with_arguments(arguments: &[&str]) -> Result<usize> {
+pub(crate) fn kill_with_arguments(arguments: &[&str]) -> Result<usize> {
     let arguments: Vec<String> = arguments.iter().map(|&one| one.to_owned()).collect();
     kill_contained(|seen| seen.arguments.starts_with(&arguments))
 }
 
 /// Kills container processes with this environment variable, and returns how many.
-pub fn kill_with_variable(name: &str, value: &str) -> Result<usize> {
+pub(crate) fn kill_with_variable(name: &str, value: &str) -> Result<usize> {
     let variable = format!("{name}={value}");
     kill_contained(|seen| {
         let path = format!("/proc/{}/environ", seen.pid);
@@ -91,7 +91,7 @@ fn kill_contained(is_meant: impl Fn(&Seen) -> bool) -> Result<usize> {
 }
 
 /// Kills all container processes and their shims, and unmounts their file systems.
-pub fn clear() -> Result<()> {
+pub(crate) fn clear() -> Result<()> {
     let started = Instant::now();
     loop {
         let mut left = processes()?;

@@ -8,16 +8,16 @@ use crate::images::POD;
 use crate::node::Setup;
 
 /// containerd's socket.
-pub const SOCKET: &str = "/run/containerd/containerd.sock";
+pub(crate) const SOCKET: &str = "/run/containerd/containerd.sock";
 
 /// The folder of static pods.
-pub const STATIC_PODS: &str = "/run/node/static";
+pub(crate) const STATIC_PODS: &str = "/run/node/static";
 
 /// The longest back-off before a container restarts; the default grows to minutes.
 const RESTART: Duration = Duration::from_secs(6);
 
 /// The kubelet's configuration. JSON is YAML.
-pub fn kubelet(setup: &Setup) -> Value {
+pub(crate) fn kubelet(setup: &Setup) -> Value {
     let taints: Vec<Value> = setup
         .taints
         .iter()
@@ -53,7 +53,7 @@ pub fn kubelet(setup: &Setup) -> Value {
     })
 }
 
-pub fn containerd(runc: &str) -> String {
+pub(crate) fn containerd(runc: &str) -> String {
     format!(
         r#"version = 3
 root = "/var/lib/containerd"

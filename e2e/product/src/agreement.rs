@@ -24,7 +24,7 @@ const NODES: usize = 6;
 
 /// How to run `kubectl nodegate`.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub(crate) struct Question {
     /// A kubeconfig with all permissions.
     pub kubeconfig: PathBuf,
     /// The controller's configuration file, if it has one.
@@ -33,7 +33,7 @@ pub struct Question {
 
 impl Question {
     /// Retries until both agree, while `goes_on` returns true.
-    pub fn hold(&self, goes_on: impl Fn() -> bool) -> Result<()> {
+    pub(crate) fn hold(&self, goes_on: impl Fn() -> bool) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let Err(error) = self.compare() else {

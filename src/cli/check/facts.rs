@@ -9,16 +9,16 @@ use crate::cli::page::NextStep;
 use crate::cli::snapshot::Leader;
 
 /// The name of the policy that taints nodes at creation, and of its binding.
-pub const BIRTH: &str = "nrr-gate-at-birth";
+pub(crate) const BIRTH: &str = "nrr-gate-at-birth";
 /// The name of the webhook's configuration.
-pub const WEBHOOK: &str = "nrr-validating-webhook-configuration";
+pub(crate) const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
 /// An object that was looked up: `None` if it does not exist, and an error if that is unknown.
-pub type Lookup<T> = Result<Option<T>, String>;
+pub(crate) type Lookup<T> = Result<Option<T>, String>;
 
 /// The API server's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterFacts {
+pub(crate) struct ClusterFacts {
     /// When they were read, by this machine's clock.
     pub at: Timestamp,
     /// When they were read, by the API server's clock, to the second.
@@ -44,7 +44,7 @@ pub struct ClusterFacts {
 
 /// The CRD of rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Definition {
+pub(crate) struct Definition {
     /// Whether its `Established` condition is `True`.
     pub is_established: bool,
     /// The versions that are served.
@@ -57,7 +57,7 @@ pub struct Definition {
 
 /// The webhook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WebhookFacts {
+pub(crate) struct WebhookFacts {
     /// Whether it has a CA bundle.
     pub has_ca: bool,
     /// When the last CA of the bundle expires, and whether Nodegate made it; such a CA expires with the served certificate.
@@ -73,7 +73,7 @@ pub struct WebhookFacts {
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Item {
+pub(crate) struct Item {
     /// The name of the checked part.
     pub what: &'static str,
     pub health: ItemHealth,
@@ -86,7 +86,7 @@ pub struct Item {
 /// How something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ItemHealth {
+pub(crate) enum ItemHealth {
     /// Works as it should.
     Ok,
     /// Works, but may cause trouble.
@@ -98,7 +98,7 @@ pub enum ItemHealth {
 }
 
 impl Item {
-    pub fn new(what: &'static str, health: ItemHealth, message: impl Into<String>) -> Self {
+    pub(crate) fn new(what: &'static str, health: ItemHealth, message: impl Into<String>) -> Self {
         Self {
             what,
             health,
@@ -108,7 +108,7 @@ impl Item {
     }
 
     /// Adds what to do next.
-    pub fn next(self, say: &str, command: impl Into<String>) -> Self {
+    pub(crate) fn next(self, say: &str, command: impl Into<String>) -> Self {
         Self {
             next: Some(NextStep::new(say, command)),
             ..self

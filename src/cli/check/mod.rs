@@ -9,18 +9,18 @@ mod tests;
 use serde::Serialize;
 
 use super::page::{Branch, Line, Look, Page, Render};
-pub use facts::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
+pub(super) use facts::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
 use facts::{Item, ItemHealth};
 
 /// The results of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Checkup {
+pub(super) struct Checkup {
     pub items: Vec<Item>,
 }
 
 /// Checks every part.
-pub fn check(facts: &ClusterFacts) -> Checkup {
+pub(super) fn check(facts: &ClusterFacts) -> Checkup {
     let items = vec![
         parts::api_server(facts),
         parts::clock(facts),

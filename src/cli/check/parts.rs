@@ -10,7 +10,7 @@ use crate::instance::is_nodegate;
 /// How long before a certificate expires the check warns.
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-pub fn definition(facts: &ClusterFacts) -> Item {
+pub(super) fn definition(facts: &ClusterFacts) -> Item {
     let what = "definition of rules";
     let apply = |item: Item| item.next("apply the definition", "nodegate crd | kubectl apply -f -");
     let definition = match &facts.definition {
@@ -46,7 +46,7 @@ pub fn definition(facts: &ClusterFacts) -> Item {
     apply(Item::new(what, ItemHealth::Warning, message))
 }
 
-pub fn birth(facts: &ClusterFacts) -> Item {
+pub(super) fn birth(facts: &ClusterFacts) -> Item {
     let what = "closed at birth";
     let gap =
         "nodes are open for milliseconds after they are created; startup taints close the gap";
@@ -79,7 +79,7 @@ pub fn birth(facts: &ClusterFacts) -> Item {
     }
 }
 
-pub fn webhook(facts: &ClusterFacts) -> Item {
+pub(super) fn webhook(facts: &ClusterFacts) -> Item {
     let what = "webhook";
     let webhook = match &facts.webhook {
         Ok(Some(webhook)) => webhook,
@@ -148,7 +148,7 @@ const APART: SignedDuration = SignedDuration::from_secs(5);
 /// How long the deletion of a rule may take.
 const GOING: SignedDuration = SignedDuration::from_mins(2);
 
-pub fn api_server(facts: &ClusterFacts) -> Item {
+pub(super) fn api_server(facts: &ClusterFacts) -> Item {
     let what = "API server";
     match &facts.version {
         Ok((major, minor, name)) if (*major, *minor) < OLDEST => {
@@ -161,7 +161,7 @@ pub fn api_server(facts: &ClusterFacts) -> Item {
 }
 
 /// Compares the API server's clock with this machine's.
-pub fn clock(facts: &ClusterFacts) -> Item {
+pub(super) fn clock(facts: &ClusterFacts) -> Item {
     let what = "clock";
     let Some(served_at) = facts.served_at else {
         let message = "the API server did not say what time it is";
@@ -186,7 +186,7 @@ pub fn clock(facts: &ClusterFacts) -> Item {
         .next("see whether the clock is kept", "timedatectl")
 }
 
-pub fn rights(facts: &ClusterFacts) -> Item {
+pub(super) fn rights(facts: &ClusterFacts) -> Item {
     let what = "permissions";
     match &facts.denied {
         Err(why) => Item::new(what, ItemHealth::Unknown, why),
@@ -209,7 +209,7 @@ pub fn rights(facts: &ClusterFacts) -> Item {
     }
 }
 
-pub fn leader(facts: &ClusterFacts) -> Item {
+pub(super) fn leader(facts: &ClusterFacts) -> Item {
     let what = "controller";
     let leader = match &facts.leader {
         Ok(Some(leader)) => leader,
@@ -253,7 +253,7 @@ pub fn leader(facts: &ClusterFacts) -> Item {
     }
 }
 
-pub fn deletions(facts: &ClusterFacts) -> Item {
+pub(super) fn deletions(facts: &ClusterFacts) -> Item {
     let what = "deletions";
     let deleted = match &facts.deleted {
         Ok(deleted) => deleted,

@@ -108,7 +108,7 @@ fn paths(kind: ResourceKind) -> &'static [&'static str] {
 }
 
 /// The kept part of an object. `csi_prefixes` are the prefixes of annotations that name CSI drivers to wait for.
-pub fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Value {
+pub(super) fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Value {
     let mut kept = Map::new();
     for field in ["apiVersion", "kind"] {
         keep(&mut kept, object, field);
@@ -127,7 +127,7 @@ pub fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Valu
 }
 
 /// The object with all messages emptied, since they may contain anything.
-pub fn redacted(mut object: Value) -> Value {
+pub(super) fn redacted(mut object: Value) -> Value {
     redact(&mut object);
     object
 }

@@ -12,14 +12,14 @@ use serde_json::Value;
 const BYTES: usize = 5;
 
 /// Names and their replacements.
-pub struct Hashed {
+pub(super) struct Hashed {
     salt: [u8; 32],
     names: HashMap<String, String>,
 }
 
 impl Hashed {
     /// No names yet; the salt is random for each dump.
-    pub fn new() -> Result<Self, ring::error::Unspecified> {
+    pub(super) fn new() -> Result<Self, ring::error::Unspecified> {
         let mut salt = [0; 32];
         SystemRandom::new().fill(&mut salt)?;
         Ok(Self {
@@ -29,7 +29,7 @@ impl Hashed {
     }
 
     /// Adds a name to replace; `word` is the replacement's prefix, such as `node`.
-    pub fn add(&mut self, word: &str, name: &str) {
+    pub(super) fn add(&mut self, word: &str, name: &str) {
         let mut context = Context::new(&SHA256);
         context.update(&self.salt);
         context.update(name.as_bytes());
@@ -41,7 +41,7 @@ impl Hashed {
         self.names.insert(name.into(), hash);
     }
 
-    pub fn replace(&self, value: &mut Value) {
+    pub(super) fn replace(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text),
             Value::Array(elements) => elements.iter_mut().for_each(|it| self.replace(it)),

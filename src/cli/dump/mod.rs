@@ -25,13 +25,13 @@ use hashed::Hashed;
 
 /// What a dump leaves out.
 #[derive(Debug, Clone, Copy)]
-pub struct Hidden {
+pub(super) struct Hidden {
     pub hash_names: bool,
     pub redact: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Dumped {
+pub(super) struct Dumped {
     pub folder: String,
     pub objects: BTreeMap<&'static str, usize>,
     pub redacted: bool,
@@ -40,7 +40,7 @@ pub struct Dumped {
 }
 
 /// Writes a dump of the cluster that the snapshot is from.
-pub async fn dump(
+pub(super) async fn dump(
     source: &ObjectSource,
     snapshot: &Snapshot,
     folder: &Path,

@@ -8,5 +8,5 @@ mod text;
 
 pub use finding::ConditionOnNode;
 pub use node::{NodeExplanation, RuleOnNode, explain_node};
-pub use pod::explain_pod;
-pub use rule::explain_rule;
+pub(super) use pod::explain_pod;
+pub(super) use rule::explain_rule;

@@ -292,7 +292,7 @@ pub struct Obstacle {
 }
 
 /// Everything other than rules that keeps pods off a node.
-pub fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
+pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
     let is_managed = |taint: &Taint| {
         let mut managed = rules.rules().iter();
         managed.any(|rule| {

@@ -14,7 +14,7 @@ use crate::object::Taint;
 /// Why a pod is not running or not Ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PodExplanation {
+pub(crate) struct PodExplanation {
     pub namespace: String,
     pub pod: String,
     pub phase: String,
@@ -38,7 +38,7 @@ pub struct PodExplanation {
 /// The nodes that match a pod's node selector and affinity.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Candidates {
+pub(crate) struct Candidates {
     pub nodes: usize,
     pub asked_for: usize,
     pub open: usize,
@@ -51,7 +51,7 @@ pub struct Candidates {
 /// Nodes that one rule keeps closed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ClosedNodes {
+pub(crate) struct ClosedNodes {
     pub rule: Arc<str>,
     pub nodes: usize,
     /// The node among them that has been closed longest.
@@ -59,7 +59,7 @@ pub struct ClosedNodes {
     pub why: String,
 }
 
-pub fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation {
+pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation {
     let diagnosis = &pod.diagnosis;
     let is_bound = !diagnosis.node.is_empty();
     let has_ended = ["Succeeded", "Failed"].contains(&&*diagnosis.phase);

@@ -16,7 +16,7 @@ use crate::rule::CompiledSpec;
 /// Why a rule acts as it does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RuleExplanation {
+pub(crate) struct RuleExplanation {
     #[serde(flatten)]
     pub status: RuleStatus,
     /// Why the rule cannot be used; `None` if it can.
@@ -44,7 +44,7 @@ pub struct RuleExplanation {
 /// A condition that the rule requires.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ConditionOfRule {
+pub(crate) struct ConditionOfRule {
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     pub required: ConditionStatus,
@@ -54,7 +54,7 @@ pub struct ConditionOfRule {
 /// A node that the rule affects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeOfRule {
+pub(crate) struct NodeOfRule {
     pub node: Arc<str>,
     pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,13 +65,13 @@ pub struct NodeOfRule {
 
 /// A node on which the rule could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailedNode {
+pub(crate) struct FailedNode {
     pub node: String,
     pub message: String,
 }
 
 /// Explains a rule; `None` if it does not exist.
-pub fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> {
+pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> {
     let view = &snapshot.view;
     let cached = view.cached_rules().get(name)?;
     let rule = &*cached.rule;

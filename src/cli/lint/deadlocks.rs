@@ -15,7 +15,7 @@ const LABELLERS: [(&str, &str); 4] = [
     ("node-labeller", "amd.com/"),
 ];
 
-pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
+pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let rules: Vec<(&Rule, &CompiledSpec)> = field.usable().collect();
     let mut faults = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Severity {
+pub(crate) enum Severity {
     /// Something cannot work as written.
     Error,
     /// Something may not work as written.
@@ -14,7 +14,7 @@ pub enum Severity {
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy)]
-pub struct FaultKind {
+pub(crate) struct FaultKind {
     pub id: &'static str,
     pub severity: Severity,
     /// The heading in the documentation.
@@ -23,40 +23,40 @@ pub struct FaultKind {
 
 impl FaultKind {
     /// A class's label is on only one of a `DaemonSet` and its pod template.
-    pub const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label on one place only");
+    pub(crate) const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label on one place only");
     /// A critical `DaemonSet` does not tolerate the taint of the rule that waits for it.
-    pub const SHUT_OUT: Self = Self::error("NG002", "Missing toleration");
+    pub(crate) const SHUT_OUT: Self = Self::error("NG002", "Missing toleration");
     /// A rule waits for a class without any `DaemonSet`.
-    pub const EMPTY_CLASS: Self = Self::warning("NG003", "A class with no DaemonSet");
+    pub(crate) const EMPTY_CLASS: Self = Self::warning("NG003", "A class with no DaemonSet");
     /// A labelled `DaemonSet` is in a namespace that its class does not cover.
-    pub const OUTSIDE_NAMESPACES: Self =
+    pub(crate) const OUTSIDE_NAMESPACES: Self =
         Self::warning("NG004", "Label outside the class's namespaces");
     /// Something waits for itself.
-    pub const DEADLOCK: Self = Self::error("NG005", "Deadlock");
+    pub(crate) const DEADLOCK: Self = Self::error("NG005", "Deadlock");
     /// A critical `DaemonSet` selects nodes by a label that is added after they join.
-    pub const LATE_LABEL: Self = Self::warning("NG006", "Label that comes after birth");
+    pub(crate) const LATE_LABEL: Self = Self::warning("NG006", "Label that comes after birth");
     /// A taint of new nodes evicts pods.
-    pub const EVICTS: Self = Self::warning("NG007", "NoExecute");
+    pub(crate) const EVICTS: Self = Self::warning("NG007", "NoExecute");
     /// A heartbeat timeout is shorter than the reporter's heartbeat period.
-    pub const SHORT_HEARTBEAT: Self = Self::warning("NG008", "Heartbeat timeout below the beat");
+    pub(crate) const SHORT_HEARTBEAT: Self = Self::warning("NG008", "Heartbeat timeout below the beat");
     /// A `NodePool` lacks the startup taint.
-    pub const NODE_POOL: Self = Self::warning("NG009", "NodePool without the startup taint");
+    pub(crate) const NODE_POOL: Self = Self::warning("NG009", "NodePool without the startup taint");
     /// Cluster Autoscaler does not treat the taint as a startup taint.
-    pub const AUTOSCALER: Self =
+    pub(crate) const AUTOSCALER: Self =
         Self::warning("NG010", "Cluster Autoscaler without the startup taint");
     /// A `DaemonSet` that a rule names does not exist.
-    pub const NO_SUCH_DAEMON_SET: Self = Self::error("NG011", "No such DaemonSet");
+    pub(crate) const NO_SUCH_DAEMON_SET: Self = Self::error("NG011", "No such DaemonSet");
     /// Several rules govern the same taint on the same nodes.
-    pub const CONFLICT: Self = Self::error("NG012", "Rules that conflict");
+    pub(crate) const CONFLICT: Self = Self::error("NG012", "Rules that conflict");
     /// A rule cannot be used.
-    pub const REJECTED: Self = Self::error("NG013", "A rule that cannot be used");
+    pub(crate) const REJECTED: Self = Self::error("NG013", "A rule that cannot be used");
     /// No component provides a condition.
-    pub const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
+    pub(crate) const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
     /// An object cannot be parsed.
-    pub const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
+    pub(crate) const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
 
     #[cfg(test)]
-    pub const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -93,7 +93,7 @@ impl FaultKind {
 /// A fault that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fault {
+pub(crate) struct Fault {
     /// The id of its kind.
     pub id: &'static str,
     pub severity: Severity,
@@ -110,7 +110,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn new(
+    pub(crate) fn new(
         check: FaultKind,
         object: impl Into<String>,
         what: impl Into<String>,
@@ -128,7 +128,7 @@ impl Fault {
     }
 
     /// The same fault as a warning.
-    pub fn only_a_warning(self) -> Self {
+    pub(crate) fn only_a_warning(self) -> Self {
         Self {
             severity: Severity::Warning,
             ..self

@@ -7,14 +7,14 @@ use crate::cli::snapshot::{Agent, Inventory};
 use crate::condition::can_share_a_node;
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 
-pub struct LintInput<'a> {
+pub(super) struct LintInput<'a> {
     pub inventory: &'a Inventory,
     /// The rules, by precedence.
     pub rules: RuleSet,
 }
 
 impl<'a> LintInput<'a> {
-    pub fn new(inventory: &'a Inventory) -> Self {
+    pub(super) fn new(inventory: &'a Inventory) -> Self {
         let rules = inventory.rules.iter().map(|rule| {
             let spec = rule.spec.clone();
             Arc::new(Rule::compile(&rule.metadata, spec, &inventory.classes))
@@ -26,20 +26,20 @@ impl<'a> LintInput<'a> {
     }
 
     /// The valid rules that are not being deleted.
-    pub fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
+    pub(super) fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
         let rules = self.rules.rules().iter().filter(|rule| !rule.deleting);
         rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
     }
 
     /// The spec of a rule as written.
-    pub fn sent(&self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
+    pub(super) fn sent(&self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
         let mut rules = self.inventory.rules.iter();
         let sent = rules.find(|it| it.metadata.name.as_deref() == Some(&*rule.name));
         sent?.spec.as_ref().ok()
     }
 
     /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.
-    pub fn waited_for(&self, spec: &CompiledSpec) -> Vec<&'a Agent> {
+    pub(super) fn waited_for(&self, spec: &CompiledSpec) -> Vec<&'a Agent> {
         let classes = || self.inventory.classes.iter().enumerate();
         let is_waited_for = |agent: &&Agent| {
             let daemon_set = &agent.daemon_set;
@@ -60,10 +60,10 @@ impl<'a> LintInput<'a> {
 }
 
 /// The name of a `DaemonSet` in findings.
-pub fn name(agent: &Agent) -> String {
+pub(super) fn name(agent: &Agent) -> String {
     format!("daemonset/{}", agent.daemon_set.key)
 }
 
-pub fn rule_name(rule: &Rule) -> String {
+pub(super) fn rule_name(rule: &Rule) -> String {
     format!("rule/{}", rule.name)
 }

@@ -14,13 +14,13 @@ use serde::Serialize;
 
 use super::page::{Branch, Line, Look, Page, Render, counted};
 use crate::cli::snapshot::Inventory;
-pub use fault::{Fault, FaultKind, Severity};
+pub(super) use fault::{Fault, FaultKind, Severity};
 use input::LintInput;
 
 /// The result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Lint {
+pub(super) struct Lint {
     /// How many rules were checked.
     pub rules: usize,
     /// How many `DaemonSet`s were checked.
@@ -33,14 +33,14 @@ pub struct Lint {
 }
 
 impl Lint {
-    pub fn count(&self, severity: Severity) -> usize {
+    pub(super) fn count(&self, severity: Severity) -> usize {
         let findings = self.findings.iter();
         findings.filter(|fault| fault.severity == severity).count()
     }
 }
 
 /// Runs every check.
-pub fn lint(inventory: &Inventory) -> Lint {
+pub(super) fn lint(inventory: &Inventory) -> Lint {
     let field = LintInput::new(inventory);
     let unreadable = inventory.unreadable.iter();
     let unreadable = unreadable.map(|(place, why)| {

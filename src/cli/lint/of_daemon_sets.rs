@@ -19,7 +19,7 @@ const LATE: [(&str, &str); 4] = [
     ),
 ];
 
-pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
+pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for agent in &field.inventory.daemon_sets {
         faults.extend(labels(field, agent));
@@ -99,7 +99,7 @@ fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
 }
 
 /// The first late label by which a `DaemonSet` selects its nodes, and the component that sets it.
-pub fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
+pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
     let daemon_set = &agent.daemon_set;
     let terms = daemon_set.node_affinity.iter().flatten();
     let in_terms = terms.flat_map(|term| match term {

@@ -13,7 +13,7 @@ const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.i
 /// Parts of label keys that nodes have even if a `NodePool` does not list them.
 const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
 
-pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
+pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (rule, spec) in field.usable() {
         for pool in &field.inventory.node_pools {

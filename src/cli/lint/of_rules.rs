@@ -12,7 +12,7 @@ use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
 
-pub fn faults(field: &LintInput<'_>) -> Vec<Fault> {
+pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for rule in field.rules.rules() {
         faults.extend(rejected(rule));

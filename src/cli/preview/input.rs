@@ -7,20 +7,20 @@ use crate::object::RuleObject;
 
 /// A file, or standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub(crate) struct File {
     pub name: String,
     pub text: String,
 }
 
 /// A rule as written in a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Written {
+pub(crate) struct Written {
     pub name: String,
     pub object: Value,
 }
 
 /// The rules in these files, in order.
-pub fn rules(files: &[File]) -> Result<Vec<Written>, String> {
+pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
     let mut all: Vec<Written> = Vec::new();
     for file in files {
         for rule in in_file(file)? {
@@ -97,7 +97,7 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
 
 impl Written {
     /// The rule as it would be in the cluster at this time, replacing the existing rule of this name.
-    pub fn applied(
+    pub(crate) fn applied(
         &self,
         there: Option<&RuleObject>,
         at: jiff::Timestamp,

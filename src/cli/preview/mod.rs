@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use crate::engine::{PASSED_OVER, passed_over_message};
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
-pub use input::{File, Written, rules};
+pub(super) use input::{File, Written, rules};
 
 /// The immutable fields of a rule's spec.
 const IMMUTABLE: [&str; 4] = [
@@ -28,7 +28,7 @@ const IMMUTABLE: [&str; 4] = [
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Preview {
+pub(super) struct Preview {
     pub rules: Vec<RulePreview>,
     /// Open nodes that would be closed, at once or later, by name.
     pub closes: Vec<Change>,
@@ -45,7 +45,7 @@ pub struct Preview {
 /// The effect of one rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RulePreview {
+pub(super) struct RulePreview {
     pub rule: String,
     /// Whether the rule already exists.
     pub is_edit: bool,
@@ -73,7 +73,7 @@ pub struct RulePreview {
 /// A node that would be closed or opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
+pub(super) struct Change {
     pub node: Arc<str>,
     pub rule: Arc<str>,
     pub when: When,
@@ -83,7 +83,7 @@ pub struct Change {
 /// When a node would be closed or opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum When {
+pub(super) enum When {
     AtOnce,
     /// When its grace period ends, or its disruption guard allows it.
     Later,
@@ -91,13 +91,13 @@ pub enum When {
 
 /// The state of the cluster before the change.
 #[derive(Debug)]
-pub struct Before {
+pub(super) struct Before {
     nodes: Vec<OnNode>,
     rules: BTreeMap<String, Option<RuleObject>>,
 }
 
 impl Before {
-    pub fn of(snapshot: &Snapshot, written: &[Written]) -> Self {
+    pub(super) fn of(snapshot: &Snapshot, written: &[Written]) -> Self {
         let there = |name: &str| {
             let mut rules = snapshot.rules.iter();
             rules
@@ -111,13 +111,13 @@ impl Before {
         }
     }
 
-    pub fn rule(&self, name: &str) -> Option<&RuleObject> {
+    pub(super) fn rule(&self, name: &str) -> Option<&RuleObject> {
         self.rules.get(name)?.as_ref()
     }
 }
 
 /// What these rules change, compared to the state before.
-pub fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Preview {
+pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Preview {
     let nodes = fleet(after);
     let previews: Vec<RulePreview> = written
         .iter()
@@ -307,7 +307,7 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub(super) struct Difference {
     pub field: String,
     /// The old value; `None` for a new field.
     #[serde(skip_serializing_if = "Option::is_none")]

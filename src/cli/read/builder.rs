@@ -39,7 +39,7 @@ const EVENTS_OF: usize = 5;
 
 /// The source of the controller's configuration.
 #[derive(Debug, Clone)]
-pub enum Configured<'a> {
+pub(crate) enum Configured<'a> {
     InTheCluster,
     File(&'a Path),
     AtHand(Vec<CriticalComponentClass>, Vec<String>),
@@ -63,7 +63,7 @@ impl Configured<'_> {
     }
 }
 
-pub async fn snapshot(
+pub(crate) async fn snapshot(
     source: &ObjectSource,
     configured: Configured<'_>,
     wanted: &Wanted,
@@ -73,7 +73,7 @@ pub async fn snapshot(
 }
 
 /// The same cluster with these rules, as if they had just been accepted.
-pub async fn with_rules(
+pub(crate) async fn with_rules(
     source: &ObjectSource,
     snapshot: Snapshot,
     rules: Vec<RuleObject>,
@@ -94,7 +94,7 @@ pub async fn with_rules(
 }
 
 /// A snapshot under construction.
-pub struct SnapshotBuilder<'a> {
+pub(super) struct SnapshotBuilder<'a> {
     source: &'a ObjectSource,
     wanted: &'a Wanted,
     /// The evidence that the current rules need.
@@ -105,7 +105,7 @@ pub struct SnapshotBuilder<'a> {
 }
 
 impl<'a> SnapshotBuilder<'a> {
-    pub async fn read(
+    pub(super) async fn read(
         source: &'a ObjectSource,
         configured: Configured<'_>,
         wanted: &'a Wanted,
@@ -249,7 +249,7 @@ impl<'a> SnapshotBuilder<'a> {
         }
     }
 
-    pub fn of_scope(&self, scope: Scope) -> Filter {
+    pub(super) fn of_scope(&self, scope: Scope) -> Filter {
         match scope {
             Scope::DaemonSet(key) => Filter::one(&key.namespace, &key.name),
             Scope::Pods(namespace, selector) => Filter {
@@ -344,7 +344,7 @@ impl<'a> SnapshotBuilder<'a> {
         }
     }
 
-    pub fn see(&mut self, watch: Watch, event: Shown<Object>) {
+    pub(super) fn see(&mut self, watch: Watch, event: Shown<Object>) {
         let Snapshot { view, rules, .. } = &mut self.snapshot;
         let name = |rule: &RuleObject| rule.metadata.name.clone();
         match &event {
@@ -404,7 +404,7 @@ impl<'a> SnapshotBuilder<'a> {
 }
 
 /// The warning events of a pod, latest first.
-pub async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<PodEvent>, ListError> {
+pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<PodEvent>, ListError> {
     let filter = Filter {
         namespace: Some(pod.namespace.to_string()),
         about: EventAbout::Pod(pod.name.to_string()),
@@ -434,7 +434,7 @@ fn decoded(watch: Watch, json: &str) -> Option<Object> {
 
 /// What must be read for the rules.
 #[derive(Default)]
-pub struct Needs {
+pub(super) struct Needs {
     /// Whether to read the `DaemonSet`s and pods of each class.
     classes: Vec<bool>,
     csi_nodes: bool,
@@ -443,7 +443,7 @@ pub struct Needs {
 
 impl Needs {
     /// Whether `self` needs something that `other` does not.
-    pub fn exceed(&self, other: &Self) -> bool {
+    pub(super) fn exceed(&self, other: &Self) -> bool {
         let mut classes = self.classes.iter().zip(&other.classes);
         classes.any(|(own, others)| *own && !others)
             || self.csi_nodes && !other.csi_nodes
@@ -451,7 +451,7 @@ impl Needs {
     }
 
     /// What these rules and a command need.
-    pub fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
+    pub(super) fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
         if wanted.outline {
             return Self {
                 classes: vec![false; classes.len()],
@@ -479,7 +479,7 @@ impl Needs {
 
 /// Whether all rules are suspended: the Lease says so, or the controller's flag does, which shows in a rule that is reported as
 /// suspended though its spec does not ask for it.
-pub fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
+pub(super) fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
     let is_suspended = |status: &NodeReadinessRuleStatus| {
         let mut conditions = status.conditions.iter();
         conditions.any(|it| it.type_ == SUSPENDED && it.status == "True")
@@ -493,7 +493,7 @@ pub fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
         })
 }
 
-pub fn now(wall: Timestamp) -> Now {
+pub(super) fn now(wall: Timestamp) -> Now {
     Now {
         wall,
         monotonic: Instant::now(),

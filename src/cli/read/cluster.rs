@@ -29,14 +29,14 @@ const LIMIT: Duration = Duration::from_secs(30);
 const ATTEMPTS: usize = 3;
 
 #[derive(Clone)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     client: Client,
     server: String,
 }
 
 impl Cluster {
     /// Connects to the cluster of this kubeconfig and context.
-    pub async fn connect(
+    pub(crate) async fn connect(
         kubeconfig: Option<&Path>,
         context: Option<&str>,
     ) -> Result<Self, CliError> {
@@ -50,21 +50,21 @@ impl Cluster {
         })
     }
 
-    pub fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    pub fn server(&self) -> &str {
+    pub(crate) fn server(&self) -> &str {
         &self.server
     }
 
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.client.default_namespace()
     }
 
     /// The objects of a list. If the list expires on the API server, it continues from the current state, and may then contain
     /// duplicates or deleted objects.
-    pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
+    pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let path = kind.path(filter.namespace.as_deref());
         let first = ListParams {
             label_selector: filter.labels.as_ref().map(ToString::to_string),
@@ -123,12 +123,12 @@ impl Cluster {
     }
 
     /// The answer to a GET request, and the time on the API server's clock.
-    pub async fn get(&self, path: &str) -> Result<(Value, Option<Timestamp>), ListError> {
+    pub(crate) async fn get(&self, path: &str) -> Result<(Value, Option<Timestamp>), ListError> {
         self.ask(HttpRequest::get(path).body(Body::empty())).await
     }
 
     /// The answer to a POST request that stores nothing.
-    pub async fn post(&self, path: &str, question: &Value) -> Result<Value, ListError> {
+    pub(crate) async fn post(&self, path: &str, question: &Value) -> Result<Value, ListError> {
         let request = HttpRequest::post(path).header(CONTENT_TYPE, "application/json");
         let request = request.body(Body::from(question.to_string().into_bytes()));
         Ok(self.ask(request).await?.0)
@@ -168,7 +168,7 @@ impl Cluster {
     }
 }
 
-pub fn refusal(error: &Error) -> ListError {
+pub(super) fn refusal(error: &Error) -> ListError {
     match error {
         Error::Api(status) if status.code == 403 => ListError::Forbidden(status.message.clone()),
         Error::Api(status) if status.code == 404 => ListError::NotInstalled,

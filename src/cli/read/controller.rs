@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::guard::Limits;
 
 /// The leader; `None` without a Lease.
-pub async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
+pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
     let leases: Vec<Lease> = source
         .all(ResourceKind::Leases, &Filter::named(LEASE))
         .await?;
@@ -23,7 +23,7 @@ pub async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> 
 }
 
 /// The configuration in the chart's `ConfigMap`.
-pub async fn config(
+pub(super) async fn config(
     source: &ObjectSource,
     leader: Option<&Leader>,
 ) -> Result<(Config, ClassesFrom), CliError> {
@@ -43,7 +43,7 @@ pub async fn config(
 }
 
 /// The instances in the Lease's namespace; empty if they may not be read, since no decision needs them.
-pub async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller> {
+pub(super) async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller> {
     let filter = Filter::of_controllers(Some(&leader.namespace));
     let pods = source
         .all(ResourceKind::Pods, &filter)
@@ -54,7 +54,7 @@ pub async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller
 }
 
 /// The limits in the arguments of the leading pod's Deployment, or of the only Deployment.
-pub async fn limits(source: &ObjectSource, leader: Option<&Leader>) -> Option<Limits> {
+pub(super) async fn limits(source: &ObjectSource, leader: Option<&Leader>) -> Option<Limits> {
     let filter = Filter::of_controllers(Some(namespace(leader)));
     let all = source.all(ResourceKind::Deployments, &filter).await.ok()?;
     let all: Vec<_> = all.into_iter().filter_map(arguments).collect();

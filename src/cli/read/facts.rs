@@ -21,7 +21,7 @@ const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// The API server's answers; `None` for a dump.
-pub async fn facts(source: &ObjectSource) -> Option<ClusterFacts> {
+pub(crate) async fn facts(source: &ObjectSource) -> Option<ClusterFacts> {
     let ObjectSource::Cluster(cluster) = source else {
         return None;
     };

@@ -12,14 +12,14 @@ use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Filter, ResourceKind};
 
 /// The file that describes the dump.
-pub const ABOUT: &str = "dump.json";
+pub(crate) const ABOUT: &str = "dump.json";
 /// The version of the dump format. It increases when older binaries could no longer read it.
-pub const FORM: u32 = 1;
+pub(crate) const FORM: u32 = 1;
 
 /// The description of a dump.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AboutDump {
+pub(crate) struct AboutDump {
     pub form: u32,
     /// The version of the binary that wrote it.
     pub nodegate: String,
@@ -32,20 +32,20 @@ pub struct AboutDump {
 /// A kind that could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Missing {
+pub(crate) struct Missing {
     /// The resource's name in the API.
     pub kind: String,
     pub forbidden: bool,
     pub why: String,
 }
 
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     about: AboutDump,
 }
 
 impl Folder {
-    pub fn open(path: &Path) -> Result<Self, CliError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
         let file = path.join(ABOUT);
         let unreadable = |why: String| CliError::dump(&file, why);
         let text = std::fs::read_to_string(&file).map_err(|error| {
@@ -69,12 +69,12 @@ impl Folder {
         })
     }
 
-    pub fn at(&self) -> Timestamp {
+    pub(crate) fn at(&self) -> Timestamp {
         self.about.at
     }
 
     /// The objects of a kind that pass the filter.
-    pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Result<Vec<String>, ListError> {
+    pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Result<Vec<String>, ListError> {
         let mut missing = self.about.missing.iter();
         if let Some(missing) = missing.find(|it| it.kind == kind.name()) {
             let why = missing.why.clone();

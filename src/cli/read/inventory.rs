@@ -16,7 +16,7 @@ use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 
 /// The kinds that are read, with their names in YAML.
-pub const KINDS: [(ResourceKind, &str); 4] = [
+pub(crate) const KINDS: [(ResourceKind, &str); 4] = [
     (ResourceKind::Rules, "NodeReadinessRule"),
     (ResourceKind::DaemonSets, "DaemonSet"),
     (ResourceKind::NodePools, "NodePool"),
@@ -24,7 +24,7 @@ pub const KINDS: [(ResourceKind, &str); 4] = [
 ];
 
 /// The inventory of a cluster or a dump.
-pub async fn inventory(
+pub(crate) async fn inventory(
     source: &ObjectSource,
     config: Option<&Path>,
 ) -> Result<Inventory, CliError> {
@@ -40,7 +40,7 @@ pub async fn inventory(
 }
 
 /// The same, with the controller's configuration from a snapshot.
-pub async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
+pub(crate) async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
     let mut gaps = Vec::new();
     let inventory = objects(source, &mut gaps).await;
     let classes = snapshot.classes().to_vec();
@@ -86,7 +86,7 @@ async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
 }
 
 /// The inventory of a file, or of a folder of YAML and JSON files with its subfolders.
-pub fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, CliError> {
+pub(crate) fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, CliError> {
     let mut inventory = Inventory {
         is_of_files: true,
         ..Inventory::default()

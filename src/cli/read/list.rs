@@ -10,11 +10,11 @@ use crate::cli::failure::CliError;
 use crate::cli::snapshot::ResourceKind;
 
 /// The objects of a list, as JSON. It ends with the list, or with an error.
-pub type Objects<'a> = LocalBoxStream<'a, Result<String, ListError>>;
+pub(super) type Objects<'a> = LocalBoxStream<'a, Result<String, ListError>>;
 
 /// Why a list could not be read.
 #[derive(Debug, Clone)]
-pub enum ListError {
+pub(crate) enum ListError {
     Forbidden(String),
     NotInstalled,
     Failed(String),
@@ -31,7 +31,7 @@ impl fmt::Display for ListError {
 
 impl ListError {
     /// The error of a command that requires this list.
-    pub fn of(self, kind: ResourceKind) -> CliError {
+    pub(crate) fn of(self, kind: ResourceKind) -> CliError {
         match self {
             Self::NotInstalled if kind == ResourceKind::Rules => CliError::NoRules,
             Self::Forbidden(why) => CliError::Forbidden {
@@ -48,7 +48,7 @@ impl ListError {
 
 /// A page of a list, with its objects not yet decoded.
 #[derive(Deserialize)]
-pub struct ListPage<'a> {
+pub(super) struct ListPage<'a> {
     #[serde(default)]
     pub metadata: PageMeta,
     #[serde(borrow)]
@@ -56,14 +56,14 @@ pub struct ListPage<'a> {
 }
 
 #[derive(Default, Deserialize)]
-pub struct PageMeta {
+pub(super) struct PageMeta {
     /// The token of the next page.
     #[serde(rename = "continue")]
     pub token: Option<String>,
 }
 
 impl ListPage<'_> {
-    pub fn objects(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn objects(&self) -> impl Iterator<Item = &str> {
         self.items.iter().map(|item| item.get())
     }
 }

@@ -24,7 +24,7 @@ const LEASE_PAUSE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// A snapshot that watches keep current; one of a dump never changes.
-pub struct Live<'a> {
+pub(crate) struct Live<'a> {
     source: &'a ObjectSource,
     configured: Configured<'a>,
     wanted: &'a Wanted,
@@ -38,7 +38,7 @@ pub struct Live<'a> {
 
 impl<'a> Live<'a> {
     /// Reads what is wanted, and watches it from then on.
-    pub async fn begin(
+    pub(crate) async fn begin(
         source: &'a ObjectSource,
         configured: Configured<'a>,
         wanted: &'a Wanted,
@@ -65,12 +65,12 @@ impl<'a> Live<'a> {
     }
 
     /// Whether it can change.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.builder.watches.is_some()
     }
 
     /// Resolves when something has changed. Cancel safe.
-    pub async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         let Some(watches) = &mut self.builder.watches else {
             return pending().await;
         };
@@ -94,7 +94,7 @@ impl<'a> Live<'a> {
     }
 
     /// The snapshot at this time; a dump ignores the time.
-    pub fn at(&mut self, at: Timestamp) -> &Snapshot {
+    pub(crate) fn at(&mut self, at: Timestamp) -> &Snapshot {
         let is_live = self.is_live();
         let snapshot = &mut self.builder.snapshot;
         if is_live {
@@ -108,7 +108,7 @@ impl<'a> Live<'a> {
     }
 
     /// Why it is not current.
-    pub fn problem(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let problem = self.builder.watches.as_ref()?.problem().map(str::to_owned);
         problem.or_else(|| self.failure.clone())
     }

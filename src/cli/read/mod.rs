@@ -19,14 +19,15 @@ use super::failure::{CliError, near_names};
 use super::snapshot::{self, Filter, ResourceKind, Snapshot, Specimen, Wanted};
 use crate::condition::CriticalComponentClass;
 
-pub use builder::{Configured, snapshot, with_rules};
-pub use cluster::Cluster;
-pub use facts::facts;
-pub use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
-pub use inventory::{KINDS, inventory, inventory_beside, inventory_of_files};
-pub use list::ListError;
-pub use live::Live;
-pub use source::{Lists, ObjectSource};
+pub(super) use builder::{Configured, snapshot, with_rules};
+pub(super) use cluster::Cluster;
+pub(super) use facts::facts;
+pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
+pub(super) use inventory::{KINDS, inventory, inventory_beside, inventory_of_files};
+pub(super) use list::ListError;
+pub(super) use live::Live;
+pub use source::Lists;
+pub(crate) use source::ObjectSource;
 
 /// A snapshot from objects in memory, for simulations.
 ///
@@ -48,7 +49,7 @@ pub fn snapshot_of(
 }
 
 /// A pod with its warning events; `None` if it does not exist.
-pub async fn pod(
+pub(super) async fn pod(
     source: &ObjectSource,
     namespace: &str,
     name: &str,
@@ -66,7 +67,7 @@ pub async fn pod(
 }
 
 /// Names of the pods in a namespace, or of all objects of another kind; empty if they may not be read.
-pub async fn names(
+pub(super) async fn names(
     source: &ObjectSource,
     kind: ResourceKind,
     namespace: Option<&str>,
@@ -83,7 +84,7 @@ pub async fn names(
 }
 
 /// The error for an object that does not exist, with similar names.
-pub async fn unknown(
+pub(super) async fn unknown(
     source: &ObjectSource,
     kind: ResourceKind,
     word: &'static str,

@@ -12,7 +12,7 @@ use super::folder::Folder;
 use super::list::{ListError, Objects};
 use crate::cli::snapshot::{Filter, Gap, ResourceKind};
 
-pub enum ObjectSource {
+pub(crate) enum ObjectSource {
     Cluster(Cluster),
     /// A folder that `dump` wrote.
     Folder(Folder),
@@ -35,7 +35,7 @@ type Kept = BTreeMap<ResourceKind, Result<Vec<String>, ListError>>;
 
 impl ObjectSource {
     /// The default namespace.
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         match self {
             Self::Cluster(cluster) => cluster.namespace(),
             Self::Folder(_) | Self::Lists(_) => "default",
@@ -43,7 +43,7 @@ impl ObjectSource {
         }
     }
 
-    pub fn at(&self) -> Timestamp {
+    pub(crate) fn at(&self) -> Timestamp {
         match self {
             Self::Cluster(_) => Timestamp::now(),
             Self::Folder(folder) => folder.at(),
@@ -53,7 +53,7 @@ impl ObjectSource {
     }
 
     /// Reads all objects of these kinds once and keeps them, for commands that need them several times.
-    pub async fn keeping(self, kinds: impl Iterator<Item = ResourceKind>) -> Self {
+    pub(crate) async fn keeping(self, kinds: impl Iterator<Item = ResourceKind>) -> Self {
         let all = Filter::default();
         let read = kinds.map(async |kind| (kind, self.list(kind, &all).try_collect().await));
         let kept = join_all(read).await.into_iter().collect();
@@ -61,7 +61,7 @@ impl ObjectSource {
     }
 
     /// The objects of a kind that pass the filter.
-    pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
+    pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let at_hand = |objects: Option<&'_ Vec<String>>| {
             let objects = objects.into_iter().flatten();
             let objects = objects.filter(|it| filter.lets_through(it)).cloned();
@@ -82,7 +82,7 @@ impl ObjectSource {
         }
     }
 
-    pub async fn all<T: DeserializeOwned>(
+    pub(crate) async fn all<T: DeserializeOwned>(
         &self,
         kind: ResourceKind,
         filter: &Filter,
@@ -101,7 +101,7 @@ fn refused<'a>(refusal: ListError) -> Objects<'a> {
 }
 
 /// The listed objects; a refused list is empty and recorded as a gap.
-pub fn or_note<T: Default>(
+pub(super) fn or_note<T: Default>(
     gaps: &mut Vec<Gap>,
     kind: ResourceKind,
     listed: Result<T, ListError>,

@@ -29,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 type WatchStream = BoxStream<'static, Result<Event<Object>, Error>>;
 
-pub struct Watchers {
+pub(super) struct Watchers {
     client: Client,
     server: String,
     under_way: BTreeMap<Watch, WatchStream>,
@@ -38,7 +38,7 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    pub fn new(cluster: &Cluster) -> Self {
+    pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
             client: cluster.client().clone(),
             server: cluster.server().to_owned(),
@@ -47,7 +47,7 @@ impl Watchers {
         }
     }
 
-    pub fn begin(&mut self, watch: Watch, filter: &Filter) {
+    pub(super) fn begin(&mut self, watch: Watch, filter: &Filter) {
         let client = self.client.clone();
         let config = Config {
             label_selector: filter.labels.as_ref().map(ToString::to_string),
@@ -72,13 +72,13 @@ impl Watchers {
         self.under_way.insert(watch, events);
     }
 
-    pub fn end(&mut self, watch: Watch) {
+    pub(super) fn end(&mut self, watch: Watch) {
         self.under_way.remove(&watch);
         self.problems.remove(watch.name());
     }
 
     /// The next event of any watch. Cancel safe.
-    pub async fn next(&mut self) -> (Watch, Result<Event<Object>, ListError>) {
+    pub(super) async fn next(&mut self) -> (Watch, Result<Event<Object>, ListError>) {
         let next = poll_fn(|cx| {
             for (watch, events) in &mut self.under_way {
                 if let Poll::Ready(Some(shown)) = events.poll_next_unpin(cx) {
@@ -103,7 +103,7 @@ impl Watchers {
         (watch, shown)
     }
 
-    pub fn problem(&self) -> Option<&str> {
+    pub(super) fn problem(&self) -> Option<&str> {
         self.problems.values().next().map(String::as_str)
     }
 }

@@ -20,7 +20,7 @@ struct Bar {
     time: String,
 }
 
-pub fn of_start(start: &Start) -> Html {
+pub(super) fn of_start(start: &Start) -> Html {
     let times = start.stages.iter().filter_map(|stage| stage.seconds);
     let begun = times.fold(0.0, f64::min);
     let whole = (start.seconds - begun).max(0.001);
@@ -52,7 +52,7 @@ pub fn of_start(start: &Start) -> Html {
 }
 
 /// How long conditions take: p50, p90 and maximum.
-pub fn of_spreads(spreads: &[&Spread]) -> Html {
+pub(super) fn of_spreads(spreads: &[&Spread]) -> Html {
     let whole = spreads
         .iter()
         .map(|spread| spread.max)

@@ -6,24 +6,24 @@ use crate::cli::printable::printable;
 
 /// A fragment of HTML.
 #[derive(Debug, Clone, Default)]
-pub struct Html(String);
+pub(super) struct Html(String);
 
 impl Html {
     /// Markup from the source code, unescaped.
-    pub fn raw(markup: &'static str) -> Self {
+    pub(super) fn raw(markup: &'static str) -> Self {
         Self(markup.into())
     }
 
-    pub fn text(text: &str) -> Self {
+    pub(super) fn text(text: &str) -> Self {
         Self(escaped(text))
     }
 
-    pub fn with(self, other: Self) -> Self {
+    pub(super) fn with(self, other: Self) -> Self {
         Self([self.0, other.0].concat())
     }
 
     /// Wraps the fragment in an element.
-    pub fn within(self, kind: &'static str, attributes: &[(&'static str, &str)]) -> Self {
+    pub(super) fn within(self, kind: &'static str, attributes: &[(&'static str, &str)]) -> Self {
         let mut out = format!("<{kind}");
         for (name, value) in attributes {
             let _ = write!(out, " {name}=\"{}\"", escaped(value));
@@ -31,7 +31,7 @@ impl Html {
         Self(format!("{out}>{}</{kind}>\n", self.0))
     }
 
-    pub fn into_string(self) -> String {
+    pub(super) fn into_string(self) -> String {
         self.0
     }
 }
@@ -42,13 +42,13 @@ impl FromIterator<Html> for Html {
     }
 }
 
-pub fn section(title: &str, content: Html) -> Html {
+pub(super) fn section(title: &str, content: Html) -> Html {
     let heading = Html::text(title).within("h2", &[]);
     heading.with(content).within("section", &[])
 }
 
 /// A table of texts with CSS classes, which may be empty.
-pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'static str)>>) -> Html {
+pub(super) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'static str)>>) -> Html {
     let heads: Html = heads
         .iter()
         .map(|head| Html::text(head).within("th", &[]))

@@ -8,10 +8,10 @@ mod sections;
 mod tests;
 
 use html::Html;
-pub use sections::ReportPage;
+pub(super) use sections::ReportPage;
 
 impl ReportPage {
-    pub fn page(&self) -> String {
+    pub(super) fn page(&self) -> String {
         let body = Html::raw("")
             .with(sections::head(self))
             .with(sections::fleet(self))

@@ -11,7 +11,7 @@ use crate::cli::timeline::{Timeline, length};
 
 /// The content of the page.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReportPage {
+pub(crate) struct ReportPage {
     /// When the cluster was read.
     pub at: Timestamp,
     pub status: ClusterStatus,
@@ -24,7 +24,7 @@ pub struct ReportPage {
 /// The most starts that are drawn.
 const DRAWN: usize = 10;
 
-pub fn head(report: &ReportPage) -> Html {
+pub(super) fn head(report: &ReportPage) -> Html {
     let title = Html::text("Nodegate report").within("h1", &[]);
     let leader = report.status.leader.as_ref();
     let leader = leader.map_or_else(
@@ -43,7 +43,7 @@ pub fn head(report: &ReportPage) -> Html {
         .within("header", &[])
 }
 
-pub fn fleet(report: &ReportPage) -> Html {
+pub(super) fn fleet(report: &ReportPage) -> Html {
     let nodes = &report.status.nodes;
     let tiles = [
         ("nodes", nodes.total, ""),
@@ -72,7 +72,7 @@ pub fn fleet(report: &ReportPage) -> Html {
     section("Fleet", tiles.within("div", &[("class", "tiles")]))
 }
 
-pub fn rules(report: &ReportPage) -> Html {
+pub(super) fn rules(report: &ReportPage) -> Html {
     let rows = report.status.rules.iter().map(|rule| {
         let lacks: Vec<_> = rule
             .lacks
@@ -125,7 +125,7 @@ fn words(name: &str) -> String {
     out
 }
 
-pub fn held(report: &ReportPage) -> Html {
+pub(super) fn held(report: &ReportPage) -> Html {
     if report.status.held.is_empty() {
         return Html::default();
     }
@@ -146,7 +146,7 @@ pub fn held(report: &ReportPage) -> Html {
     )
 }
 
-pub fn starts(report: &ReportPage) -> Html {
+pub(super) fn starts(report: &ReportPage) -> Html {
     let drawn = report.timeline.starts.iter().take(DRAWN).map(|start| {
         let how = match start.opened {
             Some(_) => format!("opened after {}", length(start.seconds)),
@@ -165,7 +165,7 @@ pub fn starts(report: &ReportPage) -> Html {
     section("Slowest starts", counts.with(drawn))
 }
 
-pub fn conditions(report: &ReportPage) -> Html {
+pub(super) fn conditions(report: &ReportPage) -> Html {
     let spreads: Vec<_> = report
         .timeline
         .conditions
@@ -210,7 +210,7 @@ pub fn conditions(report: &ReportPage) -> Html {
     section("What takes how long", table(&heads, rows).with(figure))
 }
 
-pub fn findings(report: &ReportPage) -> Html {
+pub(super) fn findings(report: &ReportPage) -> Html {
     let rows = report.lint.findings.iter().map(|fault| {
         let (word, class) = match fault.severity {
             Severity::Error => ("error", "bad"),
@@ -232,7 +232,7 @@ pub fn findings(report: &ReportPage) -> Html {
     section("Findings", content)
 }
 
-pub fn notes(report: &ReportPage) -> Html {
+pub(super) fn notes(report: &ReportPage) -> Html {
     let mut notes: Vec<&String> = report
         .status
         .notes

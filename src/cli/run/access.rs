@@ -11,7 +11,7 @@ use crate::cli::page::Page;
 use crate::cli::read::{Cluster, Configured, Folder, ObjectSource, snapshot};
 use crate::cli::snapshot::{Snapshot, Wanted};
 
-pub async fn read(
+pub(super) async fn read(
     source: &ObjectSource,
     access: &AccessArgs,
     wanted: &Wanted,
@@ -20,12 +20,12 @@ pub async fn read(
 }
 
 /// The source of the controller's configuration, by the flags.
-pub fn configured(access: &AccessArgs) -> Configured<'_> {
+pub(super) fn configured(access: &AccessArgs) -> Configured<'_> {
     let file = access.config.as_deref();
     file.map_or(Configured::InTheCluster, Configured::File)
 }
 
-pub async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError> {
+pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError> {
     if let Some(folder) = &access.from {
         return Ok(ObjectSource::Folder(Folder::open(folder)?));
     }
@@ -34,7 +34,7 @@ pub async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError> {
     Ok(ObjectSource::Cluster(cluster))
 }
 
-pub fn page(common: &CommonArgs, now: Timestamp) -> Page {
+pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
     let out = io::stdout();
     let is_terminal = out.is_terminal();
     let width = is_terminal.then(|| tcgetwinsize(&out).ok()).flatten();
@@ -55,12 +55,12 @@ pub fn page(common: &CommonArgs, now: Timestamp) -> Page {
 }
 
 /// Writes to standard output. A closed pipe is not an error.
-pub fn write(text: &str) -> io::Result<()> {
+pub(super) fn write(text: &str) -> io::Result<()> {
     write_on(text).map(drop)
 }
 
 /// Writes to standard output; returns whether the reader is still there.
-pub fn write_on(text: &str) -> io::Result<bool> {
+pub(super) fn write_on(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

@@ -18,7 +18,7 @@ const TOGETHER: Duration = Duration::from_millis(200);
 const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Writes a line for each change until the reader is gone or the process is told to stop.
-pub async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
     let mut stop = std::pin::pin!(told_to_stop()?);
     let mut told = ToldChanges::default();
     let mut problem = None;
@@ -57,12 +57,12 @@ pub async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
 }
 
 /// Waits for a change until `end` at the latest.
-pub async fn changed_by(live: &mut Live<'_>, end: Instant) {
+pub(super) async fn changed_by(live: &mut Live<'_>, end: Instant) {
     // A timeout is fine.
     let _ = timeout_at(end.into(), live.changed()).await;
 }
 
-pub async fn changes_until(live: &mut Live<'_>, end: Instant) {
+pub(super) async fn changes_until(live: &mut Live<'_>, end: Instant) {
     let mut over = std::pin::pin!(sleep_until(end.into()));
     loop {
         tokio::select! {

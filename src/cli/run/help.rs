@@ -18,7 +18,7 @@ use crate::cli::read::{Cluster, ObjectSource, names};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Prints completions of these words, one a line.
-pub async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
+pub(super) async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
     for word in candidates(words).await {
         write(&format!("{word}\n"))?;
     }
@@ -26,7 +26,7 @@ pub async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 /// The same in the format that kubectl expects from a plugin's `kubectl_complete-nodegate`.
-pub async fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
+pub(super) async fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
     const NO_FILES: u8 = 4;
     const NO_SPACE: u8 = 2;
     let all = candidates(words).await;
@@ -69,7 +69,7 @@ async fn candidates(words: &[String]) -> Vec<String> {
 }
 
 /// Writes a manual page for each command into a folder.
-pub fn manuals(folder: &Path) -> Result<ExitCode, CliError> {
+pub(super) fn manuals(folder: &Path) -> Result<ExitCode, CliError> {
     fs::create_dir_all(folder).map_err(|error| CliError::dump(folder, error))?;
     let mut root = plain(Plugin::command());
     root.build();

@@ -55,7 +55,7 @@ impl Drop for Screen {
 type Explaining<'a> = Pin<Box<dyn Future<Output = (Arc<str>, Vec<Line>)> + 'a>>;
 
 /// Shows the fleet until the user quits.
-pub async fn run(
+pub(super) async fn run(
     mut live: Live<'_>,
     source: &ObjectSource,
     common: &CommonArgs,

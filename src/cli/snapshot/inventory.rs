@@ -12,7 +12,7 @@ use crate::selector::RequirementObject;
 
 /// Objects as written.
 #[derive(Debug, Default)]
-pub struct Inventory {
+pub(crate) struct Inventory {
     pub rules: Vec<RuleObject>,
     pub daemon_sets: Vec<Agent>,
     /// Karpenter's `NodePool`s.
@@ -27,7 +27,7 @@ pub struct Inventory {
 }
 
 #[derive(Debug, Clone)]
-pub struct Agent {
+pub(crate) struct Agent {
     pub daemon_set: DaemonSet,
     pub labels: BTreeMap<String, String>,
     pub containers: Vec<Program>,
@@ -35,7 +35,7 @@ pub struct Agent {
 
 /// A container, or a Deployment described by its first container.
 #[derive(Debug, Clone, Default)]
-pub struct Program {
+pub(crate) struct Program {
     /// `namespace/name` of a Deployment, or the container's name.
     pub name: String,
     pub image: String,
@@ -46,7 +46,7 @@ pub struct Program {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Pool {
+pub(crate) struct Pool {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     /// Further requirements on the labels of its nodes.
@@ -84,7 +84,7 @@ struct PoolTaint {
 
 impl Inventory {
     /// Adds an object; `place` describes where it was found. Other kinds are ignored.
-    pub fn take(&mut self, kind: &str, mut object: Value, place: &str) {
+    pub(crate) fn take(&mut self, kind: &str, mut object: Value, place: &str) {
         let taken = match kind {
             "NodeReadinessRule" => serde_json::from_value(object)
                 .map(|rule| self.rules.push(rule))
@@ -105,7 +105,7 @@ impl Inventory {
         }
     }
 
-    pub fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
+    pub(crate) fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
         let mut all = self.daemon_sets.iter();
         all.find(|agent| agent.daemon_set.key == *key)
     }

@@ -131,7 +131,7 @@ impl ResourceKind {
 
 /// Selects objects of a kind that match all of these.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub(crate) struct Filter {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub labels: Option<Selector>,
@@ -141,7 +141,7 @@ pub struct Filter {
 
 /// The node that a pod is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Binding {
+pub(crate) enum Binding {
     #[default]
     Any,
     /// Bound to any node, and not ended.
@@ -154,7 +154,7 @@ pub enum Binding {
 
 /// The object that an event is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum EventAbout {
+pub(crate) enum EventAbout {
     #[default]
     Anything,
     /// Warnings about the pod of this name.
@@ -203,13 +203,13 @@ struct Involved {
     name: String,
 }
 
-pub fn name(json: &str) -> Option<String> {
+pub(crate) fn name(json: &str) -> Option<String> {
     let outline: Outline = serde_json::from_str(json).ok()?;
     Some(outline.metadata.name).filter(|name| !name.is_empty())
 }
 
 impl Filter {
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self {
             name: Some(name.into()),
             ..Self::default()
@@ -217,7 +217,7 @@ impl Filter {
     }
 
     /// The controller's own objects, by the label in the manifests.
-    pub fn of_controllers(namespace: Option<&str>) -> Self {
+    pub(crate) fn of_controllers(namespace: Option<&str>) -> Self {
         Self {
             namespace: namespace.map(str::to_owned),
             labels: Some(Selector::of_label("control-plane", "controller-manager")),
@@ -226,7 +226,7 @@ impl Filter {
     }
 
     /// One object by namespace and name.
-    pub fn one(namespace: &str, name: &str) -> Self {
+    pub(crate) fn one(namespace: &str, name: &str) -> Self {
         Self {
             namespace: Some(namespace.into()),
             ..Self::named(name)
@@ -234,7 +234,7 @@ impl Filter {
     }
 
     /// The field selector for the API server.
-    pub fn fields(&self) -> Option<String> {
+    pub(crate) fn fields(&self) -> Option<String> {
         const RUNS: &str = "status.phase!=Succeeded,status.phase!=Failed";
         const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
         let name = self.name.as_ref();
@@ -260,7 +260,7 @@ impl Filter {
     }
 
     /// Whether an object in JSON passes, for sources without an API server.
-    pub fn lets_through(&self, json: &str) -> bool {
+    pub(crate) fn lets_through(&self, json: &str) -> bool {
         let Ok(mut object) = serde_json::from_str::<Outline>(json) else {
             return false;
         };

@@ -17,14 +17,15 @@ use crate::condition::CriticalComponentClass;
 use crate::engine::View;
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
-pub use inventory::{Agent, Inventory, Pool, Program};
-pub use kind::{Binding, EventAbout, Filter, ResourceKind, name};
-pub use leader::{Leader, LeaderHealth};
-pub use pod::{Controller, PodDiagnosis, PodEvent, Specimen};
-pub use startup::{NodeOrigin, Recorded};
+pub(super) use inventory::{Agent, Inventory, Pool, Program};
+pub use kind::ResourceKind;
+pub(crate) use kind::{Binding, EventAbout, Filter, name};
+pub(super) use leader::{Leader, LeaderHealth};
+pub(super) use pod::{Controller, PodDiagnosis, PodEvent, Specimen};
+pub(super) use startup::{NodeOrigin, Recorded};
 
 /// The note when the critical component classes are unknown.
-pub const ASSUMED: &str = "the controller's configuration could not be read: its critical component classes are taken to be the \
+pub(super) const ASSUMED: &str = "the controller's configuration could not be read: its critical component classes are taken to be the \
     default ones; --config FILE names others";
 
 /// The cluster at one time.
@@ -82,7 +83,7 @@ pub struct Gap {
     clippy::struct_excessive_bools,
     reason = "each part is wanted or not, whatever becomes of the others"
 )]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// Only this node, with its pods.
     pub node: Option<String>,
     /// Only what determines which objects matter: rules, Lease, configuration, and the `DaemonSet`s that rules name.
@@ -95,7 +96,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    pub fn of_node(name: &str) -> Self {
+    pub(super) fn of_node(name: &str) -> Self {
         Self {
             node: Some(name.into()),
             ..Self::default()

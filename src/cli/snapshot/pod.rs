@@ -223,7 +223,7 @@ impl Container {
 
 /// A pod to explain.
 #[derive(Debug, Clone)]
-pub struct Specimen {
+pub(crate) struct Specimen {
     pub diagnosis: PodDiagnosis,
     /// Its requirements on nodes, as a `DaemonSet`, so that the engine's matching applies.
     asks: DaemonSet,
@@ -231,7 +231,7 @@ pub struct Specimen {
 
 impl Specimen {
     /// Parses a pod in JSON.
-    pub fn read(json: &str) -> Option<Self> {
+    pub(crate) fn read(json: &str) -> Option<Self> {
         let pod: Pod = serde_json::from_str(json).ok()?;
         let mut spec = pod.spec.clone().unwrap_or_default();
         spec.node_name = None;
@@ -253,12 +253,12 @@ impl Specimen {
     }
 
     /// Whether its node selector and required node affinity match this node; taints are ignored.
-    pub fn asks_for(&self, node: &Node) -> bool {
+    pub(crate) fn asks_for(&self, node: &Node) -> bool {
         is_meant_for(&self.asks, node, &[])
     }
 
     /// The node's taints that it does not tolerate.
-    pub fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
+    pub(crate) fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
         let taints = node.taints.iter();
         taints.filter(|taint| !tolerates(&self.asks, taint))
     }

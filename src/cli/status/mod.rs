@@ -1,7 +1,7 @@
 //! `status`: the cluster on one screen. It computes which nodes are held, as the controller does; what only a running
 //! controller knows (failed writes, its guards) comes from the rules' statuses.
 
-pub mod text;
+pub(super) mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const NAMED: usize = 10;
 /// The cluster on one screen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ClusterStatus {
+pub(super) struct ClusterStatus {
     pub versions: Versions,
     /// The leader; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct ClusterStatus {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Versions {
+pub(super) struct Versions {
     pub client: &'static str,
     /// The images of the controller's pods, if they may be listed.
     pub controllers: BTreeSet<String>,
@@ -51,7 +51,7 @@ pub struct Versions {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LeaderStatus {
+pub(super) struct LeaderStatus {
     #[serde(flatten)]
     pub lease: Leader,
     pub health: LeaderHealth,
@@ -62,7 +62,7 @@ pub struct LeaderStatus {
 /// How many nodes are in which state. A node that several rules match counts once, in its worst state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeCounts {
+pub(super) struct NodeCounts {
     pub total: usize,
     pub held: usize,
     pub opening: usize,
@@ -76,7 +76,7 @@ pub struct NodeCounts {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RuleStatus {
+pub(super) struct RuleStatus {
     pub rule: Arc<str>,
     pub state: RuleState,
     /// The mode; `None` for an invalid rule.
@@ -107,7 +107,7 @@ pub struct RuleStatus {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Lacking {
+pub(super) struct Lacking {
     pub condition: Arc<str>,
     pub reason: String,
     pub nodes: usize,
@@ -116,7 +116,7 @@ pub struct Lacking {
 /// A condition of a rule that the controller has published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PublishedCondition {
+pub(super) struct PublishedCondition {
     #[serde(rename = "type")]
     pub kind: String,
     pub message: String,
@@ -124,7 +124,7 @@ pub struct PublishedCondition {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum RuleState {
+pub(super) enum RuleState {
     InForce,
     /// The rule only counts what it would do.
     DryRun,
@@ -138,7 +138,7 @@ pub enum RuleState {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeldNode {
+pub(super) struct HeldNode {
     pub node: Arc<str>,
     /// The rule that has held it longest.
     pub rule: Arc<str>,
@@ -148,7 +148,7 @@ pub struct HeldNode {
     pub why: String,
 }
 
-pub fn status(snapshot: &Snapshot) -> ClusterStatus {
+pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     let all = fleet(snapshot);
     let cached = snapshot.view.cached_rules();
     let mut rules: Vec<RuleStatus> = cached
@@ -175,7 +175,7 @@ pub fn status(snapshot: &Snapshot) -> ClusterStatus {
 }
 
 impl LeaderStatus {
-    pub fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
+    pub(super) fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
         let controllers = || snapshot.controllers.iter();
         let is_ready = |it: &&Controller| it.ready;
         Self {
@@ -191,7 +191,7 @@ impl LeaderStatus {
 
 impl RuleStatus {
     /// Summarizes a rule's effects on its nodes.
-    pub fn of<'a>(cached: &CachedRule, nodes: impl Iterator<Item = &'a OnNode>) -> Self {
+    pub(super) fn of<'a>(cached: &CachedRule, nodes: impl Iterator<Item = &'a OnNode>) -> Self {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
         let mut lacks: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
@@ -263,7 +263,7 @@ fn published(cached: &CachedRule) -> Vec<PublishedCondition> {
 }
 
 impl RuleState {
-    pub fn of(rule: &Rule) -> Self {
+    pub(super) fn of(rule: &Rule) -> Self {
         match &rule.spec {
             _ if rule.deleting => Self::Deleting,
             Err(_) => Self::Invalid,
@@ -274,7 +274,7 @@ impl RuleState {
         }
     }
 
-    pub const fn look(self) -> Look {
+    pub(super) const fn look(self) -> Look {
         match self {
             Self::InForce => Look::Good,
             Self::Invalid => Look::Bad,
@@ -283,7 +283,7 @@ impl RuleState {
     }
 
     /// The state as words for people.
-    pub const fn word(self) -> &'static str {
+    pub(super) const fn word(self) -> &'static str {
         match self {
             Self::InForce => "in force",
             Self::DryRun => "dry run",
@@ -297,7 +297,7 @@ impl RuleState {
 
 impl NodeCounts {
     /// Counts nodes by the worst effect of any rule.
-    pub fn of(snapshot: &Snapshot, all: &[OnNode]) -> Self {
+    pub(super) fn of(snapshot: &Snapshot, all: &[OnNode]) -> Self {
         let mut counts = Self::default();
         let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
         for it in all {

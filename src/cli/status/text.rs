@@ -55,7 +55,7 @@ impl Render for ClusterStatus {
 }
 
 /// The line about the leader.
-pub fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
+pub(crate) fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
     let line = Line::new().faint("controller  ");
     let Some(LeaderStatus {
         lease,
@@ -103,7 +103,7 @@ fn versions(status: &ClusterStatus) -> Line {
 }
 
 /// The line of node counts.
-pub fn nodes(nodes: &NodeCounts) -> Line {
+pub(crate) fn nodes(nodes: &NodeCounts) -> Line {
     let mut line = Line::new()
         .faint("nodes       ")
         .plain(nodes.total.to_string());

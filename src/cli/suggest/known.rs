@@ -8,7 +8,7 @@ use crate::cli::snapshot::Agent;
 /// Why nodes need a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum ComponentPurpose {
+pub(crate) enum ComponentPurpose {
     /// Pods can reach each other, services and names.
     Network,
     Storage,
@@ -20,7 +20,7 @@ pub enum ComponentPurpose {
 
 impl ComponentPurpose {
     /// All purposes, in the order of the suggestions.
-    pub const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Network,
         Self::Storage,
         Self::Devices,
@@ -28,7 +28,7 @@ impl ComponentPurpose {
         Self::Security,
     ];
 
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
             Self::Storage => "storage",
@@ -39,7 +39,7 @@ impl ComponentPurpose {
     }
 
     /// The effect on pods that start without it, as a sentence.
-    pub const fn why(self) -> &'static str {
+    pub(crate) const fn why(self) -> &'static str {
         match self {
             Self::Network => {
                 "Pods that start before the network is there fail to be set up, or cannot reach services and names."
@@ -122,7 +122,7 @@ const KNOWN: [(&str, ComponentPurpose, &str); 27] = [
 
 /// The description of a `DaemonSet` that is known to serve this purpose. `DaemonSet`s for Windows nodes are skipped, because
 /// suggested rules are for Linux nodes.
-pub fn recognise(agent: &Agent, purpose: ComponentPurpose) -> Option<String> {
+pub(super) fn recognise(agent: &Agent, purpose: ComponentPurpose) -> Option<String> {
     let daemon_set = &agent.daemon_set;
     let os = daemon_set.node_selector.get("kubernetes.io/os");
     if daemon_set.deleting || os.is_some_and(|os| os != "linux") {

@@ -15,7 +15,7 @@ use crate::cli::snapshot::{Agent, Inventory};
 use crate::condition::{names_no_daemon_set, tolerates};
 use crate::object::Taint;
 use crate::rule::Rule;
-pub use known::ComponentPurpose;
+pub(super) use known::ComponentPurpose;
 
 /// The prefix of conditions that name a `DaemonSet`.
 const CONDITION: &str = "daemonset.nodegate.dev/";
@@ -23,7 +23,7 @@ const CONDITION: &str = "daemonset.nodegate.dev/";
 /// Suggested rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Suggestions {
+pub(super) struct Suggestions {
     pub rules: Vec<Suggestion>,
     /// `DaemonSet`s that a rule already waits for, with the rule's name.
     pub already: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub struct Suggestions {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Suggestion {
+pub(super) struct Suggestion {
     /// The rule's name, which no existing rule has.
     pub name: String,
     /// The purpose of the components.
@@ -48,7 +48,7 @@ pub struct Suggestion {
 /// A recognised `DaemonSet`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Recognised {
+pub(super) struct Recognised {
     /// `namespace/name`.
     pub daemon_set: String,
     /// The condition that waits for it.
@@ -60,7 +60,7 @@ pub struct Recognised {
 }
 
 /// Rules for known components that no rule waits for yet.
-pub fn suggest(inventory: &Inventory) -> Suggestions {
+pub(super) fn suggest(inventory: &Inventory) -> Suggestions {
     let rules: Vec<Rule> = (inventory.rules.iter())
         .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), &inventory.classes))
         .collect();

@@ -9,7 +9,7 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
     clippy::cast_sign_loss,
     reason = "it is not negative there, and no node takes longer than a u64 has seconds"
 )]
-pub fn length(seconds: f64) -> String {
+pub(crate) fn length(seconds: f64) -> String {
     if seconds < 0.0 {
         return format!("-{}", length(-seconds));
     }
@@ -30,7 +30,7 @@ pub fn length(seconds: f64) -> String {
     clippy::cast_precision_loss,
     reason = "a terminal is no wider than a few hundred characters, and all of it is cut to that"
 )]
-pub fn bar(from: f64, to: f64, width: usize) -> String {
+pub(super) fn bar(from: f64, to: f64, width: usize) -> String {
     let eighths = |part: f64| (part.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
     // A bar begins at a whole character, since no block is filled from the right.
     let begin = (eighths(from) / 8).min(width.saturating_sub(1));

@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::cli::snapshot::Snapshot;
-pub use bar::length;
-pub use spread::{Spread, spreads};
-pub use start::{StageKind, Start};
+pub(super) use bar::length;
+pub(super) use spread::{Spread, spreads};
+pub(super) use start::{StageKind, Start};
 
 /// The stages of node starts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Timeline {
+pub(super) struct Timeline {
     /// The node; `None` for the whole fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -37,7 +37,7 @@ pub struct Timeline {
 }
 
 /// The starts of one node; `None` if it does not exist.
-pub fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
+pub(super) fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
     let starts = start::of_node(snapshot, snapshot.view.node(node)?.node);
     let mut notes = snapshot.notes();
     if starts.is_empty() {
@@ -53,7 +53,7 @@ pub fn timeline_of(snapshot: &Snapshot, node: &str) -> Option<Timeline> {
 }
 
 /// The starts of all nodes created after `since`, with the `slowest` ones listed.
-pub fn timelines(snapshot: &Snapshot, since: Option<Timestamp>, slowest: usize) -> Timeline {
+pub(super) fn timelines(snapshot: &Snapshot, since: Option<Timestamp>, slowest: usize) -> Timeline {
     let nodes = snapshot.view.nodes();
     let nodes = nodes.filter(|node| since.is_none_or(|since| node.created >= Some(since)));
     let starts = nodes.flat_map(|node| start::of_node(snapshot, node));

@@ -9,7 +9,7 @@ use super::start::{Start, StartStage};
 /// The durations of a condition under a rule, in seconds since the node's creation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spread {
+pub(crate) struct Spread {
     pub rule: String,
     /// The condition; empty for the whole start, until the node is opened.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -29,7 +29,7 @@ pub struct Spread {
 }
 
 /// The spreads of all conditions by rule, most costly first; each rule's last one is its whole start.
-pub fn spreads(starts: &[Start]) -> Vec<Spread> {
+pub(crate) fn spreads(starts: &[Start]) -> Vec<Spread> {
     let mut of_rules: BTreeMap<&str, Vec<&Start>> = BTreeMap::new();
     for start in starts {
         of_rules.entry(&start.rule).or_default().push(start);

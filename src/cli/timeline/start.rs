@@ -11,7 +11,7 @@ use crate::plan::Outcome;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Start {
+pub(crate) struct Start {
     pub node: String,
     /// The rule's name at that time.
     pub rule: String,
@@ -40,7 +40,7 @@ fn is_none(count: &usize) -> bool {
 /// One stage of a node's start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StartStage {
+pub(crate) struct StartStage {
     pub kind: StageKind,
     /// The condition's type; empty for other stages.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -55,7 +55,7 @@ pub struct StartStage {
 /// The kind of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum StageKind {
+pub(crate) enum StageKind {
     Asked,
     Launched,
     /// The Node object was created.
@@ -66,7 +66,7 @@ pub enum StageKind {
 }
 
 impl StageKind {
-    pub const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Asked => "asked for",
             Self::Launched => "launched",
@@ -79,20 +79,20 @@ impl StageKind {
 }
 
 impl Start {
-    pub fn conditions(&self) -> impl Iterator<Item = &StartStage> {
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &StartStage> {
         let is_condition = |stage: &&StartStage| stage.kind == StageKind::Condition;
         self.stages.iter().filter(is_condition)
     }
 
     /// The condition that was met last, or is still unmet.
-    pub fn last(&self) -> Option<&StartStage> {
+    pub(crate) fn last(&self) -> Option<&StartStage> {
         let mut stages = self.stages.iter();
         stages.find(|stage| stage.last)
     }
 }
 
 /// The start of a node under each rule.
-pub fn of_node(snapshot: &Snapshot, node: &Node) -> Vec<Start> {
+pub(super) fn of_node(snapshot: &Snapshot, node: &Node) -> Vec<Start> {
     let mut origins = snapshot.origins.iter();
     let origin = origins.find(|origin| *origin.node == *node.name);
     let records = snapshot.records.get(&*node.name);

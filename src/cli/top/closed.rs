@@ -18,7 +18,7 @@ const AT_BIRTH: SignedDuration = SignedDuration::from_mins(1);
 /// The fleet at one time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fleet {
+pub(crate) struct Fleet {
     pub at: Timestamp,
     /// How many nodes are in which state.
     pub nodes: NodeCounts,
@@ -39,7 +39,7 @@ pub struct Fleet {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Closed {
+pub(crate) struct Closed {
     pub node: Arc<str>,
     pub state: Closure,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct Closed {
 
 /// What a node lacks for a rule.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WhyClosed {
+pub(crate) struct WhyClosed {
     pub since: Option<Timestamp>,
     pub what: Vec<Lack>,
     /// The controller's message.
@@ -65,7 +65,7 @@ pub struct WhyClosed {
 /// The kind of closure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Closure {
+pub(crate) enum Closure {
     Joining,
     /// Held after having been open.
     Held,
@@ -75,7 +75,7 @@ pub enum Closure {
 
 impl Closure {
     /// The state as a word for people.
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Joining => "joining",
             Self::Held => "held",
@@ -87,7 +87,7 @@ impl Closure {
 
 impl Fleet {
     /// `problem`: why the snapshot is not current.
-    pub fn of(snapshot: &Snapshot, problem: Option<String>) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, problem: Option<String>) -> Self {
         let all = fleet(snapshot);
         let closed = closed(snapshot, &all);
         let joining = closed.iter().filter(|it| it.state == Closure::Joining);
@@ -163,12 +163,12 @@ const MET: &str = "its conditions are met";
 
 /// The changes reported so far: why each rule holds each node.
 #[derive(Debug, Default)]
-pub struct ToldChanges(BTreeMap<(Arc<str>, Arc<str>), WhyClosed>);
+pub(crate) struct ToldChanges(BTreeMap<(Arc<str>, Arc<str>), WhyClosed>);
 
 impl ToldChanges {
     /// A line for each change since the last call; the first call has one for each rule that holds a node. A node that stays
     /// held has another line if it now lacks something else. `is_there`: whether a node of this name exists.
-    pub fn lines(&mut self, fleet: &Fleet, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    pub(crate) fn lines(&mut self, fleet: &Fleet, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         let at = clock(fleet.at);
         let mut now = BTreeMap::new();
         for closed in &fleet.closed {

@@ -18,12 +18,12 @@ const KEYS: &str = "↑↓ move  PgUp/PgDn page  enter explain  s sort  / filter
 const KEYS_OF_NODE: &str = "↑↓ scroll  r read again  esc back  ctrl-c quit";
 
 /// How many nodes or explanation lines fit on a screen of this height.
-pub fn page_length(height: u16) -> usize {
+pub(crate) fn page_length(height: u16) -> usize {
     usize::from(height).saturating_sub(ABOVE + BELOW).max(1)
 }
 
 /// Draws the current view.
-pub fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &TopState, colour: bool) {
+pub(crate) fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &TopState, colour: bool) {
     let area = frame.area();
     let page = Page {
         width: Some(area.width.into()),
@@ -72,7 +72,7 @@ fn keys(state: &TopState) -> String {
 }
 
 /// Three lines: the counts, the leader, and the most important problem.
-pub fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
+pub(super) fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
     let joining = match fleet.joining {
         0 => String::new(),
         count => format!("  ({count} joining)"),
@@ -95,7 +95,7 @@ pub fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
     ]
 }
 
-pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
+pub(super) fn row(closed: &Closed, page: &Page) -> Vec<Line> {
     let look = match closed.state {
         Closure::Joining => Look::Poor,
         Closure::Held | Closure::Closing => Look::Bad,
@@ -111,7 +111,7 @@ pub fn row(closed: &Closed, page: &Page) -> Vec<Line> {
     ]
 }
 
-pub const HEADS: [&str; 5] = ["NODE", "STATE", "FOR", "BY", "WHY"];
+pub(super) const HEADS: [&str; 5] = ["NODE", "STATE", "FOR", "BY", "WHY"];
 
 /// The column heads and the page with the selected node; the flag marks the selected line.
 fn nodes(fleet: &Fleet, state: &TopState, page: &Page, room: usize) -> Vec<(Line, bool)> {

@@ -7,6 +7,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use closed::{Fleet, ToldChanges};
-pub use draw::{draw, page_length};
-pub use state::{Act, TopState};
+pub(super) use closed::{Fleet, ToldChanges};
+pub(super) use draw::{draw, page_length};
+pub(super) use state::{Act, TopState};

@@ -9,7 +9,7 @@ use crate::cli::page::Line;
 
 /// The action that a key requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub(crate) enum Act {
     Draw,
     /// Load the explanation of this node.
     Explain(Arc<str>),
@@ -17,7 +17,7 @@ pub enum Act {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
+pub(crate) enum Sort {
     /// Closed longest first.
     #[default]
     Longest,
@@ -40,7 +40,7 @@ impl Sort {
     }
 
     /// The order as words for people.
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Longest => "longest first",
             Self::Latest => "latest first",
@@ -53,7 +53,7 @@ impl Sort {
 
 /// The explanation on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub(crate) struct Opened {
     pub node: Arc<str>,
     /// The explanation; `None` until it is loaded.
     pub lines: Option<Vec<Line>>,
@@ -63,7 +63,7 @@ pub struct Opened {
 
 /// The user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TopState {
+pub(crate) struct TopState {
     pub sort: Sort,
     /// Text that the name, state, rules or reason of a node must contain.
     pub filter: String,
@@ -76,7 +76,7 @@ pub struct TopState {
 
 impl TopState {
     /// The visible nodes, sorted.
-    pub fn shown<'a>(&self, fleet: &'a Fleet) -> Vec<&'a Closed> {
+    pub(crate) fn shown<'a>(&self, fleet: &'a Fleet) -> Vec<&'a Closed> {
         let wanted = self.filter.to_lowercase();
         let is_wanted = |text: &str| text.to_lowercase().contains(&wanted);
         let mut shown: Vec<&Closed> = fleet
@@ -102,7 +102,7 @@ impl TopState {
     }
 
     /// The index of the selected node among the visible ones. If it is gone, the node now at its index is selected.
-    pub fn place(&self, shown: &[&Closed]) -> usize {
+    pub(crate) fn place(&self, shown: &[&Closed]) -> usize {
         let (node, place) = &self.cursor;
         let there = node
             .as_ref()
@@ -111,7 +111,7 @@ impl TopState {
     }
 
     /// Handles a key; `page` is the number of lines on a page.
-    pub fn press(&mut self, key: KeyEvent, fleet: &Fleet, page: usize) -> Act {
+    pub(crate) fn press(&mut self, key: KeyEvent, fleet: &Fleet, page: usize) -> Act {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if is_control => Act::Quit,
@@ -123,7 +123,7 @@ impl TopState {
     }
 
     /// Shows the loaded explanation, unless the user has moved on.
-    pub fn explained(&mut self, node: &str, lines: Vec<Line>) {
+    pub(crate) fn explained(&mut self, node: &str, lines: Vec<Line>) {
         if let Some(opened) = self.opened.as_mut().filter(|it| *it.node == *node) {
             opened.lines = Some(lines);
         }

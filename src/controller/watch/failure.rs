@@ -14,7 +14,7 @@ const TOO_LARGE: &str = "ResourceVersionTooLarge";
 
 /// Why a list or a watch failed to start, or broke off.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The API server refused.
     Refused(Box<Status>),
     /// The answer could not be parsed.
@@ -43,7 +43,7 @@ impl From<kube::Error> for Failure {
 
 impl Failure {
     /// Whether this failure means that the version has expired.
-    pub fn end(&self) -> End {
+    pub(crate) fn end(&self) -> End {
         match self {
             // An unknown version or token counts as expired. If the resource does not exist now, it may have other objects when
             // it returns.
@@ -58,12 +58,12 @@ impl Failure {
     }
 
     /// Whether the cluster lacks the resource.
-    pub fn is_not_installed(&self) -> bool {
+    pub(crate) fn is_not_installed(&self) -> bool {
         matches!(self, Self::Refused(status) if status.code == 404)
     }
 
     /// Why the watch does not work, and what to do about it; `None` if a plain retry is enough.
-    pub fn explain(&self, kind: Watch, server: &str) -> Option<String> {
+    pub(crate) fn explain(&self, kind: Watch, server: &str) -> Option<String> {
         let name = kind.name();
         let unreachable = |why: &str| {
             format!(

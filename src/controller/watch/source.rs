@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Where objects of one kind are listed and watched.
 #[derive(Clone)]
-pub struct WatchSource {
+pub(super) struct WatchSource {
     client: Client,
     /// The path of the resource.
     path: String,
@@ -36,7 +36,7 @@ pub struct WatchSource {
 
 impl WatchSource {
     /// Starts with all objects at this path.
-    pub fn new(client: &Client, path: String) -> Self {
+    pub(super) fn new(client: &Client, path: String) -> Self {
         Self {
             client: client.clone(),
             path,
@@ -46,7 +46,7 @@ impl WatchSource {
     }
 
     /// Only those with labels that match.
-    pub fn labels(self, selector: String) -> Self {
+    pub(super) fn labels(self, selector: String) -> Self {
         Self {
             labels: Some(selector),
             ..self
@@ -54,7 +54,7 @@ impl WatchSource {
     }
 
     /// Only those with fields that match.
-    pub fn fields(self, selector: &str) -> Self {
+    pub(super) fn fields(self, selector: &str) -> Self {
         Self {
             fields: Some(selector.to_owned()),
             ..self
@@ -62,7 +62,7 @@ impl WatchSource {
     }
 
     /// One page of the list; the first one if `token` is `None`.
-    pub async fn list<K>(&self, token: Option<String>) -> Result<ObjectList<K>, Failure>
+    pub(super) async fn list<K>(&self, token: Option<String>) -> Result<ObjectList<K>, Failure>
     where
         K: Clone + DeserializeOwned,
     {
@@ -81,7 +81,7 @@ impl WatchSource {
 
     /// The cluster's current version: the smallest possible consistent read. Before a healthy API server answers, it brings its
     /// own watch cache up to that version.
-    pub async fn version(&self) -> Result<Version, Failure> {
+    pub(super) async fn version(&self) -> Result<Version, Failure> {
         let params = ListParams {
             limit: Some(1),
             ..ListParams::default()
@@ -98,7 +98,7 @@ impl WatchSource {
     }
 
     /// Starts a watch after this version. The API server should end it after `length`.
-    pub async fn watch<K>(
+    pub(super) async fn watch<K>(
         &self,
         version: &str,
         length: Duration,
@@ -123,7 +123,7 @@ impl WatchSource {
     }
 }
 
-pub struct Events<K, Lines> {
+pub(super) struct Events<K, Lines> {
     lines: Lines,
     /// The part of the next line that has been read.
     line: Vec<u8>,
@@ -136,7 +136,7 @@ pub struct Events<K, Lines> {
 impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
     /// The next event; `None` if the API server ended the watch normally. Cancel safe: a caller that stops waiting and calls
     /// again loses nothing.
-    pub async fn next(&mut self) -> Result<Option<WatchEvent<K>>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<WatchEvent<K>>, Failure> {
         let give_up = self.ends_by.max(Instant::now()) + GRACE;
         let read = self.lines.read_until(b'\n', &mut self.line);
         match timeout_at(give_up, read).await {
@@ -153,7 +153,7 @@ impl<K: DeserializeOwned, Lines: AsyncBufRead + Unpin> Events<K, Lines> {
     }
 
     /// How long ago the watch started.
-    pub fn ran(&self) -> Duration {
+    pub(super) fn ran(&self) -> Duration {
         self.started.elapsed()
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::map::Set;
 
 /// The names of the nodes to evaluate, each once, oldest first.
 #[derive(Debug, Default)]
-pub struct Dirty {
+pub(super) struct Dirty {
     /// Whether names are queued. A follower evaluates nothing, and a new leader starts with all nodes.
     is_wanted: bool,
     queue: VecDeque<Arc<str>>,
@@ -16,28 +16,28 @@ pub struct Dirty {
 
 impl Dirty {
     /// Queues names from now on.
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.is_wanted = true;
     }
 
-    pub fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.is_wanted
     }
 
     /// Queues a name.
-    pub fn mark(&mut self, name: &Arc<str>) {
+    pub(super) fn mark(&mut self, name: &Arc<str>) {
         if self.is_wanted && self.names.insert(name.clone()) {
             self.queue.push_back(name.clone());
         }
     }
 
-    pub fn next(&mut self) -> Option<Arc<str>> {
+    pub(super) fn next(&mut self) -> Option<Arc<str>> {
         let name = self.queue.pop_front()?;
         self.names.remove(&name);
         Some(name)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 }

@@ -21,7 +21,7 @@ pub struct KarpenterCache {
 
 /// How much is known of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub(super) enum Extent {
     /// Not everything yet.
     Nothing,
     /// The cluster has no such resource.

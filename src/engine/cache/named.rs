@@ -12,10 +12,10 @@ use crate::object::ObjectKey;
 use crate::selector::Selector;
 
 /// How many are watched at most, at two watches each.
-pub const MOST: usize = 64;
+pub(crate) const MOST: usize = 64;
 
 #[derive(Debug, Default)]
-pub struct Named {
+pub(super) struct Named {
     pub(super) all: Vec<NamedDaemonSet>,
     /// The pod selector of each, once known, in the same order.
     pub(super) selectors: Vec<Option<Selector>>,
@@ -28,12 +28,12 @@ pub struct Named {
 }
 
 impl Named {
-    pub fn all(&self) -> &[NamedDaemonSet] {
+    pub(super) fn all(&self) -> &[NamedDaemonSet] {
         &self.all
     }
 
     /// Notes that a watch is current; returns whether that is so for the first time.
-    pub fn confirmed(&mut self, watch: Watch) -> bool {
+    pub(super) fn confirmed(&mut self, watch: Watch) -> bool {
         self.awaited.remove(&watch)
     }
 

@@ -8,7 +8,7 @@ use crate::engine::map::Map;
 use crate::object::Version;
 
 #[derive(Debug, Default)]
-pub struct Shown {
+pub(super) struct Shown {
     by_watch: Map<Watch, Version>,
     /// Versions of live reads that the watch has not reached yet, by node; the empty name stands for the cluster.
     by_look: Map<(Watch, Arc<str>), Version>,
@@ -16,13 +16,13 @@ pub struct Shown {
 
 impl Shown {
     /// Notes that the watch has shown everything up to this version.
-    pub fn watched(&mut self, watch: Watch, version: Version) {
+    pub(super) fn watched(&mut self, watch: Watch, version: Version) {
         let shown = self.by_watch.entry(watch).or_default();
         *shown = version.max(*shown);
     }
 
     /// Notes that the watch is current as of a version, and drops the live reads that it has overtaken.
-    pub fn reached(&mut self, watch: Watch, version: Version) {
+    pub(super) fn reached(&mut self, watch: Watch, version: Version) {
         self.watched(watch, version);
         let is_ahead = |it: &Watch, at: Version| *it != watch || at > version;
         self.by_look.retain(|(it, _), at| is_ahead(it, *at));
@@ -30,31 +30,31 @@ impl Shown {
 
     /// Notes that the watch has listed everything as of this version, which may be lower than before: the cluster may have been
     /// restored from a backup.
-    pub fn listed(&mut self, watch: Watch, version: Version) {
+    pub(super) fn listed(&mut self, watch: Watch, version: Version) {
         self.forget(watch);
         self.by_watch.insert(watch, version);
     }
 
     /// Notes the version of a live read of a node; the empty name stands for the cluster.
-    pub fn looked(&mut self, watch: Watch, node: &Arc<str>, version: Version) {
+    pub(super) fn looked(&mut self, watch: Watch, node: &Arc<str>, version: Version) {
         if !self.has_watched(watch, version) {
             let shown = self.by_look.entry((watch, node.clone())).or_default();
             *shown = version.max(*shown);
         }
     }
 
-    pub fn forget(&mut self, watch: Watch) {
+    pub(super) fn forget(&mut self, watch: Watch) {
         self.by_watch.remove(&watch);
         self.by_look.retain(|(it, _), _| *it != watch);
     }
 
     /// Whether the watch has shown everything up to this version.
-    pub fn has_watched(&self, watch: Watch, version: Version) -> bool {
+    pub(super) fn has_watched(&self, watch: Watch, version: Version) -> bool {
         version != 0 && self.by_watch.get(&watch).is_some_and(|it| version <= *it)
     }
 
     /// Whether a live read has shown everything up to this version.
-    pub fn has_looked(&self, watch: Watch, node: &str, version: Version) -> bool {
+    pub(super) fn has_looked(&self, watch: Watch, node: &str, version: Version) -> bool {
         if version == 0 || self.by_look.is_empty() {
             return false;
         }

@@ -13,7 +13,7 @@ type Key = (Watch, ObjectKey);
 
 /// The objects that are unreadable at present.
 #[derive(Debug, Default)]
-pub struct Unreadables {
+pub(super) struct Unreadables {
     all: Map<Key, Known>,
     /// Whether any has not been reported yet.
     has_news: bool,
@@ -29,7 +29,7 @@ struct Known {
 impl Unreadables {
     /// Returns the decoded object, if it is readable, and the nodes that this affects: those that are left as they are from now
     /// on, or no longer. `node` is the node that the object belongs to, if it belongs to one.
-    pub fn understood<T>(
+    pub(super) fn understood<T>(
         &mut self,
         object: Identity,
         node: Option<Arc<str>>,
@@ -70,7 +70,7 @@ impl Unreadables {
     }
 
     /// Notes that an object is readable again, or gone; returns the node that was left as it was because of it.
-    pub fn clear(&mut self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
+    pub(super) fn clear(&mut self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
         if self.all.is_empty() {
             return None;
         }
@@ -78,13 +78,13 @@ impl Unreadables {
     }
 
     /// An unreadable object because of which this node is left as it is.
-    pub fn of_node(&self, node: &str) -> Option<&Broken> {
+    pub(super) fn of_node(&self, node: &str) -> Option<&Broken> {
         let key = self.by_node.get(node)?.first()?;
         self.all.get(key).map(|known| &known.broken)
     }
 
     /// Takes what has not been reported yet.
-    pub fn tell(&mut self) -> Vec<Broken> {
+    pub(super) fn tell(&mut self) -> Vec<Broken> {
         if !std::mem::take(&mut self.has_news) {
             return Vec::new();
         }
@@ -102,12 +102,12 @@ impl Unreadables {
     }
 
     /// The watch of each object.
-    pub fn watches(&self) -> impl Iterator<Item = Watch> {
+    pub(super) fn watches(&self) -> impl Iterator<Item = Watch> {
         self.all.keys().map(|(watch, _)| *watch)
     }
 
     /// The objects of one watch.
-    pub fn of_watch(&self, watch: Watch) -> impl Iterator<Item = &ObjectKey> {
+    pub(super) fn of_watch(&self, watch: Watch) -> impl Iterator<Item = &ObjectKey> {
         let of_it = self.all.keys().filter(move |key| key.0 == watch);
         of_it.map(|(_, key)| key)
     }

@@ -16,7 +16,7 @@ const PAUSES: Pauses = Pauses::between(Duration::from_secs(5), Duration::from_se
 
 /// The recent changes on one node; `T` identifies the taint, `C` the change.
 #[derive(Debug)]
-pub struct Contention<T, C> {
+pub(crate) struct Contention<T, C> {
     records: Vec<Record<T, C>>,
 }
 
@@ -42,7 +42,7 @@ struct Contest {
 
 /// What a reversal amounts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undone {
+pub(crate) enum Undone {
     /// Tolerated.
     Now,
     /// Contention starts.
@@ -86,7 +86,7 @@ impl<T, C> Record<T, C> {
 
 impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
     /// Notes a change to a taint by this rule. Returns `Some` if the same change had been undone.
-    pub fn made(&mut self, taint: T, change: C, rule: &str, now: Instant) -> Option<Undone> {
+    pub(crate) fn made(&mut self, taint: T, change: C, rule: &str, now: Instant) -> Option<Undone> {
         self.records.retain(|known| !known.has_settled(now));
         let known = self.records.iter().position(|known| known.taint == taint);
         let Some(known) = known else {
@@ -133,7 +133,7 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
     }
 
     /// Forgets changes that have stood for long, and reversals that the rules now want.
-    pub fn forget(&mut self, now: Instant, is_as_it_should_be: impl Fn(&T, C) -> bool) {
+    pub(crate) fn forget(&mut self, now: Instant, is_as_it_should_be: impl Fn(&T, C) -> bool) {
         self.records.retain(|known| {
             !known.has_settled(now) && !is_as_it_should_be(&known.taint, known.change)
         });
@@ -141,13 +141,13 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
 
     /// Whether no recent change is remembered.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
     /// When this change of a taint may be made again; `None` for now.
     #[must_use]
-    pub fn not_before(
+    pub(crate) fn not_before(
         &self,
         is_taint: impl Fn(&T) -> bool,
         change: C,
@@ -159,7 +159,7 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
     }
 
     /// The rules whose changes are contended.
-    pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
+    pub(crate) fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
         self.records
             .iter()
             .filter_map(move |known| known.contended(now))

@@ -13,7 +13,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The limit that the requests of a class share.
 #[derive(Debug)]
-pub struct ClassLimit {
+pub(super) struct ClassLimit {
     ceiling: f64,
     /// How many may be under way, from 1 to the ceiling.
     window: f64,
@@ -28,7 +28,7 @@ pub struct ClassLimit {
 
 impl ClassLimit {
     /// A limit of this many requests at a time, 1 or more, with these pauses.
-    pub fn new(at_a_time: u16, pauses: Pauses) -> Self {
+    pub(super) fn new(at_a_time: u16, pauses: Pauses) -> Self {
         let ceiling = f64::from(at_a_time.max(1));
         Self {
             ceiling,
@@ -42,12 +42,12 @@ impl ClassLimit {
 
     /// The end of the common pause; `None` if there is none.
     #[must_use]
-    pub fn not_before(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.paused.filter(|at| now < *at)
     }
 
     /// Notes that a request that was made at this time was handled, or refused.
-    pub fn dealt_with(&mut self, made: Instant) {
+    pub(super) fn dealt_with(&mut self, made: Instant) {
         // Requests from before the window was cut say nothing about the present load.
         if self.cut.is_none_or(|cut| cut <= made) {
             self.window = (self.window + 1.0 / self.window).min(self.ceiling);
@@ -57,7 +57,7 @@ impl ClassLimit {
 
     /// Notes that a request that was made at this time was not handled: overload, failure or timeout. The API server may have
     /// said when to retry.
-    pub fn overloaded(&mut self, made: Instant, come_again: Option<Duration>, now: Instant) {
+    pub(super) fn overloaded(&mut self, made: Instant, come_again: Option<Duration>, now: Instant) {
         let is_known = self.cut.is_some_and(|cut| made < cut);
         if !is_known {
             self.window = (self.window / 2.0).max(1.0);
@@ -77,7 +77,7 @@ impl ClassLimit {
         reason = "the window is between 1 and 65,535"
     )]
     #[must_use]
-    pub fn at_a_time(&self) -> usize {
+    pub(super) fn at_a_time(&self) -> usize {
         // Rounding errors of added fractions must not cost a request.
         (self.window + 1e-6) as usize
     }

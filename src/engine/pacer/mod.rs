@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 pub use backoff::{Backoff, Pauses};
-pub use contention::{Contention, Undone};
-pub use refusals::Refusals;
-pub use retries::Retries;
-pub use slot::{Verdict, WriteSlot};
+pub(super) use contention::{Contention, Undone};
+pub(super) use refusals::Refusals;
+pub(super) use retries::Retries;
+pub(super) use slot::{Verdict, WriteSlot};
 
 use limits::ClassLimit;
 use outage::Outage;

@@ -9,7 +9,7 @@ use super::backoff::{Backoff, Pauses};
 
 /// Whether the API server is reachable, as far as requests and watches show.
 #[derive(Debug, Default)]
-pub struct Outage {
+pub(super) struct Outage {
     state: State,
     retry: Backoff,
 }
@@ -24,7 +24,7 @@ enum State {
 
 impl Outage {
     /// Notes a request that did not reach the API server; returns whether the outage is new.
-    pub fn unreachable(&mut self, now: Instant) -> bool {
+    pub(super) fn unreachable(&mut self, now: Instant) -> bool {
         // Requests that were under way together fail for the same reason.
         if self.state == State::Reachable || self.retry.not_before(now).is_none() {
             self.retry.failed(Pauses::UNREACHABLE, now);
@@ -33,7 +33,7 @@ impl Outage {
     }
 
     /// Notes an answer to one of our requests, even an error; returns whether it ends an outage.
-    pub fn answered(&mut self) -> bool {
+    pub(super) fn answered(&mut self) -> bool {
         if self.state == State::Reachable {
             return false;
         }
@@ -42,7 +42,7 @@ impl Outage {
     }
 
     /// Notes a sign of life on another connection: a watch event or a lease renewal. Returns whether it ends an outage.
-    pub fn heard(&mut self) -> bool {
+    pub(super) fn heard(&mut self) -> bool {
         let is_news = self.state == State::Unreachable;
         if is_news {
             self.state = State::Unproven;
@@ -52,13 +52,13 @@ impl Outage {
 
     /// Whether the API server is unreachable.
     #[must_use]
-    pub fn is_on(&self) -> bool {
+    pub(super) fn is_on(&self) -> bool {
         self.state == State::Unreachable
     }
 
     /// How many writes may be under way at a time, where `usual` is the limit without an outage.
     #[must_use]
-    pub fn permits(&self, usual: usize, now: Instant) -> usize {
+    pub(super) fn permits(&self, usual: usize, now: Instant) -> usize {
         match (self.state, self.retry.not_before(now)) {
             (State::Reachable, _) => usual,
             (_, None) => usual.min(1),
@@ -68,7 +68,7 @@ impl Outage {
 
     /// The end of the pause; `None` if there is none.
     #[must_use]
-    pub fn next_try(&self, now: Instant) -> Option<Instant> {
+    pub(super) fn next_try(&self, now: Instant) -> Option<Instant> {
         match self.state {
             State::Reachable => None,
             State::Unreachable | State::Unproven => self.retry.not_before(now),

@@ -8,7 +8,7 @@ use crate::engine::error::RequestError;
 
 /// The refusals on one node; `T` identifies the taint.
 #[derive(Debug)]
-pub struct Refusals<T> {
+pub(crate) struct Refusals<T> {
     /// The whole plan was refused, because of an unknown part of it.
     is_split: bool,
     refused: Vec<(T, WriteSlot)>,
@@ -26,17 +26,17 @@ impl<T> Default for Refusals<T> {
 impl<T: PartialEq> Refusals<T> {
     /// Whether the whole plan may be written at once.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.is_split && self.refused.is_empty()
     }
 
     /// Notes that a plan of several parts was refused.
-    pub fn split(&mut self) {
+    pub(crate) fn split(&mut self) {
         self.is_split = true;
     }
 
     /// Handles the end of a write of one part.
-    pub fn ended(&mut self, what: T, error: Option<&RequestError>, now: Instant) -> Verdict {
+    pub(crate) fn ended(&mut self, what: T, error: Option<&RequestError>, now: Instant) -> Verdict {
         let known = self.refused.iter().position(|(known, _)| *known == what);
         if error.is_none() {
             known.map(|known| self.refused.swap_remove(known));
@@ -50,20 +50,20 @@ impl<T: PartialEq> Refusals<T> {
     }
 
     /// Forgets all but these parts, the only ones that are still to be written. If there is just one, it is the whole plan.
-    pub fn retain(&mut self, parts: &[T]) {
+    pub(crate) fn retain(&mut self, parts: &[T]) {
         self.refused.retain(|(what, _)| parts.contains(what));
         self.is_split &= parts.len() > 1;
     }
 
     /// When this part may be retried; `None` for now.
     #[must_use]
-    pub fn not_before(&self, what: &T, now: Instant) -> Option<Instant> {
+    pub(crate) fn not_before(&self, what: &T, now: Instant) -> Option<Instant> {
         self.find(what)?.not_before(now)
     }
 
     /// How often in a row this part was refused.
     #[must_use]
-    pub fn times(&self, what: &T) -> u32 {
+    pub(crate) fn times(&self, what: &T) -> u32 {
         self.find(what).map_or(0, WriteSlot::refusals)
     }
 

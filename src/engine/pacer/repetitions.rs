@@ -10,7 +10,7 @@ const CAPACITY: usize = 256;
 
 /// The recently logged messages.
 #[derive(Debug, Default)]
-pub struct Repetitions {
+pub(super) struct Repetitions {
     told: HashMap<String, Told>,
 }
 
@@ -23,7 +23,7 @@ struct Told {
 
 impl Repetitions {
     /// Whether to log this now; if so, how often it was suppressed.
-    pub fn tell(&mut self, what: &str, now: Instant) -> Option<u64> {
+    pub(super) fn tell(&mut self, what: &str, now: Instant) -> Option<u64> {
         if !self.told.contains_key(what) && self.told.len() >= CAPACITY {
             self.told
                 .retain(|_, told| now.duration_since(told.at) < INTERVAL);

@@ -5,6 +5,6 @@ mod outcomes;
 mod statuses;
 mod work;
 
-pub use finalizers::Rules;
-pub use outcomes::Evaluated;
-pub use work::RuleWork;
+pub(super) use finalizers::Rules;
+pub(super) use outcomes::Evaluated;
+pub(super) use work::RuleWork;

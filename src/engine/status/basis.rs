@@ -11,7 +11,7 @@ use crate::rule::Rule;
 
 /// What a dry run would do about nodes that are not ready in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Prospects {
+pub(crate) struct Prospects {
     /// Nodes that would be repaired.
     pub repaired: usize,
     /// Nodes that would not be repaired, because too many are unhealthy.
@@ -20,7 +20,7 @@ pub struct Prospects {
 
 /// Why nothing provides a condition that has our prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unmade {
+pub(crate) enum Unmade {
     /// Nothing of that name exists.
     NoSuchThing,
     /// Earlier rules name as many `DaemonSet`s as can be watched.
@@ -29,7 +29,7 @@ pub enum Unmade {
 
 /// Inputs of a rule's status besides the stats.
 #[derive(Debug, Clone, Copy)]
-pub struct Basis<'a> {
+pub(crate) struct Basis<'a> {
     pub rule: &'a Rule,
     pub passed_over: &'a [PassedOver],
     /// The rule's conditions with our prefix that nothing provides, with the reason.

@@ -59,19 +59,19 @@ fn carry_out(object: &mut Value, mut patch: json_patch::Patch) {
 }
 
 impl Cluster {
-    pub fn all(&self, watch: Watch) -> impl Iterator<Item = &Value> {
+    pub(super) fn all(&self, watch: Watch) -> impl Iterator<Item = &Value> {
         self.objects
             .get(&watch)
             .into_iter()
             .flat_map(BTreeMap::values)
     }
 
-    pub fn get(&self, watch: Watch, name: &str) -> Option<&Value> {
+    pub(super) fn get(&self, watch: Watch, name: &str) -> Option<&Value> {
         self.objects.get(&watch)?.get(name)
     }
 
     /// Stores an object with a new version.
-    pub fn put(&mut self, watch: Watch, mut object: Value) -> &Value {
+    pub(super) fn put(&mut self, watch: Watch, mut object: Value) -> &Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -81,7 +81,7 @@ impl Cluster {
     }
 
     /// Deletes an object; returns its last state, with the version of its deletion.
-    pub fn remove(&mut self, watch: Watch, name: &str) -> Value {
+    pub(super) fn remove(&mut self, watch: Watch, name: &str) -> Value {
         self.version += 1;
         let objects = self.objects.get_mut(&watch).unwrap();
         let mut object = objects.remove(name).unwrap();
@@ -89,7 +89,7 @@ impl Cluster {
         object
     }
 
-    pub fn version(&self) -> Version {
+    pub(super) fn version(&self) -> Version {
         self.version
     }
 
@@ -106,7 +106,7 @@ impl Cluster {
     }
 
     /// Executes a request; returns its description and the answer.
-    pub fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
+    pub(super) fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
         match request {
             Request::PatchNode { name, patch } => {
                 let answer = self.change(Watch::Nodes, &name, |node| {

@@ -19,10 +19,10 @@ use super::{Burst, Run, Seen, Setup};
 use crate::load::{self, AT_ONCE};
 
 /// The critical component, by the name that rules use.
-pub const COMPONENT: &str = "kube-system.agent";
+pub(super) const COMPONENT: &str = "kube-system.agent";
 
 /// How long a set-up may take to become effective.
-pub const STARTUP: Duration = Duration::from_secs(60);
+pub(super) const STARTUP: Duration = Duration::from_secs(60);
 
 /// The interval of polls.
 const POLL: Duration = Duration::from_millis(100);

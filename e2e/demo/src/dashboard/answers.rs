@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::SCRAPE;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Curve {
+pub(super) struct Curve {
     /// Its name in the legend.
     pub name: String,
     /// Its points: seconds since the beginning, and the value; NaN for a gap.
@@ -14,7 +14,7 @@ pub struct Curve {
 }
 
 /// The curves of an answer, named by this legend, with times from this moment.
-pub fn curves(answer: &[Value], legend: &str, begun: u64) -> Result<Vec<Curve>> {
+pub(super) fn curves(answer: &[Value], legend: &str, begun: u64) -> Result<Vec<Curve>> {
     let curve = |series: &Value| {
         let points = points(series, begun).with_context(|| series.to_string())?;
         Ok(Curve {

@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
-pub struct Dashboard {
+pub(super) struct Dashboard {
     pub panels: Vec<Panel>,
     templating: Value,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Panel {
+pub(super) struct Panel {
     pub title: String,
     /// The tooltip in Grafana.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct Panel {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(super) enum Kind {
     /// The title of a row of panels.
     Row,
     /// A single current value.
@@ -40,7 +40,7 @@ pub enum Kind {
 
 /// A place in Grafana's grid of 24 columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct Place {
+pub(super) struct Place {
     /// The first column.
     pub x: u16,
     /// The first row.
@@ -52,7 +52,7 @@ pub struct Place {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub struct Target {
+pub(super) struct Target {
     expr: String,
     /// The name of its curves: text with labels in double braces.
     #[serde(rename = "legendFormat")]
@@ -61,12 +61,12 @@ pub struct Target {
 
 impl Dashboard {
     /// Parses the file.
-    pub fn read(text: &str) -> Result<Self> {
+    pub(super) fn read(text: &str) -> Result<Self> {
         serde_json::from_str(text).context("understanding the dashboard")
     }
 
     /// A query as Grafana sends it, with default variables and this rate interval.
-    pub fn expression(&self, target: &Target, rates: &str) -> Result<String> {
+    pub(super) fn expression(&self, target: &Target, rates: &str) -> Result<String> {
         let mut expression = target.expr.replace("$__rate_interval", rates);
         for variable in self.templating["list"].as_array().into_iter().flatten() {
             let current = &variable["current"]["value"];
@@ -85,7 +85,7 @@ impl Dashboard {
 
 impl Panel {
     /// The unit of its values.
-    pub fn unit(&self) -> Unit {
+    pub(super) fn unit(&self) -> Unit {
         match self.field_config["defaults"]["unit"].as_str() {
             Some("s") => Unit::Seconds,
             Some("ops") => Unit::PerSecond,
@@ -95,11 +95,11 @@ impl Panel {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A dashboard with a row, a single value and a time series.
-    pub fn dashboard() -> Dashboard {
+    pub(crate) fn dashboard() -> Dashboard {
         let text = r#"{
             "templating": {"list": [
                 {"name": "datasource", "type": "datasource"},

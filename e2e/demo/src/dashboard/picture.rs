@@ -35,7 +35,7 @@ const TICKS: u32 = 60;
 
 /// Draws panels with their queries' curves, over this many seconds.
 #[must_use]
-pub fn draw(panels: &[(&Panel, Vec<Curve>)], seconds: u32) -> String {
+pub(super) fn draw(panels: &[(&Panel, Vec<Curve>)], seconds: u32) -> String {
     let mut content = String::new();
     let mut height = 0.0_f64;
     for (panel, curves) in panels {

@@ -35,7 +35,7 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(60);
 
 /// A played story, with the Prometheus that observed it.
-pub struct Played {
+pub(super) struct Played {
     /// Its start, in seconds since 1970.
     pub begun: u64,
     pub prometheus: Prometheus,
@@ -44,7 +44,7 @@ pub struct Played {
 }
 
 /// Plays the story.
-pub async fn play() -> Result<Played> {
+pub(super) async fn play() -> Result<Played> {
     let options = Options {
         controller_manager: ControllerManager::Complete,
         kwok: Some(HEARTBEAT),

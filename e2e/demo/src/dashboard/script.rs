@@ -11,7 +11,7 @@
 //! | 205 | the leader is stopped |
 
 /// The length of the story, in seconds.
-pub const LENGTH: u32 = 240;
+pub(super) const LENGTH: u32 = 240;
 
 /// The number of nodes, and how many join together.
 const NODES: u32 = 36;
@@ -32,24 +32,24 @@ const GPUS: u32 = 6;
 
 /// A node, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member(u32);
+pub(super) struct Member(u32);
 
 impl Member {
-    pub fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         format!("worker-{:02}", self.0)
     }
 
-    pub fn zone(self) -> &'static str {
+    pub(super) fn zone(self) -> &'static str {
         ZONES[self.0 as usize % ZONES.len()]
     }
 
-    pub fn has_gpus(self) -> bool {
+    pub(super) fn has_gpus(self) -> bool {
         self.0.is_multiple_of(GPUS)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub(super) enum Change {
     Join(Member),
     Network(Member),
     /// Its storage is ready.
@@ -65,7 +65,7 @@ pub enum Change {
 }
 
 /// All events in order, with their times in tenths of seconds.
-pub fn script() -> Vec<(u32, Change)> {
+pub(super) fn script() -> Vec<(u32, Change)> {
     let mut changes = vec![
         (600, Change::Stray(true)),
         (1300, Change::Stray(false)),

@@ -7,7 +7,7 @@ use crate::stage::{Colours, Paint, cut, grid, seconds};
 
 /// The kubelet's reports, the rules' decisions, and the pods.
 #[must_use]
-pub fn picture(world: &World, now: Duration, width: usize, colours: Colours) -> Vec<String> {
+pub(super) fn picture(world: &World, now: Duration, width: usize, colours: Colours) -> Vec<String> {
     if !world.registered {
         return Vec::new();
     }

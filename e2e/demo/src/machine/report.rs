@@ -8,7 +8,7 @@ use crate::stage::{Check, Colours, Paint, grid, latency, seconds};
 
 /// The measured times of the story.
 #[derive(Debug)]
-pub struct Ending {
+pub(super) struct Ending {
     /// From the kill after which the kubelet waited to the observed taint.
     pub closing: Duration,
     /// From the power's return to the open node.
@@ -17,7 +17,7 @@ pub struct Ending {
 
 /// Checks each promise against what was observed.
 #[must_use]
-pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
+pub(super) fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
         joined(world),
         never_bound_while_closed(world),
@@ -109,7 +109,7 @@ fn all_runs(world: &World) -> Check {
 
 /// Each period in which the node was closed.
 #[must_use]
-pub fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
+pub(super) fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let rows: Vec<_> = world
         .gatings
         .iter()

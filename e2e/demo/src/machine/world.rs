@@ -233,12 +233,12 @@ impl World {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
 
-    pub fn node(revision: u64, rules: &[&str], ready: &str) -> Node {
+    pub(crate) fn node(revision: u64, rules: &[&str], ready: &str) -> Node {
         let taints: Vec<Value> = rules
             .iter()
             .map(|rule| json!({"key": format!("{GATE}{rule}"), "effect": "NoSchedule"}))

@@ -2,37 +2,37 @@
 
 use nodegate_testbed::fixtures::{NodeBuilder, node};
 
-pub const RULES: &str = include_str!("rules.yaml");
+pub(super) const RULES: &str = include_str!("rules.yaml");
 
 /// The rule with a limit.
-pub const LIMITED: &str = "limited";
+pub(super) const LIMITED: &str = "limited";
 
 /// The rule without a limit.
-pub const UNLIMITED: &str = "unlimited";
+pub(super) const UNLIMITED: &str = "unlimited";
 
 /// The prefix of the rules' taint keys; the rule's name follows.
-pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
+pub(super) const TAINT_PREFIX: &str = "readiness.k8s.io/";
 
 /// How many nodes per second and zone the rule with the limit may close.
-pub const RATE: f64 = 0.5;
+pub(super) const RATE: f64 = 0.5;
 
 /// The condition of both rules.
-pub const CONDITION: &str = "example.com/NetworkHealthy";
+pub(super) const CONDITION: &str = "example.com/NetworkHealthy";
 
 /// The label of a node's zone.
-pub const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The zones.
-pub const ZONES: [&str; 3] = ["a", "b", "c"];
+pub(super) const ZONES: [&str; 3] = ["a", "b", "c"];
 
 #[must_use]
-pub fn name(zone: &str, number: usize) -> String {
+pub(super) fn name(zone: &str, number: usize) -> String {
     format!("node-{zone}-{number:02}")
 }
 
 /// A healthy node of a zone.
 #[must_use]
-pub fn healthy_node(zone: &str, number: usize) -> NodeBuilder {
+pub(super) fn healthy_node(zone: &str, number: usize) -> NodeBuilder {
     node(&name(zone, number))
         .label(ZONE, zone)
         .condition(CONDITION, "True")

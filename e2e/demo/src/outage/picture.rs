@@ -10,7 +10,7 @@ const CLOSED: char = '█';
 
 /// A line for each zone, a legend, and the rule's status condition; empty without nodes.
 #[must_use]
-pub fn picture(world: &World, width: usize, colours: Colours) -> Vec<String> {
+pub(super) fn picture(world: &World, width: usize, colours: Colours) -> Vec<String> {
     if world.nodes.is_empty() {
         return Vec::new();
     }

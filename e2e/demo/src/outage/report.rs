@@ -8,7 +8,7 @@ use crate::stage::{Check, Colours, Moment, Revision, count, seconds, wrap};
 
 /// The measured times of the story.
 #[derive(Debug)]
-pub struct Ending {
+pub(super) struct Ending {
     /// The number of registered nodes.
     pub nodes: usize,
     /// When the first condition of each zone turned false, in the order of [`ZONES`].
@@ -23,7 +23,7 @@ pub struct Ending {
 
 /// Checks each promise against what was observed.
 #[must_use]
-pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
+pub(super) fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
         all_closed_without_a_limit(world, ending),
         rate_was_kept(world, ending),
@@ -140,7 +140,7 @@ fn all_are_open(world: &World, ending: &Ending) -> Check {
 }
 
 #[must_use]
-pub fn summary(world: &World, width: usize, _: Colours) -> Vec<String> {
+pub(super) fn summary(world: &World, width: usize, _: Colours) -> Vec<String> {
     let text = format!(
         "Closed at the worst of times: {} with the limit, {} without.",
         count(world.most_limited, "node"),

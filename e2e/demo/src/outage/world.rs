@@ -180,14 +180,20 @@ fn has_taint(node: &Node, rule: &str) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
     use nodegate_testbed::fixtures;
 
     /// A node whose condition has this status, closed by these rules.
-    pub fn node(zone: &str, number: usize, revision: u64, status: &str, rules: &[&str]) -> Node {
+    pub(crate) fn node(
+        zone: &str,
+        number: usize,
+        revision: u64,
+        status: &str,
+        rules: &[&str],
+    ) -> Node {
         let name = super::super::cast::name(zone, number);
         let node = rules.iter().fold(fixtures::node(&name), |node, rule| {
             node.taint(&format!("{TAINT_PREFIX}{rule}"), "NoSchedule")
@@ -198,7 +204,7 @@ pub mod tests {
     }
 
     /// The rule with the limit, with this status condition.
-    pub fn limited_rule(revision: u64, reason: &str, message: &str) -> DynamicObject {
+    pub(crate) fn limited_rule(revision: u64, reason: &str, message: &str) -> DynamicObject {
         let rule = json!({
             "metadata": {"name": LIMITED, "resourceVersion": revision.to_string()},
             "status": {"matchedNodes": 3, "heldNodes": 1, "conditions": [{

@@ -21,7 +21,7 @@ const NODES: [&str; 4] = ["worker-1", "worker-2", HELD, "worker-4"];
 const SOON: Duration = Duration::from_secs(60);
 
 /// Plays the story; returns the recorded terminal.
-pub async fn play() -> Result<Terminal> {
+pub(super) async fn play() -> Result<Terminal> {
     let options = Options {
         controller_manager: ControllerManager::Complete,
         ..Options::full()

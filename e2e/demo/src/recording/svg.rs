@@ -24,7 +24,7 @@ struct Piece {
     text: String,
 }
 
-pub fn draw(terminal: &Terminal) -> String {
+pub(super) fn draw(terminal: &Terminal) -> String {
     let (pieces, scrolls) = pieces(terminal.events());
     let length = terminal.end() + REST;
     let percent = |at: Duration| 100.0 * at.as_secs_f64() / length.as_secs_f64();

@@ -13,8 +13,8 @@ use nodegate_testbed::ask;
 use serde_json::json;
 
 /// Characters per line, and visible lines.
-pub const COLUMNS: u16 = 112;
-pub const ROWS: u16 = 26;
+pub(super) const COLUMNS: u16 = 112;
+pub(super) const ROWS: u16 = 26;
 const PROMPT: &str = "\u{1b}[32m$\u{1b}[0m ";
 /// The time to type two characters.
 const TYPING: Duration = Duration::from_millis(90);
@@ -24,24 +24,24 @@ const LINE: Duration = Duration::from_millis(330);
 
 /// Terminal output with times.
 #[derive(Debug, Default)]
-pub struct Terminal {
+pub(super) struct Terminal {
     now: Duration,
     events: Vec<(Duration, String)>,
 }
 
 impl Terminal {
     /// The output in order, with times; lines end in CR and LF.
-    pub fn events(&self) -> &[(Duration, String)] {
+    pub(super) fn events(&self) -> &[(Duration, String)] {
         &self.events
     }
 
     /// The time of its end.
-    pub fn end(&self) -> Duration {
+    pub(super) fn end(&self) -> Duration {
         self.now
     }
 
     /// Types `kubectl nodegate` with these arguments, runs it, and reads its output.
-    pub async fn ask(&mut self, cluster: &Cluster, arguments: &[&str]) -> Result<()> {
+    pub(super) async fn ask(&mut self, cluster: &Cluster, arguments: &[&str]) -> Result<()> {
         self.type_line(&format!("kubectl nodegate {}", arguments.join(" ")));
         let began = Instant::now();
         let command = ask::command(&cluster.kubeconfig(), arguments)?;
@@ -54,7 +54,7 @@ impl Terminal {
     }
 
     /// Types a comment.
-    pub fn remark(&mut self, text: &str) {
+    pub(super) fn remark(&mut self, text: &str) {
         self.type_line(&format!("# {text}"));
         self.now += PROMPTED;
     }
@@ -75,7 +75,7 @@ impl Terminal {
     }
 
     /// The recording as an asciicast, version 2.
-    pub fn asciicast(&self) -> Result<String> {
+    pub(super) fn asciicast(&self) -> Result<String> {
         let header = json!({
             "version": 2,
             "width": COLUMNS,

@@ -26,7 +26,7 @@ const STEPS: u32 = 3;
 /// # Errors
 ///
 /// When the API server refuses a registration, or standard output cannot be written.
-pub async fn register_drivers(show: &Show, client: &Client) -> Result<()> {
+pub(super) async fn register_drivers(show: &Show, client: &Client) -> Result<()> {
     let mut world = show.world();
     let mut begun = BTreeSet::new();
     let mut registrations = FuturesUnordered::new();

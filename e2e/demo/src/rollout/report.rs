@@ -11,7 +11,7 @@ use crate::stage::{Check, Colours, Paint, count, grid, latency, seconds, wrap};
 
 /// Checks each promise against what was observed.
 #[must_use]
-pub fn checks(world: &World, ending: &Ending) -> Vec<Check> {
+pub(super) fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
         opened_when_ready(world),
         never_bound_to_a_closed_node(world),
@@ -109,7 +109,7 @@ fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
 
 /// The summary: each node, and Nodegate's reaction times.
 #[must_use]
-pub fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
+pub(super) fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let mut lines = nodes(world, width, colours);
     if let Some((median, slowest)) = reactions(world) {
         lines.push(String::new());

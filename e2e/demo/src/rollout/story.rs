@@ -31,7 +31,7 @@ const A_LOOK: Duration = Duration::from_millis(2500);
 
 /// The measured times of the story.
 #[derive(Debug)]
-pub struct Ending {
+pub(super) struct Ending {
     /// The number of joined nodes.
     pub nodes: usize,
     /// The node whose CNI pod broke.

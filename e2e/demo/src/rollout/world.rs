@@ -174,13 +174,13 @@ impl World {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rollout::cast::{BOOTSTRAP, CONTINUOUS, GATES, Gate};
     use nodegate_testbed::fixtures;
 
     /// A node with these taints and, unless empty, this message in the bootstrap rule's condition.
-    pub fn node(name: &str, revision: u64, gates: &[Gate], message: &str) -> Node {
+    pub(crate) fn node(name: &str, revision: u64, gates: &[Gate], message: &str) -> Node {
         let mut node = gates
             .iter()
             .fold(fixtures::node(name), |node, gate| {
@@ -200,7 +200,7 @@ pub mod tests {
         node
     }
 
-    pub fn pod(label: (&str, &str), name: &str, node: &str, revision: u64) -> Pod {
+    pub(crate) fn pod(label: (&str, &str), name: &str, node: &str, revision: u64) -> Pod {
         let mut pod = fixtures::pod(name).label(label.0, label.1).on(node).build();
         pod.metadata.resource_version = Some(revision.to_string());
         pod.status = serde_json::from_value(serde_json::json!({

@@ -20,7 +20,7 @@ const CLEAR_LINE_END: &str = "\x1b[K";
 
 /// Standard output. Restores the terminal when dropped.
 #[derive(Debug)]
-pub struct Screen {
+pub(super) struct Screen {
     live: bool,
     colours: Colours,
     /// The number of lines in the block at the end of the terminal.
@@ -30,7 +30,7 @@ pub struct Screen {
 impl Screen {
     /// Standard output: live if it is a terminal.
     #[must_use]
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");
         let live = io::stdout().is_terminal() && !dumb;
         // The convention of no-color.org: set, and not empty.
@@ -49,18 +49,18 @@ impl Screen {
 
     /// Whether a block is redrawn in place.
     #[must_use]
-    pub fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         self.live
     }
 
     #[must_use]
-    pub fn colours(&self) -> Colours {
+    pub(super) fn colours(&self) -> Colours {
         self.colours
     }
 
     /// The largest number of characters in a line.
     #[must_use]
-    pub fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         match terminal_size() {
             Some((Width(width), _)) if self.live => usize::from(width).min(MAX_WIDTH),
             _ => PLAIN_WIDTH,
@@ -72,7 +72,7 @@ impl Screen {
     /// # Errors
     ///
     /// When standard output cannot be written.
-    pub fn say(&mut self, label: &str, paint: Paint, text: &str) -> io::Result<()> {
+    pub(super) fn say(&mut self, label: &str, paint: Paint, text: &str) -> io::Result<()> {
         let indent = label.chars().count();
         let mut lines = wrap(text, self.width().saturating_sub(indent)).into_iter();
         let first = lines.next().unwrap_or_default();
@@ -88,7 +88,7 @@ impl Screen {
     /// # Errors
     ///
     /// When standard output cannot be written.
-    pub fn print(&mut self, lines: &[String]) -> io::Result<()> {
+    pub(super) fn print(&mut self, lines: &[String]) -> io::Result<()> {
         let mut text = self.erased();
         self.drawn = 0;
         for line in lines {
@@ -103,7 +103,7 @@ impl Screen {
     /// # Errors
     ///
     /// When standard output cannot be written.
-    pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+    pub(super) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         let height = terminal_size().map_or(24, |(_, Height(height))| usize::from(height));
         let shown = &lines[..lines.len().min(height.saturating_sub(1))];
         let mut text = String::from(HIDE_CURSOR);

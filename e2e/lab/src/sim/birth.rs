@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::laws::rule::Rule;
 use crate::{Kind, Server};
 
-pub fn gate_at_birth(server: &mut Server) {
+pub(super) fn gate_at_birth(server: &mut Server) {
     server.admit_nodes_by(|server, node| {
         let rules = server.objects(Kind::NodeReadinessRule);
         for rule in rules.filter_map(|(_, object)| Rule::read(object)) {

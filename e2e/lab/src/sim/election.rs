@@ -7,13 +7,13 @@ use nodegate::engine::election::{Attempt, LEASE_DURATION, LeaseClaim, LeaseReadi
 use super::time::Time;
 
 /// How often the leader renews the lease, and the others check it.
-pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
+pub(super) const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// One life of a process: its instance, and how often that had been started before. Each life has its own identity.
-pub type Life = (usize, u32);
+pub(super) type Life = (usize, u32);
 
 #[derive(Debug, Clone, Default)]
-pub struct Lease {
+pub(super) struct Lease {
     holder: Option<Life>,
     /// Grows with every write.
     version: u64,
@@ -23,7 +23,7 @@ pub struct Lease {
 
 impl Lease {
     /// Takes the lease from its holder, which does not notice until then.
-    pub fn betray(&mut self, until: Time) {
+    pub(super) fn betray(&mut self, until: Time) {
         if let Some(holder) = self.holder.take() {
             self.deceived = Some((holder, until));
             self.version += 1;
@@ -31,7 +31,7 @@ impl Lease {
     }
 
     /// Releases the lease, if this life holds it.
-    pub fn release(&mut self, life: Life) {
+    pub(super) fn release(&mut self, life: Life) {
         if self.holder == Some(life) {
             self.holder = None;
             self.version += 1;
@@ -46,7 +46,7 @@ impl Lease {
 
 /// One process's view of the Lease.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub(super) struct Standing {
     /// The last version seen, and since when.
     seen: Option<(u64, Instant)>,
     /// The term for which this process leads.
@@ -55,7 +55,13 @@ pub struct Standing {
 
 impl Standing {
     /// Tries to take or renew the lease, at `now` by the cluster's clock and `clock` by the process's monotonic one.
-    pub fn attempt(&mut self, lease: &mut Lease, life: Life, now: Time, clock: Instant) -> Attempt {
+    pub(super) fn attempt(
+        &mut self,
+        lease: &mut Lease,
+        life: Life,
+        now: Time,
+        clock: Instant,
+    ) -> Attempt {
         if lease.is_deceived(life, now) {
             return Attempt::Held { asked: clock };
         }

@@ -319,11 +319,7 @@ fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
         "{interrupted:?}"
     );
     assert_eq!(run.count("Interrupted(Rules)"), 0);
-    assert_eq!(
-        run.count("Init(Nodes)"),
-        1,
-        "it goes on from where it was"
-    );
+    assert_eq!(run.count("Init(Nodes)"), 1, "it goes on from where it was");
 }
 
 #[test]

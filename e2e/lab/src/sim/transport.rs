@@ -15,7 +15,7 @@ use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, r
 
 /// Whether the request would change a rule, node or claim.
 #[must_use]
-pub fn is_write(request: &Request) -> bool {
+pub(super) fn is_write(request: &Request) -> bool {
     !matches!(
         request,
         Request::ReadNode { .. }
@@ -27,7 +27,7 @@ pub fn is_write(request: &Request) -> bool {
 
 /// The object that the request writes.
 #[must_use]
-pub fn target(request: &Request) -> Option<Key> {
+pub(super) fn target(request: &Request) -> Option<Key> {
     let (kind, name) = match request {
         Request::PatchNode { name, .. } | Request::PatchNodeStatus { name, .. } => {
             (Kind::Node, name)
@@ -45,7 +45,7 @@ pub fn target(request: &Request) -> Option<Key> {
 
 /// Whether a request writes a status, which has a request of its own.
 #[must_use]
-pub fn is_of_status(request: &Request) -> bool {
+pub(super) fn is_of_status(request: &Request) -> bool {
     matches!(
         request,
         Request::PatchNodeStatus { .. } | Request::PatchRuleStatus { .. }
@@ -56,7 +56,7 @@ pub fn is_of_status(request: &Request) -> bool {
 ///
 /// # Errors
 /// When the API server refuses it.
-pub fn carry(
+pub(super) fn carry(
     cluster: &mut Cluster,
     who: Who,
     classes: &[CriticalComponentClass],
@@ -203,7 +203,7 @@ fn list<K: DeserializeOwned>(
 ///
 /// # Errors
 /// When it cannot be decoded, which does not happen: the product's types accept any object.
-pub fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestError> {
+pub(super) fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestError> {
     K::deserialize(object).map_err(|error| RequestError::Failed(error.to_string()))
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// One server's answer.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub code: u16,
     /// The machine-readable reason of a refusal.
     pub reason: String,
@@ -18,7 +18,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn of_model(answer: Answer) -> Self {
+    pub(crate) fn of_model(answer: Answer) -> Self {
         let mut outcome = Self {
             code: answer
                 .as_ref()
@@ -47,7 +47,7 @@ impl Outcome {
         outcome
     }
 
-    pub fn of_real(code: u16, mut body: Value) -> Self {
+    pub(crate) fn of_real(code: u16, mut body: Value) -> Self {
         let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
         let is_status = body["kind"] == "Status" && body["apiVersion"] == "v1";
         let items = body["items"].as_array_mut().map(std::mem::take);
@@ -100,7 +100,7 @@ fn defaults(kind: Kind) -> &'static [&'static str] {
 
 /// Removes from an object what differs between two servers, and empty values. Timestamps of the server are only compared for
 /// their presence.
-pub fn comparable(kind: Kind, object: &Value) -> Value {
+pub(crate) fn comparable(kind: Kind, object: &Value) -> Value {
     let mut object = object.clone();
     for field in ["apiVersion", "kind"] {
         object.as_object_mut().map(|fields| fields.remove(field));

@@ -46,7 +46,7 @@ fn labelled(pool: &str) -> Value {
     json!({"metadata": {"labels": {"pool": pool}}})
 }
 
-pub struct Pair {
+pub(crate) struct Pair {
     _cluster: Cluster,
     real: Real,
     watches: Vec<Watch>,
@@ -67,7 +67,7 @@ struct Run<'a> {
 }
 
 impl Pair {
-    pub async fn new(cluster: Cluster) -> Result<Self> {
+    pub(crate) async fn new(cluster: Cluster) -> Result<Self> {
         let real = Real::new(&cluster).await?;
         let mut watches = Vec::new();
         for (kind, labels, fields, _) in WATCHES {
@@ -85,7 +85,7 @@ impl Pair {
         })
     }
 
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         format!(
             "{} sequences, {} requests by code {:?}, {} events",
             self.sequences, self.requests, self.codes, self.events
@@ -93,7 +93,7 @@ impl Pair {
     }
 
     /// Runs a sequence on both, and fails where they differ.
-    pub async fn run(&mut self, steps: &[Step]) -> Result<()> {
+    pub(crate) async fn run(&mut self, steps: &[Step]) -> Result<()> {
         self.sequences += 1;
         let prefix = format!("s{}", self.sequences);
         let mut run = Run {

@@ -12,7 +12,7 @@ use crate::step::{Slot, Step};
 const LENGTH: usize = 40;
 
 /// Random requests about a few objects of one or two kinds, most of which exist.
-pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let kinds = vec![
         Kind::Node,
         Kind::Node,
@@ -105,7 +105,7 @@ fn preconditions() -> Vec<Value> {
 }
 
 /// Objects of each kind to create.
-pub fn bodies(kind: Kind) -> Vec<Value> {
+pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
     let plain = match kind {
         Kind::Node => json!({}),
         Kind::Pod => pod(None),
@@ -290,7 +290,7 @@ fn taint(key: &str) -> Value {
     json!({"key": key, "effect": "NoSchedule"})
 }
 
-pub fn condition(condition_type: &str, status: &str) -> Value {
+pub(crate) fn condition(condition_type: &str, status: &str) -> Value {
     json!({
         "type": condition_type,
         "status": status,
@@ -301,11 +301,11 @@ pub fn condition(condition_type: &str, status: &str) -> Value {
 }
 
 /// A pod, bound to this node.
-pub fn pod(node: Option<&str>) -> Value {
+pub(crate) fn pod(node: Option<&str>) -> Value {
     json!({"spec": {"nodeName": node, "containers": [{"name": "main", "image": "example.invalid/main"}]}})
 }
 
-pub fn daemon_set() -> Value {
+pub(crate) fn daemon_set() -> Value {
     let labels = json!({"app": "test"});
     json!({"spec": {
         "selector": {"matchLabels": labels},
@@ -316,7 +316,7 @@ pub fn daemon_set() -> Value {
     }})
 }
 
-pub fn rule() -> Value {
+pub(crate) fn rule() -> Value {
     json!({"spec": {
         "conditions": [{"type": "example.com/Ready", "requiredStatus": "True"}],
         "enforcementMode": "continuous",
@@ -325,16 +325,16 @@ pub fn rule() -> Value {
     }})
 }
 
-pub fn claim() -> Value {
+pub(crate) fn claim() -> Value {
     let class = json!({"group": "karpenter.test", "kind": "TestNodeClass", "name": "default"});
     json!({"spec": {"nodeClassRef": class, "requirements": []}})
 }
 
-pub fn pool() -> Value {
+pub(crate) fn pool() -> Value {
     json!({"spec": {"template": claim()}})
 }
 
-pub fn event() -> Value {
+pub(crate) fn event() -> Value {
     json!({
         "eventTime": "2026-01-01T00:00:00.000000Z",
         "reportingController": "nodegate.dev/test",

@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
 
-pub struct Real {
+pub(crate) struct Real {
     client: Client,
 }
 
-pub struct Watch(futures::io::Lines<Pin<Box<dyn AsyncBufRead + Send>>>);
+pub(crate) struct Watch(futures::io::Lines<Pin<Box<dyn AsyncBufRead + Send>>>);
 
 impl Real {
-    pub async fn new(cluster: &Cluster) -> Result<Self> {
+    pub(crate) async fn new(cluster: &Cluster) -> Result<Self> {
         let client = cluster.client().await?;
         Ok(Self { client })
     }
 
-    pub async fn answer(&self, request: &Request) -> Result<Outcome> {
+    pub(crate) async fn answer(&self, request: &Request) -> Result<Outcome> {
         let (code, body) = match request {
             Request::Create { key, object } => {
                 let object = named(key, object);
@@ -84,7 +84,7 @@ impl Real {
         Ok(Outcome::of_real(code, body))
     }
 
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         kind: Kind,
         namespace: Option<&str>,
@@ -98,7 +98,7 @@ impl Real {
     }
 
     /// The current revision of lists of this kind.
-    pub async fn revision(&self, kind: Kind) -> Result<String> {
+    pub(crate) async fn revision(&self, kind: Kind) -> Result<String> {
         let path = format!("{}?limit=1", collection(kind, None));
         let (_, list) = self.send("GET", &path, "", None).await?;
         let revision = list["metadata"]["resourceVersion"].as_str();
@@ -106,7 +106,7 @@ impl Real {
     }
 
     /// Watches from this revision on.
-    pub async fn watch(
+    pub(crate) async fn watch(
         &self,
         kind: Kind,
         labels: &str,
@@ -148,7 +148,7 @@ impl Real {
 
 impl Watch {
     /// The next event; `None` at the end of the watch.
-    pub async fn next(&mut self) -> Result<Option<Value>> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>> {
         match self.0.next().await {
             Some(line) => Ok(Some(serde_json::from_str(&line?)?)),
             None => Ok(None),
@@ -156,7 +156,7 @@ impl Watch {
     }
 
     /// All events until the watch ends.
-    pub async fn rest(mut self) -> Result<Vec<Value>> {
+    pub(crate) async fn rest(mut self) -> Result<Vec<Value>> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await? {
             events.push(event);

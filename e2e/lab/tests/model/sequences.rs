@@ -14,7 +14,7 @@ const LEASE: Slot = Slot(Kind::Lease, 0);
 const EVENT: Slot = Slot(Kind::Event, 0);
 
 /// Every sequence with the behaviour it shows.
-pub fn all() -> Vec<(&'static str, Vec<Step>)> {
+pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
     let mut all = vec![
         ("what is not there is not found", nothing()),
         (

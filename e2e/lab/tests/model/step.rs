@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 /// An object, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Slot(pub Kind, pub u8);
+pub(crate) struct Slot(pub Kind, pub u8);
 
 /// One request. Texts in angle brackets stand for values of the object as last (or first) shown.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub(crate) enum Step {
     Create(Slot, Value),
     Get(Slot),
     /// With namespace, labels and fields.
@@ -29,7 +29,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub fn slot(&self) -> Option<Slot> {
+    pub(crate) fn slot(&self) -> Option<Slot> {
         match self {
             Self::Create(slot, _)
             | Self::Get(slot)
@@ -47,14 +47,14 @@ impl Step {
 
 /// What one server has shown in one sequence.
 #[derive(Debug)]
-pub struct Sight {
+pub(crate) struct Sight {
     /// The prefix of all names in this sequence.
     prefix: String,
     shown: HashMap<Slot, Vec<Value>>,
 }
 
 impl Sight {
-    pub fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
             shown: HashMap::new(),
@@ -62,11 +62,11 @@ impl Sight {
     }
 
     /// Records an object as shown.
-    pub fn note(&mut self, slot: Slot, object: &Value) {
+    pub(crate) fn note(&mut self, slot: Slot, object: &Value) {
         self.shown.entry(slot).or_default().push(object.clone());
     }
 
-    pub fn key(&self, Slot(kind, number): Slot) -> Key {
+    pub(crate) fn key(&self, Slot(kind, number): Slot) -> Key {
         let name = format!("{}-{number}", self.prefix);
         match (kind.is_namespaced(), number) {
             (false, _) => Key::cluster(kind, &name),
@@ -77,7 +77,7 @@ impl Sight {
     }
 
     /// The request for this server.
-    pub fn request(&self, step: &Step) -> Request {
+    pub(crate) fn request(&self, step: &Step) -> Request {
         match step {
             Step::Create(slot, object) => Request::Create {
                 key: self.key(*slot),
@@ -184,7 +184,7 @@ impl Sight {
     }
 }
 
-pub fn selector(labels: &str, fields: &str) -> Selector {
+pub(crate) fn selector(labels: &str, fields: &str) -> Selector {
     Selector::default()
         .labels(labels)
         .and_then(|selector| selector.fields(fields))

@@ -18,14 +18,14 @@ use crate::scene::TAINT;
 const MANAGER: &str = "deployment/nrr-controller-manager";
 
 /// An installation in a namespace.
-pub struct Installation {
+pub(crate) struct Installation {
     client: Client,
     namespace: &'static str,
 }
 
 impl Installation {
     /// Takes an existing installation. Where root is the only user, its pods run as root, which the namespace must allow.
-    pub async fn found(cluster: &Cluster, namespace: &'static str) -> Result<Self> {
+    pub(crate) async fn found(cluster: &Cluster, namespace: &'static str) -> Result<Self> {
         if !has_users() {
             let root = json!({"runAsNonRoot": false, "runAsUser": 0, "runAsGroup": 0});
             let pod = json!({"spec": {"template": {"spec": {"securityContext": root}}}});
@@ -53,7 +53,7 @@ impl Installation {
         Ok(held.filter(|held| !held.is_empty()))
     }
 
-    pub async fn leads(&self, times: &Times) -> Result<String> {
+    pub(crate) async fn leads(&self, times: &Times) -> Result<String> {
         times
             .until("a pod of the controller leads", async || {
                 self.leader().await
@@ -61,7 +61,7 @@ impl Installation {
             .await
     }
 
-    pub async fn both_are_ready(&self, times: &Times) -> Result<()> {
+    pub(crate) async fn both_are_ready(&self, times: &Times) -> Result<()> {
         times
             .until("both pods are Ready", async || {
                 let pods = pods_on(&self.client, NAME).await?;
@@ -73,7 +73,7 @@ impl Installation {
     }
 
     /// Waits until the node is open.
-    pub async fn opens_the_node(&self, times: &Times) -> Result<()> {
+    pub(crate) async fn opens_the_node(&self, times: &Times) -> Result<()> {
         times
             .until("the node is open", async || {
                 Ok(!has_taint(&self.client, NAME, TAINT).await?)
@@ -82,7 +82,7 @@ impl Installation {
     }
 
     /// Waits until the webhook refuses a rule that conflicts with the one named `critical`.
-    pub async fn refuses_conflicts(&self, times: &Times) -> Result<()> {
+    pub(crate) async fn refuses_conflicts(&self, times: &Times) -> Result<()> {
         let conflicting = rule("another", TAINT).waits_for("example.com/Ready");
         times
             .until("the webhook answers through its Service", async || {
@@ -95,7 +95,7 @@ impl Installation {
     }
 
     /// Kills the leader's process, and waits until the other one leads and both run.
-    pub async fn outlives_its_leader(&self, node: &RealNode) -> Result<()> {
+    pub(crate) async fn outlives_its_leader(&self, node: &RealNode) -> Result<()> {
         let first = self.leader().await?.context("nobody leads")?;
         let times = Times::since("the leader's process is killed");
         node.kill_by_variable("POD_NAME", pod_of(&first))?;

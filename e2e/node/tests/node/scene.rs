@@ -12,27 +12,27 @@ use nodegate_testbed::sights::{has_taint, is_ready, node_condition, pods_on};
 use nodegate_testbed::{Cluster, Controller, Options, Witness};
 
 /// The taint key of most rules here.
-pub const TAINT: &str = "readiness.k8s.io/critical";
+pub(crate) const TAINT: &str = "readiness.k8s.io/critical";
 
 /// The condition of those rules.
-pub const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
+pub(crate) const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
 
 /// The driver that the node needs.
-pub const DRIVER: &str = "csi.example.com";
+pub(crate) const DRIVER: &str = "csi.example.com";
 
-pub fn critical_rule() -> RuleBuilder {
+pub(crate) fn critical_rule() -> RuleBuilder {
     rule("critical", TAINT).waits_for(CRITICAL)
 }
 
 /// A control plane with the controller, rules and critical `DaemonSet`s. The first fields are dropped first.
-pub struct Scene {
+pub(crate) struct Scene {
     pub client: Client,
     _controller: Controller,
     pub cluster: Cluster,
 }
 
 impl Scene {
-    pub async fn start(options: Options, rules: Vec<RuleBuilder>) -> Result<Self> {
+    pub(crate) async fn start(options: Options, rules: Vec<RuleBuilder>) -> Result<Self> {
         let scene = Self::bare(options).await?;
         for rule in rules {
             rule.create(&scene.client).await?;
@@ -42,7 +42,7 @@ impl Scene {
     }
 
     /// Starts only the controller.
-    pub async fn bare(options: Options) -> Result<Self> {
+    pub(crate) async fn bare(options: Options) -> Result<Self> {
         let cluster = Cluster::start(options).await?;
         let client = cluster.client().await?;
         let controller = Controller::start(&cluster, &[]).await?;
@@ -54,7 +54,7 @@ impl Scene {
     }
 
     /// An open node that registered with the taint of the rules.
-    pub async fn open_node(&self) -> Result<RealNode> {
+    pub(crate) async fn open_node(&self) -> Result<RealNode> {
         let node = RealNode::start(&self.cluster, closed()).await?;
         let times = Times::since("the kubelet is started");
         times
@@ -66,16 +66,16 @@ impl Scene {
         Ok(node)
     }
 
-    pub async fn is_closed(&self, key: &str) -> Result<bool> {
+    pub(crate) async fn is_closed(&self, key: &str) -> Result<bool> {
         has_taint(&self.client, NAME, key).await
     }
 
-    pub async fn closes(&self, times: &Times, key: &str) -> Result<()> {
+    pub(crate) async fn closes(&self, times: &Times, key: &str) -> Result<()> {
         let what = format!("closed: {key}");
         times.until(&what, async || self.is_closed(key).await).await
     }
 
-    pub async fn opens(&self, times: &Times, key: &str) -> Result<()> {
+    pub(crate) async fn opens(&self, times: &Times, key: &str) -> Result<()> {
         let what = format!("open: {key}");
         times
             .until(&what, async || Ok(!self.is_closed(key).await?))
@@ -83,7 +83,7 @@ impl Scene {
     }
 
     /// Waits for this Ready status of the node, from the kubelet or the node lifecycle controller.
-    pub async fn node_turns(&self, times: &Times, status: &str) -> Result<()> {
+    pub(crate) async fn node_turns(&self, times: &Times, status: &str) -> Result<()> {
         let what = format!("the node's Ready is {status}");
         times
             .until(&what, async || {
@@ -94,7 +94,7 @@ impl Scene {
     }
 
     /// Waits until a pod whose name starts like this is Ready, or none is.
-    pub async fn pod_turns(&self, times: &Times, start: &str, ready: bool) -> Result<()> {
+    pub(crate) async fn pod_turns(&self, times: &Times, start: &str, ready: bool) -> Result<()> {
         let what = format!("pod {start} is {}Ready", if ready { "" } else { "not " });
         times
             .until(&what, async || {
@@ -108,21 +108,21 @@ impl Scene {
             .await
     }
 
-    pub async fn has_driver(&self) -> Result<bool> {
+    pub(crate) async fn has_driver(&self) -> Result<bool> {
         let nodes: Api<CSINode> = Api::all(self.client.clone());
         let drivers = nodes.get_opt(NAME).await?.map(|node| node.spec.drivers);
         Ok(drivers.is_some_and(|drivers| drivers.iter().any(|driver| driver.name == DRIVER)))
     }
 
     /// Every state of all nodes under this name, oldest first.
-    pub async fn history(&self, witness: &Witness) -> Result<Vec<Node>> {
+    pub(crate) async fn history(&self, witness: &Witness) -> Result<Vec<Node>> {
         let mut nodes = witness.up_to(&self.client, NAME).await?;
         nodes.remove(NAME).context("the node was not seen")
     }
 }
 
 /// Creates a critical network and a critical CSI driver.
-pub async fn create_critical(client: &Client) -> Result<()> {
+pub(crate) async fn create_critical(client: &Client) -> Result<()> {
     let critical = |name: &str| daemon_set(name).critical().tolerate_everything();
     create(client, &network(critical("kube-system/cni").build())?).await?;
     let csi = critical("kube-system/csi").wait_for_csi_driver("test", DRIVER);
@@ -130,12 +130,12 @@ pub async fn create_critical(client: &Client) -> Result<()> {
 }
 
 /// A node that registers with the taint of the rules.
-pub fn closed() -> Setup {
+pub(crate) fn closed() -> Setup {
     Setup::default().taint(TAINT, "NoSchedule")
 }
 
 /// How often a node went from open to closed.
-pub fn closings(history: &[Node], key: &str) -> usize {
+pub(crate) fn closings(history: &[Node], key: &str) -> usize {
     let closed: Vec<bool> = history
         .iter()
         .map(|node| nodegate_testbed::sights::count_taints(node, key) > 0)

@@ -14,7 +14,13 @@ const POD: &str = "cni-x7k2p";
 const LEADER: &str = "nrr-controller-manager-0";
 
 /// Compares printed output with the documentation's.
-pub fn hold(world: &World, leader: &str, page: &str, file: &str, printed: &str) -> Result<()> {
+pub(crate) fn hold(
+    world: &World,
+    leader: &str,
+    page: &str,
+    file: &str,
+    printed: &str,
+) -> Result<()> {
     let printed = printed.replace(&world.network_pod, POD);
     let printed = printed.replace(
         &format!("leading  {leader} "),
@@ -53,7 +59,7 @@ fn block<'a>(page: &'a str, file: &str) -> Option<&'a str> {
 }
 
 /// A text without anything that varies between runs.
-pub fn normal(text: &str) -> String {
+pub(crate) fn normal(text: &str) -> String {
     let words = text.lines().map(|line| {
         let words = line.split_whitespace().map(word);
         words.collect::<Vec<_>>().join(" ")

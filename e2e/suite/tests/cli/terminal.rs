@@ -11,7 +11,7 @@ use nodegate_suite::SOON;
 use tokio::process::{Child, Command};
 
 /// A terminal of 24 lines that runs a command.
-pub struct Terminal {
+pub(crate) struct Terminal {
     /// The command's side.
     pub slave: File,
     pub child: Child,
@@ -21,7 +21,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a command on a new terminal.
-    pub fn open(mut command: Command) -> Result<Self> {
+    pub(crate) fn open(mut command: Command) -> Result<Self> {
         let size = Winsize {
             ws_row: 24,
             ws_col: 120,
@@ -57,12 +57,12 @@ impl Terminal {
         })
     }
 
-    pub fn types(&mut self, keys: &str) -> Result<()> {
+    pub(crate) fn types(&mut self, keys: &str) -> Result<()> {
         Ok(self.master.write_all(keys.as_bytes())?)
     }
 
     /// Waits until this has been shown since the last wait.
-    pub async fn shows(&mut self, expected: &str) -> Result<()> {
+    pub(crate) async fn shows(&mut self, expected: &str) -> Result<()> {
         let mut shown = String::new();
         let begun = Instant::now();
         while !shown.contains(expected) {

@@ -14,12 +14,12 @@ use nodegate_testbed::sights::{self, has_taint, pods_on};
 use nodegate_testbed::{Cluster, ControllerManager, Options, SharedInstallation, eventually};
 use tokio::sync::{Mutex, OnceCell};
 
-pub const HELD: &str = "worker-1";
-pub const OPEN: &str = "worker-2";
+pub(crate) const HELD: &str = "worker-1";
+pub(crate) const OPEN: &str = "worker-2";
 /// The condition that the controller publishes about the network.
 const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
-pub const TAINT: &str = "readiness.k8s.io/network";
-pub const STORAGE: &str = "example.com/StorageReady";
+pub(crate) const TAINT: &str = "readiness.k8s.io/network";
+pub(crate) const STORAGE: &str = "example.com/StorageReady";
 const STORAGE_TAINT: &str = "readiness.k8s.io/storage";
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
@@ -30,18 +30,18 @@ const OPTIONS: Options = Options {
 };
 
 /// Held by tests that change the cluster for a while, and by tests that need it unchanged.
-pub static TURN: Mutex<()> = Mutex::const_new(());
+pub(crate) static TURN: Mutex<()> = Mutex::const_new(());
 
 /// The cluster, and what varies in it between runs.
 #[derive(Debug)]
-pub struct World {
+pub(crate) struct World {
     pub cluster: &'static Cluster,
     /// The network's pod on the held node.
     pub network_pod: String,
 }
 
 /// The shared cluster.
-pub async fn world() -> Result<&'static World> {
+pub(crate) async fn world() -> Result<&'static World> {
     static WORLD: OnceCell<World> = OnceCell::const_new();
     WORLD.get_or_try_init(make).await
 }
@@ -116,7 +116,7 @@ async fn make() -> Result<World> {
 }
 
 /// A node of the pool that the rules select, created with the taint of one.
-pub fn node(name: &str) -> NodeBuilder {
+pub(crate) fn node(name: &str) -> NodeBuilder {
     fixtures::node(name)
         .label("pool", "workers")
         .label("kubernetes.io/hostname", name)
@@ -127,7 +127,7 @@ pub fn node(name: &str) -> NodeBuilder {
 }
 
 /// The network's running pod on this node.
-pub async fn pod_on(client: &Client, node: &str) -> Result<String> {
+pub(crate) async fn pod_on(client: &Client, node: &str) -> Result<String> {
     eventually("the network has a running pod", SOON, async || {
         let pods = pods_on(client, node).await?;
         let runs = |pod: &&Pod| {

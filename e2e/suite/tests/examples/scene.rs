@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Client, ResourceExt};
-pub use nodegate_suite::{A_WHILE, SOON, turn};
+pub(crate) use nodegate_suite::{A_WHILE, SOON, turn};
 use nodegate_testbed::changes::{patch_node, patch_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::install::repository;
@@ -17,18 +17,18 @@ use serde_json::json;
 use tokio::sync::SemaphorePermit;
 
 /// The folder of all examples.
-pub fn examples() -> PathBuf {
+pub(crate) fn examples() -> PathBuf {
     repository().join("examples")
 }
 
 /// A YAML file of an example, such as `gpu/rule.yaml`.
-pub fn read<T: DeserializeOwned>(file: &str) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(file: &str) -> Result<T> {
     let text = fs::read_to_string(examples().join(file)).with_context(|| file.to_owned())?;
     serde_saphyr::from_str(&text).with_context(|| file.to_owned())
 }
 
 /// A cluster with an example in force.
-pub struct Scene {
+pub(crate) struct Scene {
     pub cluster: Cluster,
     pub client: Client,
     _controller: Controller,
@@ -47,7 +47,7 @@ impl Scene {
     }
 
     /// A cluster with Karpenter's definitions, and a controller that watches them.
-    pub async fn with_karpenter() -> Result<Self> {
+    pub(crate) async fn with_karpenter() -> Result<Self> {
         let turn = turn().await?;
         let cluster = cluster().await?;
         cluster.install_karpenter().await?;
@@ -70,14 +70,14 @@ impl Scene {
     }
 
     /// A cluster with an example applied and its rules in force.
-    pub async fn of(example: &str, configuration: Option<&str>) -> Result<Self> {
+    pub(crate) async fn of(example: &str, configuration: Option<&str>) -> Result<Self> {
         let scene = Self::set(configuration).await?;
         scene.apply(example).await?;
         Ok(scene)
     }
 
     /// Applies a folder or a file of an example and waits until all rules are in force.
-    pub async fn apply(&self, example: &str) -> Result<()> {
+    pub(crate) async fn apply(&self, example: &str) -> Result<()> {
         apply(&self.cluster, &examples().join(example)).await?;
         let rules = fixtures::rules(&self.client);
         eventually("the rules are in force", SOON, async || {
@@ -91,7 +91,7 @@ impl Scene {
     }
 
     /// Ends a rule's dry run, and waits until the controller has observed that.
-    pub async fn in_earnest(&self, rule: &str) -> Result<()> {
+    pub(crate) async fn in_earnest(&self, rule: &str) -> Result<()> {
         patch_rule(&self.client, rule, &json!({"spec": {"dryRun": false}})).await?;
         let rules = fixtures::rules(&self.client);
         eventually("the rule is no dry run", SOON, async || {
@@ -102,13 +102,13 @@ impl Scene {
     }
 
     /// Lets a node join. The test acts as its kubelet.
-    pub async fn join(&self, node: NodeBuilder) -> Result<Node> {
+    pub(crate) async fn join(&self, node: NodeBuilder) -> Result<Node> {
         let node = node.allocatable("pods", "100").allocatable("cpu", "8");
         node.create(&self.client).await
     }
 
     /// Removes the node's initial taint, as happens once its kubelet reports Ready.
-    pub async fn turn_ready(&self, node: &str) -> Result<()> {
+    pub(crate) async fn turn_ready(&self, node: &str) -> Result<()> {
         const NOT_READY: &str = "node.kubernetes.io/not-ready";
         eventually("the not-ready taint goes", SOON, async || {
             let now = sights::node(&self.client, node).await?;
@@ -124,7 +124,7 @@ impl Scene {
     }
 
     /// Waits for the pod of a `DaemonSet` on a node.
-    pub async fn pod(&self, daemon_set: &str, node: &str) -> Result<Pod> {
+    pub(crate) async fn pod(&self, daemon_set: &str, node: &str) -> Result<Pod> {
         let what = format!("DaemonSet {daemon_set} has a pod on {node}");
         eventually(&what, SOON, async || {
             let pods = sights::pods_on(&self.client, node).await?;
@@ -138,14 +138,14 @@ impl Scene {
     }
 
     /// Sets the pod of a `DaemonSet` on a node Ready or not.
-    pub async fn set_ready(&self, daemon_set: &str, node: &str, ready: bool) -> Result<()> {
+    pub(crate) async fn set_ready(&self, daemon_set: &str, node: &str, ready: bool) -> Result<()> {
         let pod = self.pod(daemon_set, node).await?;
         let namespace = pod.namespace().context("a pod without a namespace")?;
         set_pod_ready(&self.client, &namespace, &pod.name_any(), ready).await
     }
 
     /// Waits until a node has a taint, or no longer has it.
-    pub async fn has_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
+    pub(crate) async fn has_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
         let what = format!("{node} has taint {key}");
         eventually_eq(&what, SOON, expected, async || {
             sights::has_taint(&self.client, node, key).await
@@ -154,12 +154,12 @@ impl Scene {
     }
 
     /// Checks for a moment that a node keeps a taint, or stays without it.
-    pub async fn keeps_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
+    pub(crate) async fn keeps_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
         self.keeps_taint_for(node, key, expected, A_WHILE).await
     }
 
     /// Checks for some time that a node keeps a taint, or stays without it.
-    pub async fn keeps_taint_for(
+    pub(crate) async fn keeps_taint_for(
         &self,
         node: &str,
         key: &str,
@@ -174,7 +174,7 @@ impl Scene {
     }
 
     /// Waits until a condition of a node is `False`, with a message that contains these words.
-    pub async fn is_unmet(&self, node: &str, condition: &str, words: &str) -> Result<()> {
+    pub(crate) async fn is_unmet(&self, node: &str, condition: &str, words: &str) -> Result<()> {
         let what = format!("{condition} of {node} is False: {words}");
         eventually(&what, SOON, async || {
             let condition = sights::node_condition(&self.client, node, condition).await?;
@@ -187,7 +187,7 @@ impl Scene {
     }
 
     /// Waits until the node's events include these reasons, in any order.
-    pub async fn has_events(&self, node: &str, reasons: &[&str]) -> Result<()> {
+    pub(crate) async fn has_events(&self, node: &str, reasons: &[&str]) -> Result<()> {
         let what = format!("events {reasons:?} on {node}");
         eventually(&what, SOON, async || {
             let events = sights::events_on(&self.client, node).await?;
@@ -201,7 +201,7 @@ impl Scene {
     }
 
     /// Deletes a rule and waits until it is gone.
-    pub async fn delete_rule(&self, rule: &str) -> Result<()> {
+    pub(crate) async fn delete_rule(&self, rule: &str) -> Result<()> {
         let arguments = ["delete", "nrr", rule, "--timeout=60s"];
         self.cluster.kubectl(&arguments).await.map(drop)
     }
@@ -219,13 +219,13 @@ async fn cluster() -> Result<Cluster> {
 }
 
 /// Applies a kustomization, a folder or a file, and refuses unknown fields.
-pub async fn apply(cluster: &Cluster, path: &Path) -> Result<String> {
+pub(crate) async fn apply(cluster: &Cluster, path: &Path) -> Result<String> {
     let arguments = ["apply", "--validate=strict", by(path)];
     on(cluster, &arguments, path).await
 }
 
 /// Deletes what was applied.
-pub async fn delete(cluster: &Cluster, path: &Path) -> Result<String> {
+pub(crate) async fn delete(cluster: &Cluster, path: &Path) -> Result<String> {
     on(cluster, &["delete", "--wait=false", by(path)], path).await
 }
 

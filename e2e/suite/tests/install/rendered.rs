@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::folder;
 
 /// Rendered objects by kind, namespace and name.
-pub type Objects = BTreeMap<String, Value>;
+pub(crate) type Objects = BTreeMap<String, Value>;
 
 /// Parses rendered manifests, without Helm's own labels.
-pub fn objects(manifests: &str) -> Result<Objects> {
+pub(crate) fn objects(manifests: &str) -> Result<Objects> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(manifests)?;
     let mut objects = Objects::new();
     for mut object in documents.into_iter().filter(|object| !object.is_null()) {
@@ -69,7 +69,7 @@ fn flat(object: &Value) -> BTreeSet<String> {
 }
 
 /// Renders the chart with these values, for an API server with every optional kind.
-pub async fn template(values: &[&str]) -> Result<Objects> {
+pub(crate) async fn template(values: &[&str]) -> Result<Objects> {
     let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
     template_for(&["--api-versions", kind], values).await
 }
@@ -84,7 +84,7 @@ async fn template_for(server: &[&str], values: &[&str]) -> Result<Objects> {
 }
 
 /// Renders the chart with values from these arguments.
-pub async fn template_of(more: &[&str]) -> Result<Objects> {
+pub(crate) async fn template_of(more: &[&str]) -> Result<Objects> {
     let chart = chart();
     let chart = chart.to_string_lossy();
     let mut arguments = vec![

@@ -20,7 +20,7 @@ const DRIVER: &str = "ebs.csi.aws.com";
 /// Longer than the controller takes to act on late events.
 const SETTLED: Duration = Duration::from_secs(5);
 
-pub async fn pods() -> Result<()> {
+pub(crate) async fn pods() -> Result<()> {
     pods_are_held().await.context("pods are held back")
 }
 
@@ -77,7 +77,7 @@ async fn pods_are_held() -> Result<()> {
     eventually_open(client, "fails", &key("fails")).await
 }
 
-pub async fn daemon_sets() -> Result<()> {
+pub(crate) async fn daemon_sets() -> Result<()> {
     daemon_sets_are_held()
         .await
         .context("DaemonSets are held back")
@@ -117,7 +117,7 @@ async fn daemon_sets_are_held() -> Result<()> {
     eventually_open(client, "waits", &key("waits")).await
 }
 
-pub async fn csi_nodes() -> Result<()> {
+pub(crate) async fn csi_nodes() -> Result<()> {
     csi_nodes_are_held().await.context("CSINodes are held back")
 }
 
@@ -151,7 +151,7 @@ async fn csi_nodes_are_held() -> Result<()> {
     eventually_open(client, "loses", &key("loses")).await
 }
 
-pub async fn nodes() -> Result<()> {
+pub(crate) async fn nodes() -> Result<()> {
     nodes_are_held().await.context("Nodes are held back")
 }
 
@@ -215,7 +215,7 @@ async fn beat(scene: &Scene) -> Result<()> {
     }
 }
 
-pub async fn rules() -> Result<()> {
+pub(crate) async fn rules() -> Result<()> {
     rules_are_held().await.context("rules are held back")
 }
 

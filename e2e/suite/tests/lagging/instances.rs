@@ -12,7 +12,7 @@ use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networke
 
 const ELECT: [&str; 1] = ["--leader-elect"];
 
-pub async fn a_standby_that_begins_to_lead() -> Result<()> {
+pub(crate) async fn a_standby_that_begins_to_lead() -> Result<()> {
     leading()
         .await
         .context("a standby begins to lead while pods are held back")
@@ -51,7 +51,7 @@ async fn leading() -> Result<()> {
     eventually_open(client, "fails", &key("fails")).await
 }
 
-pub async fn a_controller_that_starts() -> Result<()> {
+pub(crate) async fn a_controller_that_starts() -> Result<()> {
     starting()
         .await
         .context("a controller starts while Nodes are held back")

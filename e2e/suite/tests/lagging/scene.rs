@@ -13,8 +13,8 @@ use nodegate_testbed::sights::count_taints;
 use nodegate_testbed::{Cluster, Controller, LaggingServer, Options, Witness};
 use tokio::time::{Instant, sleep_until};
 
-pub const NETWORK: &str = "example.com/NetworkReady";
-pub const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+pub(crate) const NETWORK: &str = "example.com/NetworkReady";
+pub(crate) const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
 /// How long a kind is held back.
 const HELD: Duration = Duration::from_secs(75);
@@ -22,20 +22,20 @@ const HELD: Duration = Duration::from_secs(75);
 const OLD: Duration = Duration::from_secs(25);
 
 /// [`Scene::client`] uses an API server that is up to date; the controller's own may lag.
-pub struct Scene {
+pub(crate) struct Scene {
     pub cluster: Cluster,
     pub client: Client,
     pub server: LaggingServer,
 }
 
 /// The period in which a kind is held back.
-pub struct Hold {
+pub(crate) struct Hold {
     began: Instant,
     witness: Witness,
 }
 
 impl Scene {
-    pub async fn set() -> Result<Self> {
+    pub(crate) async fn set() -> Result<Self> {
         // Many API servers that start at once would exceed their timeout.
         let _turn = turn().await?;
         let cluster = Cluster::start(Options::api_only()).await?;
@@ -47,13 +47,13 @@ impl Scene {
         })
     }
 
-    pub async fn start(&self, arguments: &[&str]) -> Result<Controller> {
+    pub(crate) async fn start(&self, arguments: &[&str]) -> Result<Controller> {
         let controller = Controller::spawn_on(&self.server, &self.cluster, arguments).await?;
         controller.once_ready().await
     }
 
     /// Starts to hold a kind back.
-    pub async fn hold(&self, kind: Kind) -> Result<Hold> {
+    pub(crate) async fn hold(&self, kind: Kind) -> Result<Hold> {
         self.server.freeze(kind);
         Ok(Hold {
             began: Instant::now(),
@@ -61,29 +61,29 @@ impl Scene {
         })
     }
 
-    pub async fn turn(&self, node: &str, status: &str) -> Result<()> {
+    pub(crate) async fn turn(&self, node: &str, status: &str) -> Result<()> {
         set_node_condition(&self.client, node, NETWORK, status).await
     }
 
     /// Waits until the node is closed after a live read.
-    pub async fn closed_by_a_look(&self, node: &str) -> Result<()> {
+    pub(crate) async fn closed_by_a_look(&self, node: &str) -> Result<()> {
         gated_within(&self.client, node, &key(node), PROMPTLY).await
     }
 
     /// Waits until the node is opened after a live read.
-    pub async fn opened_by_a_look(&self, node: &str) -> Result<()> {
+    pub(crate) async fn opened_by_a_look(&self, node: &str) -> Result<()> {
         opened_within(&self.client, node, &key(node), PROMPTLY).await
     }
 }
 
 impl Hold {
     /// Waits until the earlier evidence is too old to act on.
-    pub async fn gets_old(&self) {
+    pub(crate) async fn gets_old(&self) {
         sleep_until(self.began + OLD).await;
     }
 
     /// Waits until the hold has lasted long enough, and checks that these nodes were always closed or always open.
-    pub async fn kept(&self, scene: &Scene, nodes: &[(&str, Kept)]) -> Result<()> {
+    pub(crate) async fn kept(&self, scene: &Scene, nodes: &[(&str, Kept)]) -> Result<()> {
         sleep_until(self.began + HELD).await;
         let mut wrong = Vec::new();
         for (node, kept) in nodes {
@@ -101,33 +101,33 @@ impl Hold {
 
 /// The constant state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub(crate) enum Kept {
     Open,
     Closed,
 }
 
-pub fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     format!("readiness.k8s.io/{name}")
 }
 
 /// A rule for the node of this name.
-pub fn rule_of(name: &str) -> RuleBuilder {
+pub(crate) fn rule_of(name: &str) -> RuleBuilder {
     rule(name, &key(name)).selects("name", name)
 }
 
 /// A bootstrap rule for the node of this name, which waits for the network and this condition.
-pub fn gate(name: &str, kind: &str) -> RuleBuilder {
+pub(crate) fn gate(name: &str, kind: &str) -> RuleBuilder {
     let gate = rule_of(name).bootstrap_only();
     gate.waits_for(NETWORK).waits_for(kind)
 }
 
 /// A node with this network status.
-pub fn networked(name: &str, network: &str) -> NodeBuilder {
+pub(crate) fn networked(name: &str, network: &str) -> NodeBuilder {
     let node = node(name).label("name", name);
     node.condition(NETWORK, network)
 }
 
 /// A critical pod on the node of this name.
-pub fn critical_pod(name: &str) -> PodBuilder {
+pub(crate) fn critical_pod(name: &str) -> PodBuilder {
     pod(&format!("kube-system/{name}")).critical().on(name)
 }

@@ -7,7 +7,7 @@ use nodegate_testbed::fetch::Fetch;
 
 /// One scrape.
 #[derive(Debug, Default)]
-pub struct Exposition {
+pub(crate) struct Exposition {
     /// The text.
     pub text: String,
     /// `counter`, `gauge` or `histogram`, by metric.
@@ -22,7 +22,7 @@ pub struct Exposition {
 
 impl Exposition {
     /// Scrapes and parses a URL.
-    pub async fn scrape(fetch: &Fetch, url: &str) -> Result<Self> {
+    pub(crate) async fn scrape(fetch: &Fetch, url: &str) -> Result<Self> {
         let answer = fetch.get(url).await?;
         ensure!(answer.status == 200, "{}: {}", answer.status, answer.text);
         Self::read(&answer.text)
@@ -78,7 +78,7 @@ impl Exposition {
     }
 
     /// The bounds of a histogram's buckets.
-    pub fn buckets(&self, metric: &str) -> Vec<f64> {
+    pub(crate) fn buckets(&self, metric: &str) -> Vec<f64> {
         let prefix = format!("{metric}_bucket{{");
         let mut bounds: Vec<f64> = self
             .values

@@ -15,10 +15,10 @@ use serde_json::json;
 use super::SOON;
 
 /// The condition of `gate` and `boot`.
-pub const READY: &str = "example.com/Ready";
+pub(crate) const READY: &str = "example.com/Ready";
 /// The condition of `parts`.
-pub const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
-pub const NODES: [&str; 4] = [
+pub(crate) const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+pub(crate) const NODES: [&str; 4] = [
     "node-of-gate",
     "other-of-gate",
     "node-of-boot",
@@ -30,7 +30,7 @@ fn key(rule: &str) -> String {
 }
 
 /// Plays the scene.
-pub async fn play(client: &Client) -> Result<()> {
+pub(crate) async fn play(client: &Client) -> Result<()> {
     for (name, pool, status) in [
         ("node-of-gate", "gate", "False"),
         ("other-of-gate", "gate", "True"),

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The example's condition.
-pub const CONDITION: &str = "cni.example.com/AgentReady";
+pub(crate) const CONDITION: &str = "cni.example.com/AgentReady";
 const FOREIGN: &str = "example.com/Foreign";
 /// The example's namespace and service account.
 const REPORTER: (&str, &str) = ("kube-system", "example-cni");
@@ -250,7 +250,7 @@ fn refused<'c>(
 }
 
 /// Starts a reporter as the example's pod on a node.
-pub async fn report(
+pub(crate) async fn report(
     cluster: &Cluster,
     client: &Client,
     node: &str,

@@ -18,8 +18,8 @@ const OUTAGE: Duration = Duration::from_secs(15);
 const SETTLED: Duration = Duration::from_secs(90);
 
 /// Run by [`what_takes_a_readiness_ttl`](super::what_takes_a_readiness_ttl).
-pub async fn an_outage_is_not_counted_against_nodes_and_nobody_is_forgotten_over_it() -> Result<()>
-{
+pub(crate) async fn an_outage_is_not_counted_against_nodes_and_nobody_is_forgotten_over_it()
+-> Result<()> {
     const TEST: &str = "outage";
     let (cluster, client) = own_cluster().await?;
     let _controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;

@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 /// The answer to a request.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// This status line (`200 OK`), further header lines, and body.
     Http(String, String),
     /// These bytes, then the end of the connection.
@@ -32,20 +32,20 @@ pub enum Answer {
 
 /// A server whose answer a test can change.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub(crate) struct Server {
     /// Its address.
     pub address: SocketAddr,
     answer: Arc<Mutex<Answer>>,
 }
 
 /// An answer with only a status.
-pub fn status(line: &str) -> Answer {
+pub(crate) fn status(line: &str) -> Answer {
     Answer::Http(line.to_owned(), String::new())
 }
 
 impl Server {
     /// Starts an HTTP server on a free port.
-    pub async fn http(answer: Answer) -> Result<Self> {
+    pub(crate) async fn http(answer: Answer) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let server = Self {
             address: listener.local_addr()?,
@@ -61,7 +61,7 @@ impl Server {
     }
 
     /// Changes the answer.
-    pub fn set(&self, answer: Answer) {
+    pub(crate) fn set(&self, answer: Answer) {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
@@ -71,13 +71,13 @@ impl Server {
     }
 
     /// The URL of a path.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 }
 
 /// Serves HTTP on a Unix socket, always with success.
-pub fn http_on_a_unix_socket(path: &Path) -> Result<()> {
+pub(crate) fn http_on_a_unix_socket(path: &Path) -> Result<()> {
     let listener = UnixListener::bind(path)?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -110,7 +110,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: Answer) 
 }
 
 /// Serves the gRPC health protocol with one status for every service: 1 is `SERVING`, 2 `NOT_SERVING`.
-pub async fn grpc(health: u8) -> Result<SocketAddr> {
+pub(crate) async fn grpc(health: u8) -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
@@ -143,7 +143,7 @@ fn answer_grpc(
 }
 
 /// Writes a script for a reporter to run.
-pub fn script(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+pub(crate) fn script(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     std::fs::write(&path, format!("#!/bin/sh\n{text}\n"))?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))

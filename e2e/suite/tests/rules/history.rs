@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::{SOON, key};
 
-pub struct History {
+pub(crate) struct History {
     client: Client,
     name: String,
     states: Arc<Mutex<Vec<Node>>>,
@@ -27,7 +27,7 @@ impl Drop for History {
 
 impl History {
     /// Starts with an earlier state, such as the node as created.
-    pub async fn since(client: &Client, first: Node) -> Result<Self> {
+    pub(crate) async fn since(client: &Client, first: Node) -> Result<Self> {
         let name = first.name_any();
         let from = first.resource_version().context("a node has a version")?;
         let states = Arc::new(Mutex::new(vec![first]));
@@ -53,7 +53,7 @@ impl History {
     }
 
     /// All states so far, up to the node's current one.
-    pub async fn states(&self) -> Result<Vec<Node>> {
+    pub(crate) async fn states(&self) -> Result<Vec<Node>> {
         let now = sights::node(&self.client, &self.name).await?;
         eventually("the watch shows the present", SOON, async || {
             let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl History {
     }
 }
 
-pub fn has_taint_of(node: &Node, rule: &str) -> bool {
+pub(crate) fn has_taint_of(node: &Node, rule: &str) -> bool {
     let key = key(rule);
     let spec = node.spec.as_ref();
     spec.and_then(|spec| spec.taints.as_ref())

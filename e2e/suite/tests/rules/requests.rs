@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::SOON;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Write {
+pub(crate) struct Write {
     /// The resource and, if any, the subresource: `nodes`, `nodereadinessrules/status`.
     pub resource: String,
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Write {
 }
 
 /// Waits until there has been no write for two seconds; returns all so far.
-pub async fn at_rest(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
+pub(crate) async fn at_rest(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
     let mut last = (0, Instant::now());
     eventually("the controller comes to rest", SOON, async || {
         let writes = writes(cluster, name)?;
@@ -31,7 +31,7 @@ pub async fn at_rest(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
 }
 
 /// The controller's writes to nodes and rules with this name prefix, in the order of their answers.
-pub fn writes(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
+pub(crate) fn writes(cluster: &Cluster, name: &str) -> Result<Vec<Write>> {
     let account = format!("system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}");
     let mut writes = Vec::new();
     let log = cluster.audit_log();

@@ -4,23 +4,23 @@ use anyhow::{Context, Result};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use nodegate_testbed::rule::resource;
-pub use nodegate_testbed::rule::rules;
+pub(crate) use nodegate_testbed::rule::rules;
 use nodegate_testbed::{eventually, eventually_eq};
 use serde_json::{Value, json};
 
 use super::{READY, SOON, TEST, key};
 
 /// The finalizer that keeps a deleted rule until its nodes are clean.
-pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
+pub(crate) const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 
 #[derive(Debug, Clone)]
-pub struct RuleBuilder {
+pub(crate) struct RuleBuilder {
     name: String,
     spec: Value,
 }
 
 /// A rule that closes the nodes of the test of this name whenever [`READY`] is not `True`.
-pub fn continuous(name: &str) -> RuleBuilder {
+pub(crate) fn continuous(name: &str) -> RuleBuilder {
     RuleBuilder {
         name: name.to_owned(),
         spec: json!({
@@ -33,26 +33,26 @@ pub fn continuous(name: &str) -> RuleBuilder {
 }
 
 /// The same rule in bootstrap-only mode.
-pub fn bootstrap(name: &str) -> RuleBuilder {
+pub(crate) fn bootstrap(name: &str) -> RuleBuilder {
     continuous(name).with(&json!({"enforcementMode": "bootstrap-only"}))
 }
 
 impl RuleBuilder {
     /// Changes the spec with a JSON merge patch.
-    pub fn with(mut self, patch: &Value) -> Self {
+    pub(crate) fn with(mut self, patch: &Value) -> Self {
         json_patch::merge(&mut self.spec, patch);
         self
     }
 
     /// Uses another rule's nodes and taint.
-    pub fn beside(self, test: &str) -> Self {
+    pub(crate) fn beside(self, test: &str) -> Self {
         self.with(&json!({
             "taint": {"key": key(test)},
             "nodeSelector": {"matchLabels": {TEST: test}},
         }))
     }
 
-    pub async fn create(self, client: &Client) -> Result<DynamicObject> {
+    pub(crate) async fn create(self, client: &Client) -> Result<DynamicObject> {
         let mut rule = DynamicObject::new(&self.name, &resource());
         rule.data = json!({"spec": self.spec});
         rules(client)
@@ -63,7 +63,7 @@ impl RuleBuilder {
 }
 
 /// Changes a rule's spec with a JSON merge patch.
-pub async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicObject> {
+pub(crate) async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicObject> {
     rules(client)
         .patch(
             name,
@@ -75,7 +75,7 @@ pub async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicO
 }
 
 /// Deletes a rule without waiting for its end.
-pub async fn start_deletion(client: &Client, name: &str) -> Result<()> {
+pub(crate) async fn start_deletion(client: &Client, name: &str) -> Result<()> {
     rules(client)
         .delete(name, &DeleteParams::default())
         .await
@@ -84,13 +84,13 @@ pub async fn start_deletion(client: &Client, name: &str) -> Result<()> {
 }
 
 /// Deletes a rule and waits until it is gone.
-pub async fn delete(client: &Client, name: &str) -> Result<()> {
+pub(crate) async fn delete(client: &Client, name: &str) -> Result<()> {
     start_deletion(client, name).await?;
     eventually_gone(client, name).await
 }
 
 /// Waits until a deleted rule is gone.
-pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
+pub(crate) async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
     let rules = rules(client);
     eventually(&format!("rule {name} is gone"), SOON, async || {
         Ok(rules.get_opt(name).await?.is_none())
@@ -99,7 +99,7 @@ pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
 }
 
 /// Waits until a rule is in force: it has its finalizer, and its status covers the current spec.
-pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicObject> {
+pub(crate) async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicObject> {
     let rules = rules(client);
     eventually(&format!("rule {name} is observed"), SOON, async || {
         let rule = rules.get(name).await?;
@@ -113,13 +113,13 @@ pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicO
 }
 
 /// A rule's status, or `null`.
-pub async fn status(client: &Client, name: &str) -> Result<Value> {
+pub(crate) async fn status(client: &Client, name: &str) -> Result<Value> {
     let rule = rules(client).get(name).await?;
     Ok(rule.data["status"].clone())
 }
 
 /// Waits until the status counts this many matched, held and released nodes.
-pub async fn eventually_counts(
+pub(crate) async fn eventually_counts(
     client: &Client,
     name: &str,
     [matched, held, released]: [u64; 3],
@@ -134,7 +134,7 @@ pub async fn eventually_counts(
 }
 
 /// Waits until a condition of a rule has this status; returns the condition.
-pub async fn eventually_says(
+pub(crate) async fn eventually_says(
     client: &Client,
     name: &str,
     condition: &str,
@@ -149,28 +149,28 @@ pub async fn eventually_says(
 }
 
 /// A condition in a rule's status.
-pub fn condition_of(status: &Value, condition: &str) -> Option<Value> {
+pub(crate) fn condition_of(status: &Value, condition: &str) -> Option<Value> {
     let mut conditions = status["conditions"].as_array()?.iter();
     conditions.find(|found| found["type"] == condition).cloned()
 }
 
 /// The annotation that records a node's completed bootstrap under a rule.
-pub fn completion(rule: &DynamicObject) -> String {
+pub(crate) fn completion(rule: &DynamicObject) -> String {
     completion_by(&rule.uid().unwrap_or_default())
 }
 
 /// The annotation by which older controllers record a completed bootstrap: with the name in place of the UID.
-pub fn completion_by(id: &str) -> String {
+pub(crate) fn completion_by(id: &str) -> String {
     format!("readiness.k8s.io/bootstrap-completed-{id}")
 }
 
 /// The annotation that records how a node started under a rule.
-pub fn startup(rule: &DynamicObject) -> String {
+pub(crate) fn startup(rule: &DynamicObject) -> String {
     format!("nodegate.dev/startup-{}", rule.uid().unwrap_or_default())
 }
 
 /// The annotation that records that a rule has tainted a node.
-pub fn ownership(rule: &DynamicObject) -> String {
+pub(crate) fn ownership(rule: &DynamicObject) -> String {
     format!(
         "nodegate.dev/taint-added-by-{}",
         rule.uid().unwrap_or_default()

@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Slightly less than that.
 const ALMOST: Duration = Duration::from_secs(55);
 
-pub async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not()
+pub(crate) async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not()
 -> Result<()> {
     let client = client().await?;
     rule("silent")
@@ -56,7 +56,7 @@ pub async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter
     eventually_open(&client, "silent-dead", "silent").await
 }
 
-pub async fn an_outage_of_the_api_server_is_not_taken_for_the_silence_of_every_reporter()
+pub(crate) async fn an_outage_of_the_api_server_is_not_taken_for_the_silence_of_every_reporter()
 -> Result<()> {
     let (cluster, client) = own_cluster().await?;
     let _controller = Controller::start(&cluster, &[]).await?;

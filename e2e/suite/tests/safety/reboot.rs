@@ -65,7 +65,8 @@ async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<
 }
 
 /// Run by [`what_takes_a_minute`](super::what_takes_a_minute).
-pub async fn a_condition_from_before_a_reboot_is_not_believed_after_a_minute() -> Result<()> {
+pub(crate) async fn a_condition_from_before_a_reboot_is_not_believed_after_a_minute() -> Result<()>
+{
     let client = client().await?;
     regating("believes").create(&client).await?;
     node("believes", "believes", "True")

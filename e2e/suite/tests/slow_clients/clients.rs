@@ -24,7 +24,7 @@ const HALF: usize = 2 << 20;
 
 /// Where a client stops.
 #[derive(Debug, Clone, Copy)]
-pub enum Stops {
+pub(crate) enum Stops {
     /// In the middle of its first TLS record.
     Handshake,
     /// In the middle of a header.
@@ -35,14 +35,14 @@ pub enum Stops {
 
 /// A TLS server, and its CA.
 #[derive(Clone)]
-pub struct Target {
+pub(crate) struct Target {
     address: SocketAddr,
     connector: TlsConnector,
     path: &'static str,
 }
 
 /// A complete review of almost the largest accepted size. Decoded into values, it would be many times that.
-pub fn swelling_review(field: &str) -> Vec<u8> {
+pub(crate) fn swelling_review(field: &str) -> Vec<u8> {
     let filler = format!("[{}0]", "[],".repeat(1_390_000));
     format!(
         r#"{{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {{"uid": "1", "name": "r",
@@ -54,7 +54,7 @@ pub fn swelling_review(field: &str) -> Vec<u8> {
 }
 
 /// A review of a rule that waits for this many `DaemonSet`s.
-pub fn asking_review(conditions: usize) -> Vec<u8> {
+pub(crate) fn asking_review(conditions: usize) -> Vec<u8> {
     let conditions: Vec<_> = (0..conditions)
         .map(|number| json!({"type": format!("daemonset.nodegate.dev/a.b{number}"), "requiredStatus": "True"}))
         .collect();
@@ -82,13 +82,13 @@ pub fn asking_review(conditions: usize) -> Vec<u8> {
 }
 
 /// Clients that run until dropped.
-pub struct Crowd {
+pub(crate) struct Crowd {
     _clients: JoinSet<()>,
     connected: Arc<AtomicUsize>,
 }
 
 impl Target {
-    pub fn new(port: u16, path: &'static str, ca: &str) -> Result<Self> {
+    pub(crate) fn new(port: u16, path: &'static str, ca: &str) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -144,7 +144,7 @@ impl Target {
     }
 
     /// Sends a whole request; returns the status of the answer.
-    pub async fn post(&self, body: &[u8]) -> Result<String> {
+    pub(crate) async fn post(&self, body: &[u8]) -> Result<String> {
         let mut stream = self.connect_tls(Ipv4Addr::LOCALHOST.into()).await?;
         let (path, length) = (self.path, body.len());
         let head = format!(
@@ -157,7 +157,7 @@ impl Target {
     }
 
     /// Requests the path with a token, from an address; returns the status of the answer.
-    pub async fn ask(&self, from: IpAddr, token: &str) -> Result<String> {
+    pub(crate) async fn ask(&self, from: IpAddr, token: &str) -> Result<String> {
         let mut stream = self.connect_tls(from).await?;
         let path = self.path;
         let head = format!(
@@ -178,7 +178,7 @@ async fn status(mut stream: TlsStream<TcpStream>) -> Result<String> {
 
 impl Crowd {
     /// Starts this many clients of each kind.
-    pub fn gather(kinds: &[(&Target, Stops, usize)]) -> Self {
+    pub(crate) fn gather(kinds: &[(&Target, Stops, usize)]) -> Self {
         let mut clients = JoinSet::new();
         let connected = Arc::new(AtomicUsize::new(0));
         for (target, stops, number) in kinds {
@@ -200,7 +200,7 @@ impl Crowd {
     }
 
     /// How many have sent their part, and wait.
-    pub fn connected(&self) -> usize {
+    pub(crate) fn connected(&self) -> usize {
         self.connected.load(Ordering::Relaxed)
     }
 }

@@ -2,7 +2,7 @@
 
 /// A page whose commands are typed.
 #[derive(Debug)]
-pub struct Page {
+pub(crate) struct Page {
     /// Its path in the repository.
     pub path: &'static str,
     /// The reader's working directory.
@@ -17,7 +17,7 @@ pub struct Page {
 
 /// A reader's working directory.
 #[derive(Debug, Clone, Copy)]
-pub enum At {
+pub(crate) enum At {
     /// A copy of the repository.
     Repository,
     /// The page's own folder.
@@ -43,18 +43,18 @@ const APART: [(&str, &str); 5] = [
 ];
 
 /// The skipped pages.
-pub fn apart() -> impl Iterator<Item = &'static str> {
+pub(crate) fn apart() -> impl Iterator<Item = &'static str> {
     APART.iter().map(|(path, _)| *path)
 }
 
 impl Page {
     /// Whether a block is skipped.
-    pub fn leaves_out(&self, block: &str) -> bool {
+    pub(crate) fn leaves_out(&self, block: &str) -> bool {
         self.apart.iter().any(|(part, _)| block.contains(part))
     }
 
     /// What to type for a block: its preparation and the block itself, without placeholders.
-    pub fn typed(&self, block: &str) -> String {
+    pub(crate) fn typed(&self, block: &str) -> String {
         let before = self.before.iter().filter(|(part, _)| block.contains(part));
         let before: Vec<&str> = before.map(|(_, command)| *command).collect();
         let mut typed = block.to_owned();
@@ -65,7 +65,7 @@ impl Page {
     }
 
     /// The texts that must occur on the page.
-    pub fn parts(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &'static str> {
         let parts = self.names.iter().chain(self.before).chain(self.apart);
         parts.map(|(part, _)| *part)
     }
@@ -88,7 +88,7 @@ const A_TAINT: &str = "kubectl taint nodes --all example.com/network=:NoSchedule
 const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
 
 /// Pages to type before an installation, in this order.
-pub const BARE: [Page; 2] = [
+pub(crate) const BARE: [Page; 2] = [
     Page {
         names: &[
             (
@@ -121,7 +121,7 @@ pub const BARE: [Page; 2] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub const INSTALLED: [Page; 28] = [
+pub(crate) const INSTALLED: [Page; 28] = [
     Page {
         before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
         apart: &[

@@ -19,7 +19,7 @@ use super::pages::{At, Page};
 const LONGEST: &str = "120";
 
 #[derive(Debug)]
-pub struct Shell {
+pub(crate) struct Shell {
     /// A folder of the cluster, with the tools in `bin`.
     home: PathBuf,
     /// The working directory.
@@ -29,7 +29,7 @@ pub struct Shell {
 
 impl Shell {
     /// A shell at the root of the repository.
-    pub fn new(cluster: &Cluster) -> Result<Self> {
+    pub(crate) fn new(cluster: &Cluster) -> Result<Self> {
         let home = cluster.folder().join("home");
         let tools = home.join("bin");
         fs::create_dir_all(&tools)?;
@@ -49,7 +49,7 @@ impl Shell {
     }
 
     /// A shell in the working directory of a page's reader.
-    pub fn at(&self, page: &Page) -> Result<Self> {
+    pub(crate) fn at(&self, page: &Page) -> Result<Self> {
         let page_file = repository().join(page.path);
         let folder = match page.at {
             At::Beside => page_file.parent().context("a page in a folder")?.to_owned(),
@@ -83,7 +83,7 @@ impl Shell {
     }
 
     /// Types a text.
-    pub async fn types(&self, text: &str) -> Result<String> {
+    pub(crate) async fn types(&self, text: &str) -> Result<String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let tools = [self.home.join("bin")];
         let path = env::join_paths(tools.into_iter().chain(env::split_paths(&path)))?;

@@ -1,7 +1,7 @@
 //! What the API server accepts and refuses, by the validation in the `CustomResourceDefinition` alone.
 
 /// The base rule of most cases. Specs of cases are JSON merge patches of its spec, in YAML.
-pub const CONTINUOUS: &str = "
+pub(crate) const CONTINUOUS: &str = "
 conditions:
 - {type: example.com/NetworkReady, requiredStatus: 'True'}
 - {type: example.com/StorageReady, requiredStatus: 'False'}
@@ -11,7 +11,7 @@ nodeSelector: {matchLabels: {kubernetes.io/os: linux}}
 ";
 
 /// The same rule in bootstrap-only mode, which some fields need.
-pub const BOOTSTRAP: &str = "
+pub(crate) const BOOTSTRAP: &str = "
 conditions:
 - {type: example.com/NetworkReady, requiredStatus: 'True'}
 enforcementMode: bootstrap-only
@@ -21,7 +21,7 @@ nodeSelector: {matchLabels: {kubernetes.io/os: linux}}
 
 /// A rule that is created, or created and then changed.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub(crate) struct Case {
     /// What it shows.
     pub name: &'static str,
     /// [`CONTINUOUS`] or [`BOOTSTRAP`].
@@ -121,7 +121,7 @@ const BAD_DURATION: &str = "should match";
 
 /// Every case. Each is independent: the rule is deleted after it.
 #[rustfmt::skip]
-pub const CASES: &[Case] = &[
+pub(crate) const CASES: &[Case] = &[
     // What every user of the Node Readiness Controller has.
     create("a continuous rule", CONTINUOUS, "{}"),
     create("a bootstrap-only rule", BOOTSTRAP, "{}"),

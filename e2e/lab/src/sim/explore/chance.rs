@@ -13,7 +13,7 @@ const LENGTHS: [Time; 7] = [s(1), s(4), s(9), s(14), s(19), s(30), s(70)];
 
 /// One to five faults of a scenario. `quiet` is its outcome without faults.
 #[must_use]
-pub fn faults(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Vec<Fault> {
+pub(super) fn faults(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Vec<Fault> {
     let count = 1 + rng.below(MOST);
     let mut faults = Vec::new();
     while faults.len() < count {

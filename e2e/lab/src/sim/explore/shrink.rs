@@ -11,7 +11,11 @@ const BUDGET: usize = 150;
 
 /// The smallest script found that breaks the same law, with its violation.
 #[must_use]
-pub fn shrink(script: Script, violation: Violation, start: Start<'_>) -> (Script, Violation) {
+pub(super) fn shrink(
+    script: Script,
+    violation: Violation,
+    start: Start<'_>,
+) -> (Script, Violation) {
     let mut best = (script, violation);
     let mut budget = BUDGET;
     'again: loop {

@@ -9,13 +9,13 @@ use super::rule::TaintId;
 use super::{NodeWrite, seconds};
 use crate::sim::law::{Law, Moment};
 
-pub struct Bootstrap {
+pub(super) struct Bootstrap {
     ledger: Shared,
 }
 
 impl Bootstrap {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

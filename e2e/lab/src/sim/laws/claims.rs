@@ -19,13 +19,13 @@ use crate::{Key, Kind};
 /// The shortest deadline that a rule may set.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-pub struct Claims {
+pub(super) struct Claims {
     ledger: Shared,
 }
 
 impl Claims {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

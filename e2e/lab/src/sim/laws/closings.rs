@@ -19,13 +19,13 @@ const PROMPTLY: Duration = s(5);
 /// How late an instance may observe a new node.
 const LATE: Duration = s(5);
 
-pub struct Closings {
+pub(super) struct Closings {
     ledger: Shared,
 }
 
 impl Closings {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

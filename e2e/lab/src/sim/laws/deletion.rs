@@ -9,13 +9,13 @@ use super::{longest_age, seconds};
 use crate::Kind;
 use crate::sim::law::{Law, Moment};
 
-pub struct Deletion {
+pub(super) struct Deletion {
     ledger: Shared,
 }
 
 impl Deletion {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

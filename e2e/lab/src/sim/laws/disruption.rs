@@ -20,7 +20,7 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::Time;
 
-pub struct Disruption {
+pub(super) struct Disruption {
     ledger: Shared,
     closings: Vec<Closing>,
 }
@@ -35,7 +35,7 @@ struct Closing {
 
 impl Disruption {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
             closings: Vec::new(),

@@ -25,13 +25,13 @@ const MOST: usize = 2;
 /// How long Nodegate may leave its reversed change alone: the longest pause, and the time after which the pause ends.
 const CONTENTION: Time = s(5 * 60);
 
-pub struct End {
+pub(super) struct End {
     ledger: Shared,
 }
 
 impl End {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

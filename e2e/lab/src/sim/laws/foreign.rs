@@ -17,13 +17,13 @@ const ANNOTATIONS: [&str; 2] = ["nodegate.dev/", "readiness.k8s.io/"];
 /// The only annotation on claims that Nodegate may set.
 const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
-pub struct Foreign {
+pub(super) struct Foreign {
     ledger: Shared,
 }
 
 impl Foreign {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

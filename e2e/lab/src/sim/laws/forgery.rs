@@ -8,13 +8,13 @@ use super::rule::{OUR_TAINTS, TaintId};
 use super::{NodeWrite, longest_age, seconds};
 use crate::sim::law::{Law, Moment};
 
-pub struct Forgery {
+pub(super) struct Forgery {
     ledger: Shared,
 }
 
 impl Forgery {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

@@ -6,7 +6,7 @@ use crate::Kind;
 use crate::sim::law::{Law, Moment};
 
 #[derive(Default)]
-pub struct Leadership;
+pub(super) struct Leadership;
 
 impl Law for Leadership {
     fn name(&self) -> &'static str {

@@ -19,11 +19,11 @@ use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-pub type Shared = Rc<RefCell<Ledger>>;
+pub(super) type Shared = Rc<RefCell<Ledger>>;
 
 /// One version of a rule.
 #[derive(Debug, Clone)]
-pub struct Version {
+pub(super) struct Version {
     /// The revision that made it.
     pub revision: u64,
     /// The rule; `None` where it did not exist or was invalid.
@@ -31,7 +31,7 @@ pub struct Version {
 }
 
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub(super) struct Ledger {
     /// How many changes have been read.
     read: usize,
     /// Every version of every rule.
@@ -44,7 +44,7 @@ pub struct Ledger {
 
 /// The revision of each kind of object in an observation of a node: each kind has its own watch.
 #[derive(Debug, Clone, Copy)]
-pub struct Glances {
+pub(super) struct Glances {
     pub node: u64,
     pub csi_node: u64,
     pub pods: u64,
@@ -55,7 +55,7 @@ pub struct Glances {
 impl Glances {
     /// All kinds at this revision.
     #[must_use]
-    pub fn all(revision: u64) -> Self {
+    pub(super) fn all(revision: u64) -> Self {
         Self {
             node: revision,
             csi_node: revision,
@@ -68,7 +68,7 @@ impl Glances {
 
 impl Ledger {
     /// Reads the changes since the last call.
-    pub fn read(&mut self, moment: &Moment<'_>) {
+    pub(super) fn read(&mut self, moment: &Moment<'_>) {
         let changes = moment.cluster.changes();
         for change in &changes[self.read..] {
             match change.key.kind {
@@ -123,7 +123,7 @@ impl Ledger {
 
     /// The valid rules at this revision.
     #[must_use]
-    pub fn rules(&self, revision: u64) -> Vec<Arc<Rule>> {
+    pub(super) fn rules(&self, revision: u64) -> Vec<Arc<Rule>> {
         let as_of = |versions: &Vec<Version>| {
             let end = versions.partition_point(|version| version.revision <= revision);
             versions[..end]
@@ -134,7 +134,7 @@ impl Ledger {
     }
 
     /// Every version of every rule that ever existed.
-    pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
+    pub(super) fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.rules
             .values()
             .flatten()
@@ -144,7 +144,13 @@ impl Ledger {
     /// The revisions after `after` and up to `until` that changed something relevant to a node, by kind: the node, its
     /// `CSINode`, its pods, `DaemonSet`s, rules.
     #[must_use]
-    pub fn turns(&self, moment: &Moment<'_>, node: &str, after: u64, until: u64) -> [Vec<u64>; 5] {
+    pub(super) fn turns(
+        &self,
+        moment: &Moment<'_>,
+        node: &str,
+        after: u64,
+        until: u64,
+    ) -> [Vec<u64>; 5] {
         let of = |key: &Key| -> Vec<u64> {
             let states = moment.cluster.history(key);
             let first = states.partition_point(|state| state.revision <= after);
@@ -171,7 +177,7 @@ impl Ledger {
     }
 
     /// Evaluates `ask` on the facts of a node at these revisions; `None` where the node did not exist.
-    pub fn ask<T>(
+    pub(super) fn ask<T>(
         &self,
         moment: &Moment<'_>,
         node: &str,
@@ -216,7 +222,7 @@ impl Ledger {
 
     /// Whether something held for a node in this time: at one revision, or with each kind of object at a revision of its own,
     /// since each has its own watch. With too many combinations it is assumed to have held.
-    pub fn was_ever(
+    pub(super) fn was_ever(
         &self,
         moment: &Moment<'_>,
         node: &str,
@@ -339,6 +345,6 @@ fn begun(moment: &Moment<'_>) -> Time {
 }
 
 #[must_use]
-pub fn is_ours(who: Who) -> bool {
+pub(super) fn is_ours(who: Who) -> bool {
     matches!(who, Who::Nodegate(_))
 }

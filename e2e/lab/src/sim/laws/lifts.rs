@@ -12,13 +12,13 @@ use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 
-pub struct Lifts {
+pub(super) struct Lifts {
     ledger: Shared,
 }
 
 impl Lifts {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

@@ -97,7 +97,7 @@ fn is_for(node: &Value, spec: &Value) -> bool {
 }
 
 /// Whether pods of this template tolerate a taint, or its effect needs no toleration.
-pub fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
+pub(super) fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
     if taint.effect == "PreferNoSchedule" {
         return true;
     }

@@ -11,11 +11,11 @@ use nodegate::api::{
 use serde_json::Value;
 
 /// The prefix of every taint key that a rule may add.
-pub const OUR_TAINTS: &str = "readiness.k8s.io/";
+pub(crate) const OUR_TAINTS: &str = "readiness.k8s.io/";
 
 /// One version of a rule.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub(crate) struct Rule {
     pub name: String,
     pub uid: String,
     /// The creation time in its metadata; rules with the same taint are ordered by it, then by name.
@@ -29,7 +29,7 @@ pub struct Rule {
 
 /// What identifies a taint on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaintId {
+pub(crate) struct TaintId {
     pub key: String,
     pub effect: String,
 }
@@ -43,7 +43,7 @@ impl std::fmt::Display for TaintId {
 impl TaintId {
     /// The ID of a taint object.
     #[must_use]
-    pub fn of(taint: &Value) -> Self {
+    pub(crate) fn of(taint: &Value) -> Self {
         let text = |field: &str| taint[field].as_str().unwrap_or_default().to_owned();
         Self {
             key: text("key"),
@@ -51,13 +51,13 @@ impl TaintId {
         }
     }
 
-    pub fn all(node: &Value) -> impl Iterator<Item = (Self, &Value)> {
+    pub(crate) fn all(node: &Value) -> impl Iterator<Item = (Self, &Value)> {
         let taints = node["spec"]["taints"].as_array().into_iter().flatten();
         taints.map(|taint| (Self::of(taint), taint))
     }
 
     #[must_use]
-    pub fn is_on(&self, node: &Value) -> bool {
+    pub(crate) fn is_on(&self, node: &Value) -> bool {
         let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
         taints.any(|taint| taint["key"] == *self.key && taint["effect"] == *self.effect)
     }
@@ -66,7 +66,7 @@ impl TaintId {
 impl Rule {
     /// Reads a rule; `None` if its spec is invalid.
     #[must_use]
-    pub fn read(object: &Value) -> Option<Self> {
+    pub(crate) fn read(object: &Value) -> Option<Self> {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
         let spec: NodeReadinessRuleSpec = serde_json::from_value(object["spec"].clone()).ok()?;
@@ -86,7 +86,7 @@ impl Rule {
     }
 
     #[must_use]
-    pub fn taint(&self) -> TaintId {
+    pub(crate) fn taint(&self) -> TaintId {
         TaintId {
             key: self.spec.taint.key.clone(),
             effect: self.effect().as_str().to_owned(),
@@ -94,68 +94,68 @@ impl Rule {
     }
 
     #[must_use]
-    pub fn effect(&self) -> TaintEffect {
+    pub(crate) fn effect(&self) -> TaintEffect {
         self.spec.taint.effect
     }
 
     /// Whether it manages this taint: key and effect are its own, or it lifts another project's startup taint with any effect.
     #[must_use]
-    pub fn is_about(&self, taint: &TaintId) -> bool {
+    pub(crate) fn is_about(&self, taint: &TaintId) -> bool {
         self.spec.taint.key == taint.key
             && (self.effect().as_str() == taint.effect || !taint.key.starts_with(OUR_TAINTS))
     }
 
     /// Whether it selects the node by its labels.
     #[must_use]
-    pub fn selects(&self, node: &Value) -> bool {
+    pub(crate) fn selects(&self, node: &Value) -> bool {
         selects(&self.selector, &node["metadata"]["labels"])
     }
 
     /// Whether it acts on its decisions: it is neither a dry run nor being deleted.
     #[must_use]
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         !self.is_deleting && !self.spec.dry_run
     }
 
     /// Whether it may add its taint to nodes.
     #[must_use]
-    pub fn adds(&self) -> bool {
+    pub(crate) fn adds(&self) -> bool {
         self.spec.taint_policy == TaintPolicy::AddAndRemove
     }
 
     #[must_use]
-    pub fn is_bootstrap(&self) -> bool {
+    pub(crate) fn is_bootstrap(&self) -> bool {
         self.spec.enforcement_mode == EnforcementMode::BootstrapOnly
     }
 
     /// Whether one met condition is enough.
     #[must_use]
-    pub fn is_any_of(&self) -> bool {
+    pub(crate) fn is_any_of(&self) -> bool {
         self.spec.condition_policy == ConditionPolicy::AnyOf
     }
 
     /// How long its conditions must be unmet before an open node is closed.
     #[must_use]
-    pub fn grace(&self) -> Duration {
+    pub(crate) fn grace(&self) -> Duration {
         self.spec.grace_period.map_or(Duration::ZERO, Into::into)
     }
 
     /// How long a reporter may be silent.
     #[must_use]
-    pub fn heartbeat_timeout(&self) -> Option<Duration> {
+    pub(crate) fn heartbeat_timeout(&self) -> Option<Duration> {
         self.spec.heartbeat_timeout.map(Into::into)
     }
 
     /// The annotations that record a completed bootstrap, by the rule's UID and by its name.
     #[must_use]
-    pub fn completion_keys(&self) -> [String; 2] {
+    pub(crate) fn completion_keys(&self) -> [String; 2] {
         [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
     }
 
     /// Whether the node's bootstrap is on record, for its current boot where the rule asks for that; or the rule ignores the
     /// node.
     #[must_use]
-    pub fn is_completed_on(&self, node: &Value) -> bool {
+    pub(crate) fn is_completed_on(&self, node: &Value) -> bool {
         let came = node["metadata"]["creationTimestamp"].as_str();
         if self.spec.existing_nodes == ExistingNodes::Leave
             && came.is_some_and(|it| *it < *self.created)
@@ -178,7 +178,7 @@ impl Rule {
 
 /// The rule that governs a taint on a node: the oldest live one that selects the node.
 #[must_use]
-pub fn governing<'a>(
+pub(crate) fn governing<'a>(
     rules: &'a [Arc<Rule>],
     taint: &TaintId,
     node: &Value,
@@ -192,7 +192,7 @@ pub fn governing<'a>(
 
 /// Whether a node has all labels that selectors need: the component that adds them has removed its taint.
 #[must_use]
-pub fn is_introduced(node: &Value) -> bool {
+pub(crate) fn is_introduced(node: &Value) -> bool {
     const INTRODUCTIONS: [&str; 2] = [
         "node.cloudprovider.kubernetes.io/uninitialized",
         "karpenter.sh/unregistered",
@@ -202,7 +202,7 @@ pub fn is_introduced(node: &Value) -> bool {
 
 /// A node's boot ID; empty if unknown.
 #[must_use]
-pub fn boot_id(node: &Value) -> &str {
+pub(crate) fn boot_id(node: &Value) -> &str {
     node["status"]["nodeInfo"]["bootID"]
         .as_str()
         .unwrap_or_default()
@@ -210,7 +210,7 @@ pub fn boot_id(node: &Value) -> &str {
 
 /// Whether a label selector object matches these labels.
 #[must_use]
-pub fn selects(selector: &Value, labels: &Value) -> bool {
+pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
     let expressions = selector["matchExpressions"]
         .as_array()
@@ -224,7 +224,7 @@ pub fn selects(selector: &Value, labels: &Value) -> bool {
 
 /// Whether labels match one expression of a label selector or of a node affinity.
 #[must_use]
-pub fn is_met(expression: &Value, labels: &Value) -> bool {
+pub(crate) fn is_met(expression: &Value, labels: &Value) -> bool {
     let value = expression["key"].as_str().and_then(|key| labels.get(key));
     let is_one_of = || {
         let mut values = expression["values"].as_array().into_iter().flatten();

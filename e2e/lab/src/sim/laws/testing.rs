@@ -14,13 +14,13 @@ use crate::sim::{Actor, Scenario};
 use crate::{Key, Kind, Part, Patch, Preconditions, Request};
 
 /// The taint key in stories.
-pub const TAINT: &str = "readiness.k8s.io/net";
+pub(super) const TAINT: &str = "readiness.k8s.io/net";
 
 const SOMEBODY: Who = Who::Actor("somebody");
 const NODEGATE: Who = Who::Nodegate(0);
 
 /// A cluster, and its state after each step.
-pub struct Story {
+pub(super) struct Story {
     cluster: Cluster,
     pub faults: Vec<Fault>,
     /// The only instance of Nodegate.
@@ -48,7 +48,7 @@ impl Default for Story {
     }
 }
 
-pub fn node(name: &str) -> Value {
+pub(super) fn node(name: &str) -> Value {
     json!({
         "kind": "Node",
         "metadata": { "name": name, "labels": { "pool": "a" } },
@@ -57,17 +57,17 @@ pub fn node(name: &str) -> Value {
     })
 }
 
-pub fn gated(mut node: Value) -> Value {
+pub(super) fn gated(mut node: Value) -> Value {
     node["spec"]["taints"] = json!([taint()]);
     node
 }
 
-pub fn taint() -> Value {
+pub(super) fn taint() -> Value {
     json!({ "key": TAINT, "effect": "NoSchedule" })
 }
 
 /// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields added or replaced.
-pub fn rule(fields: &Value) -> Value {
+pub(super) fn rule(fields: &Value) -> Value {
     let mut spec = json!({
         "conditions": [{ "type": "Net", "requiredStatus": "True" }],
         "enforcementMode": "continuous",
@@ -83,7 +83,7 @@ pub fn rule(fields: &Value) -> Value {
 }
 
 /// Nodegate adds the taint of [`rule`] to a node, and its annotation.
-pub fn close(story: &mut Story, node: &str) {
+pub(super) fn close(story: &mut Story, node: &str) {
     let uid = story.uid_of_rule("r");
     let value = json!({ "rule-name": "r", "taint-key": TAINT, "taint-effect": "NoSchedule" });
     let annotations = json!({ format!("nodegate.dev/taint-added-by-{uid}"): value.to_string() });
@@ -94,17 +94,17 @@ pub fn close(story: &mut Story, node: &str) {
 
 impl Story {
     /// Advances the time to this second.
-    pub fn at(&mut self, second: u64) {
+    pub(super) fn at(&mut self, second: u64) {
         self.cluster.advance(s(second));
     }
 
-    pub fn request(&mut self, who: Who, request: &Request) {
+    pub(super) fn request(&mut self, who: Who, request: &Request) {
         let answer = self.cluster.request(who, request);
         assert!(answer.is_ok(), "{answer:?}");
         self.pages.push((self.cluster.clone(), self.report.clone()));
     }
 
-    pub fn create(&mut self, object: Value) {
+    pub(super) fn create(&mut self, object: Value) {
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         let kind = Kind::ALL
             .into_iter()
@@ -128,7 +128,7 @@ impl Story {
     }
 
     /// Creates an object and restores what the API server changed in it.
-    pub fn create_as_is(&mut self, object: Value) {
+    pub(super) fn create_as_is(&mut self, object: Value) {
         let status = json!({ "status": object["status"] });
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
         if object["kind"] == "Node" {
@@ -140,7 +140,7 @@ impl Story {
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(status));
     }
 
-    pub fn report(&mut self, node: &str, kind: &str, status: &str) {
+    pub(super) fn report(&mut self, node: &str, kind: &str, status: &str) {
         let now = self.cluster.wall();
         let condition = json!({ "type": kind, "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now });
         let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
@@ -157,37 +157,37 @@ impl Story {
         self.request(who, &Request::Patch { key, part, patch });
     }
 
-    pub fn patch_by_nodegate(&mut self, node: &str, patch: &Value) {
+    pub(super) fn patch_by_nodegate(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    pub fn patch_rule_by_nodegate(&mut self, rule: &str, patch: &Value) {
+    pub(super) fn patch_rule_by_nodegate(&mut self, rule: &str, patch: &Value) {
         let key = Key::cluster(Kind::NodeReadinessRule, rule);
         self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    pub fn patch_node(&mut self, node: &str, patch: &Value) {
+    pub(super) fn patch_node(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    pub fn patch_node_status(&mut self, node: &str, patch: &Value) {
+    pub(super) fn patch_node_status(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::Node, node);
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
     }
 
-    pub fn patch_csi_node(&mut self, node: &str, patch: &Value) {
+    pub(super) fn patch_csi_node(&mut self, node: &str, patch: &Value) {
         let key = Key::cluster(Kind::CsiNode, node);
         self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    pub fn patch_rule(&mut self, rule: &str, patch: &Value) {
+    pub(super) fn patch_rule(&mut self, rule: &str, patch: &Value) {
         let key = Key::cluster(Kind::NodeReadinessRule, rule);
         self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
     }
 
-    pub fn delete(&mut self, who: Who, key: Key) {
+    pub(super) fn delete(&mut self, who: Who, key: Key) {
         self.request(
             who,
             &Request::Delete {
@@ -198,21 +198,21 @@ impl Story {
         );
     }
 
-    pub fn patch_claim_status(&mut self, claim: &str, patch: &Value) {
+    pub(super) fn patch_claim_status(&mut self, claim: &str, patch: &Value) {
         let key = Key::cluster(Kind::NodeClaim, claim);
         self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
     }
 
-    pub fn delete_rule(&mut self, rule: &str) {
+    pub(super) fn delete_rule(&mut self, rule: &str) {
         self.delete(SOMEBODY, Key::cluster(Kind::NodeReadinessRule, rule));
     }
 
-    pub fn delete_node(&mut self, node: &str) {
+    pub(super) fn delete_node(&mut self, node: &str) {
         self.delete(SOMEBODY, Key::cluster(Kind::Node, node));
     }
 
     /// Registers a CSI driver on a node, as its only one.
-    pub fn register(&mut self, node: &str, driver: &str) {
+    pub(super) fn register(&mut self, node: &str, driver: &str) {
         self.create(json!({
             "kind": "CSINode",
             "metadata": { "name": node },
@@ -220,15 +220,15 @@ impl Story {
         }));
     }
 
-    pub fn uid_of_rule(&self, rule: &str) -> String {
+    pub(super) fn uid_of_rule(&self, rule: &str) -> String {
         self.uid(&Key::cluster(Kind::NodeReadinessRule, rule))
     }
 
-    pub fn uid_of_node(&self, node: &str) -> String {
+    pub(super) fn uid_of_node(&self, node: &str) -> String {
         self.uid(&Key::cluster(Kind::Node, node))
     }
 
-    pub fn uid_of(&self, kind: &str, namespace: &str, name: &str) -> String {
+    pub(super) fn uid_of(&self, kind: &str, namespace: &str, name: &str) -> String {
         let kind = Kind::ALL.into_iter().find(|it| it.name() == kind).unwrap();
         self.uid(&Key::namespaced(kind, namespace, name))
     }
@@ -239,7 +239,7 @@ impl Story {
     }
 
     /// Evaluates `ask` on a node's current facts.
-    pub fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
+    pub(super) fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
         let reports = std::slice::from_ref(&self.report);
         let moment = self.moment(&self.cluster, reports, (0, 0));
         let mut ledger = Ledger::default();
@@ -249,7 +249,7 @@ impl Story {
     }
 
     /// The law's verdict on each step of the story.
-    pub fn judge(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
+    pub(super) fn judge(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
         let (mut law, mut judged) = (law(&Shared::default()), (0, 0));
         for (cluster, report) in &self.pages {
             law.check(&self.moment(cluster, std::slice::from_ref(report), judged))?;
@@ -259,7 +259,10 @@ impl Story {
     }
 
     /// The law's verdict on the end of the story.
-    pub fn judge_end(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
+    pub(super) fn judge_end(
+        &self,
+        law: impl FnOnce(&Shared) -> Box<dyn Law>,
+    ) -> Result<(), String> {
         let judged = (self.cluster.changes().len(), self.cluster.writes().len());
         let reports = std::slice::from_ref(&self.report);
         let mut law = law(&Shared::default());

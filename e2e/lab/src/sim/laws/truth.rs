@@ -47,7 +47,7 @@ const REGISTRATION: SignedDuration = SignedDuration::from_secs(4);
 const LATE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
+pub(super) enum Answer {
     No,
     /// It depends on a process's observations, or on rounding to seconds.
     Maybe,
@@ -56,7 +56,7 @@ pub enum Answer {
 
 impl Answer {
     #[must_use]
-    pub fn of(yes: bool) -> Self {
+    pub(super) fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
 
@@ -71,7 +71,7 @@ impl Answer {
 
 /// The state of a condition's reporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub(super) enum Word {
     /// Its report counts.
     Good,
     /// Its report may count, or may be taken for `Unknown`.
@@ -82,7 +82,7 @@ pub enum Word {
 
 /// Everything relevant to one node at one moment.
 #[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub(super) struct Facts<'a> {
     pub at: Time,
     pub node: &'a Value,
     /// Every state of the node up to this one.
@@ -113,12 +113,12 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// Whether the rule is suspended.
     #[must_use]
-    pub fn suspends(&self, rule: &Rule) -> bool {
+    pub(super) fn suspends(&self, rule: &Rule) -> bool {
         self.suspends_all || rule.spec.suspend
     }
 
     #[must_use]
-    pub fn met(&self, rule: &Rule) -> Answer {
+    pub(super) fn met(&self, rule: &Rule) -> Answer {
         let answers = rule.spec.conditions.iter().map(|it| self.is_met(rule, it));
         if rule.is_any_of() {
             Answer::any(answers)
@@ -129,7 +129,7 @@ impl Facts<'_> {
 
     /// The state of each of the rule's conditions, in words.
     #[must_use]
-    pub fn why(&self, rule: &Rule) -> String {
+    pub(super) fn why(&self, rule: &Rule) -> String {
         let conditions = rule.spec.conditions.iter().map(|it| {
             let met = match self.is_met(rule, it) {
                 Answer::No => "not",

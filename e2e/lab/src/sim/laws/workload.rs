@@ -24,13 +24,13 @@ const WRITE: Time = s(1);
 /// The same when nodes are observed late: the first write may conflict and be retried.
 const WRITE_AGAIN: Time = s(3);
 
-pub struct Workload {
+pub(super) struct Workload {
     ledger: Shared,
 }
 
 impl Workload {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
         }

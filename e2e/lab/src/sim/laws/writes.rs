@@ -21,7 +21,7 @@ use crate::{Key, Kind, Request};
 const MINUTE: Time = s(60);
 const SHORT: Time = s(10);
 
-pub struct Writes {
+pub(super) struct Writes {
     ledger: Shared,
     /// Repeated changes of the same taint on the same node by the same process: the last direction, and the times.
     repeated: BTreeMap<(Process, String, TaintId), (bool, Times)>,
@@ -40,7 +40,7 @@ type Times = VecDeque<Time>;
 
 impl Writes {
     #[must_use]
-    pub fn new(ledger: &Shared) -> Self {
+    pub(super) fn new(ledger: &Shared) -> Self {
         Self {
             ledger: ledger.clone(),
             repeated: BTreeMap::new(),

@@ -15,7 +15,7 @@ const STOPPING: Time = s(5);
 
 impl Process<'_> {
     /// Kills the process; it restarts after a while. Its requests under way may arrive or not.
-    pub fn die(&mut self, world: &mut World<'_>, down: Time) {
+    pub(crate) fn die(&mut self, world: &mut World<'_>, down: Time) {
         let now = world.cluster.now();
         if self.machine.take().is_none() {
             return;
@@ -46,7 +46,7 @@ impl Process<'_> {
     }
 
     /// Asks the process to stop.
-    pub fn stop(&mut self, now: Time, down: Time) {
+    pub(crate) fn stop(&mut self, now: Time, down: Time) {
         if self.machine.is_some() && self.stopping.is_none() {
             self.stopping = Some((now + STOPPING, down));
             self.inputs.push(Input::Stop);
@@ -54,7 +54,7 @@ impl Process<'_> {
     }
 
     /// Suspends or freezes the process until then.
-    pub fn sleep(&mut self, now: Time, until: Time, is_suspended: bool) {
+    pub(crate) fn sleep(&mut self, now: Time, until: Time, is_suspended: bool) {
         if self.machine.is_some() && self.asleep.is_none() {
             self.asleep = Some(Sleep {
                 since: now,
@@ -64,12 +64,12 @@ impl Process<'_> {
         }
     }
 
-    pub fn set_clock(&mut self, by: SignedDuration) {
+    pub(crate) fn set_clock(&mut self, by: SignedDuration) {
         self.clocks.step(by);
     }
 
     /// Cuts it off from the API server until then.
-    pub fn cut_off(&mut self, now: Time, until: Time) {
+    pub(crate) fn cut_off(&mut self, now: Time, until: Time) {
         self.cut_off_until = self.cut_off_until.max(until);
         for feed in &mut self.feeds {
             feed.stand_still(now, until);
@@ -77,35 +77,35 @@ impl Process<'_> {
     }
 
     /// Stalls one of its watches.
-    pub fn stand_still(&mut self, watch: Watch, from: Time, until: Time) {
+    pub(crate) fn stand_still(&mut self, watch: Watch, from: Time, until: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.stand_still(from, until);
         }
     }
 
     /// Delays the events of one of its watches by this, until then.
-    pub fn be_late(&mut self, watch: Watch, until: Time, by: Time) {
+    pub(crate) fn be_late(&mut self, watch: Watch, until: Time, by: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.be_late(until, by);
         }
     }
 
     /// Stalls the API server's view of one watch's kind at this revision until then.
-    pub fn lag(&mut self, watch: Watch, revision: u64, until: Time) {
+    pub(crate) fn lag(&mut self, watch: Watch, revision: u64, until: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.lag(revision, until);
         }
     }
 
     /// Kills the connection of one of its watches silently.
-    pub fn lose(&mut self, watch: Watch) {
+    pub(crate) fn lose(&mut self, watch: Watch) {
         if let Some(feed) = self.feed(watch) {
             feed.die();
         }
     }
 
     /// Expires one of its watches: the API server cannot continue it.
-    pub fn expire(&mut self, watch: Watch, now: Time) {
+    pub(crate) fn expire(&mut self, watch: Watch, now: Time) {
         let mut seen = Vec::new();
         if self.machine.is_some()
             && let Some(feed) = self.feed(watch)

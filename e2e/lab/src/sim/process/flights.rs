@@ -13,7 +13,7 @@ use crate::sim::watches::Feed;
 /// The timeout of a request.
 pub(super) const DEADLINE: Time = s(10);
 /// The longest time of a request or an answer without faults.
-pub const LONGEST_FLIGHT: Time = s(1);
+pub(crate) const LONGEST_FLIGHT: Time = s(1);
 /// The share of requests that a storm hits, in percent.
 pub(super) const STORM: usize = 85;
 

@@ -22,14 +22,14 @@ use super::scenario::Scenario;
 use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
 use super::watches::Feed;
-pub use flights::LONGEST_FLIGHT;
+pub(super) use flights::LONGEST_FLIGHT;
 use flights::{DEADLINE, Flight, Stage};
-pub use world::World;
+pub(super) use world::World;
 
 /// How many times a second a machine may ask to be woken when nothing is new.
 const IDLE_TURNS: u32 = 300;
 
-pub struct Process<'a> {
+pub(super) struct Process<'a> {
     instance: usize,
     start: Start<'a>,
     /// `None` while the process is dead.
@@ -82,7 +82,7 @@ struct Sleep {
 
 impl<'a> Process<'a> {
     /// An instance that starts soon.
-    pub fn new(
+    pub(super) fn new(
         instance: usize,
         start: Start<'a>,
         scenario: &Scenario,
@@ -139,30 +139,30 @@ impl<'a> Process<'a> {
     }
 
     #[must_use]
-    pub fn report(&self) -> &Report {
+    pub(super) fn report(&self) -> &Report {
         &self.report
     }
 
     /// How many writes it has made or attempted.
     #[must_use]
-    pub fn writes(&self) -> usize {
+    pub(super) fn writes(&self) -> usize {
         self.writes
     }
 
     /// How many events each of its watches has shown.
-    pub fn events(&self) -> impl Iterator<Item = (Watch, usize)> {
+    pub(super) fn events(&self) -> impl Iterator<Item = (Watch, usize)> {
         self.feeds.iter().map(|feed| (feed.watch(), feed.events()))
     }
 
     /// Whether it believes that it leads.
     #[must_use]
-    pub fn leads(&self) -> bool {
+    pub(super) fn leads(&self) -> bool {
         self.report.leads_since.is_some()
     }
 
     /// When something next happens here.
     #[must_use]
-    pub fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Time> {
         let flights = self.flights.iter().filter_map(|flight| match flight.stage {
             Stage::Sent(at) => Some(at),
             Stage::Answered(at, _) => self.is_awake().then_some(at),
@@ -191,7 +191,7 @@ impl<'a> Process<'a> {
     }
 
     /// Passes a change on to its watches.
-    pub fn changed(&mut self, change: &Change) {
+    pub(super) fn changed(&mut self, change: &Change) {
         if self.machine.is_some() {
             for feed in &mut self.feeds {
                 feed.changed(change);
@@ -203,7 +203,7 @@ impl<'a> Process<'a> {
     ///
     /// # Errors
     /// When the machine has a defect.
-    pub fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+    pub(super) fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         self.carry_requests(world);
         if self.machine.is_none() {
@@ -233,7 +233,7 @@ impl<'a> Process<'a> {
     }
 
     /// Has the machine fill its gauges.
-    pub fn survey(&self, now: Time) -> Result<(), Defect> {
+    pub(super) fn survey(&self, now: Time) -> Result<(), Defect> {
         match &self.machine {
             Some(machine) => guarded(|| machine.survey(self.clocks.now(now))),
             None => Ok(()),

@@ -7,7 +7,7 @@ use crate::sim::settings::Settings;
 use crate::sim::time::Time;
 
 #[derive(Debug)]
-pub struct World<'a> {
+pub(crate) struct World<'a> {
     pub cluster: Cluster,
     pub lease: Lease,
     pub faults: &'a [Fault],

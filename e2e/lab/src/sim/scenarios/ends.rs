@@ -7,10 +7,10 @@ use crate::sim::cluster::{Change, Cluster, Who};
 use crate::{Key, Kind};
 
 /// What is wrong at the end, if anything.
-pub type Checked = Result<(), String>;
+pub(super) type Checked = Result<(), String>;
 
 /// Each node has this status of a condition; empty for none.
-pub fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
+pub(super) fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
     let mut nodes = cluster.objects(Kind::Node);
     match nodes.find(|(_, node)| condition(node, kind) != is) {
         Some((key, _)) => Err(format!("{key} does not say {is:?} of {kind}")),
@@ -19,7 +19,7 @@ pub fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
 }
 
 /// This many nodes, counted by UID, were ever closed by this key, whoever closed them.
-pub fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
+pub(super) fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     let states = cluster.changes().iter().filter(|it| is_node(it));
     let states = states.filter_map(|change| change.after.as_ref());
     let gated: BTreeSet<&str> = states
@@ -30,7 +30,7 @@ pub fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
 }
 
 /// This many nodes were created, each of them closed by this key.
-pub fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
+pub(super) fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     let born = cluster.changes().iter().filter(|it| is_node(it));
     let born = born.filter(|change| change.before.is_none());
     let born: Vec<bool> = born
@@ -41,7 +41,7 @@ pub fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
 }
 
 /// Nodegate has added this taint this many times.
-pub fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
+pub(super) fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
     same(
         "times that the taint was put on",
         &times_put_on(cluster, key),
@@ -51,7 +51,7 @@ pub fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
 
 /// How often Nodegate has added this taint.
 #[must_use]
-pub fn times_put_on(cluster: &Cluster, key: &str) -> usize {
+pub(super) fn times_put_on(cluster: &Cluster, key: &str) -> usize {
     let had = |change: &Change| change.before.as_ref().is_some_and(|it| has_taint(it, key));
     let has = |change: &Change| change.after.as_ref().is_some_and(|it| has_taint(it, key));
     let ours = cluster.changes().iter().filter(|it| is_node(it));
@@ -60,7 +60,7 @@ pub fn times_put_on(cluster: &Cluster, key: &str) -> usize {
 }
 
 /// Exactly these nodes are closed by this key now.
-pub fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
+pub(super) fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
     let nodes = cluster.objects(Kind::Node).map(|(_, node)| node);
     let closed: Vec<&str> = nodes
         .filter(|node| has_taint(node, key))
@@ -70,7 +70,7 @@ pub fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
 }
 
 /// Exactly these nodes exist.
-pub fn there(cluster: &Cluster, names: &[&str]) -> Checked {
+pub(super) fn there(cluster: &Cluster, names: &[&str]) -> Checked {
     let nodes: Vec<&str> = cluster
         .objects(Kind::Node)
         .map(|(_, node)| name(node))
@@ -79,7 +79,7 @@ pub fn there(cluster: &Cluster, names: &[&str]) -> Checked {
 }
 
 /// This object is gone.
-pub fn gone(cluster: &Cluster, key: &Key) -> Checked {
+pub(super) fn gone(cluster: &Cluster, key: &Key) -> Checked {
     match cluster.get(key) {
         Some(_) => Err(format!("{key} is still there")),
         None => Ok(()),
@@ -87,7 +87,7 @@ pub fn gone(cluster: &Cluster, key: &Key) -> Checked {
 }
 
 /// Compares a value with the expected one.
-pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, should: &T) -> Checked {
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, should: &T) -> Checked {
     if is == should {
         Ok(())
     } else {

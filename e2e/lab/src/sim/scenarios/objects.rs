@@ -8,22 +8,22 @@ use crate::sim::time::Time;
 use crate::{Key, Kind, Request};
 
 /// The default taint key of rules.
-pub const GATE: &str = "readiness.k8s.io/gate";
+pub(super) const GATE: &str = "readiness.k8s.io/gate";
 /// The default condition of rules.
-pub const READY: &str = "example.com/NetworkReady";
+pub(super) const READY: &str = "example.com/NetworkReady";
 /// Gardener's condition for all of its critical components.
-pub const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
-pub const DRIVER: &str = "csi.example.com";
+pub(super) const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
+pub(super) const DRIVER: &str = "csi.example.com";
 
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub(super) struct Rule {
     name: &'static str,
     spec: Value,
 }
 
 /// A `bootstrap-only` rule for all Linux nodes, which closes them with [`GATE`] until [`READY`] is `True`.
 #[must_use]
-pub fn rule(name: &'static str) -> Rule {
+pub(super) fn rule(name: &'static str) -> Rule {
     Rule {
         name,
         spec: json!({
@@ -38,61 +38,61 @@ pub fn rule(name: &'static str) -> Rule {
 impl Rule {
     /// Makes it continuous.
     #[must_use]
-    pub fn continuous(self) -> Self {
+    pub(super) fn continuous(self) -> Self {
         self.with("enforcementMode", json!("continuous"))
     }
 
     /// It never adds its taint.
     #[must_use]
-    pub fn remove_only(self) -> Self {
+    pub(super) fn remove_only(self) -> Self {
         self.with("taintPolicy", json!("remove-only"))
     }
 
     /// Waits for this condition alone.
     #[must_use]
-    pub fn waits_for(self, condition: &str, status: &str) -> Self {
+    pub(super) fn waits_for(self, condition: &str, status: &str) -> Self {
         let condition = json!({"type": condition, "requiredStatus": status});
         self.with("conditions", json!([condition]))
     }
 
     #[must_use]
-    pub fn taint(self, key: &str, effect: &str) -> Self {
+    pub(super) fn taint(self, key: &str, effect: &str) -> Self {
         self.with("taint", json!({"key": key, "effect": effect}))
     }
 
     /// Selects nodes with this label.
     #[must_use]
-    pub fn on(self, label: &str, value: &str) -> Self {
+    pub(super) fn on(self, label: &str, value: &str) -> Self {
         self.with("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
     /// Sets this field of its spec.
     #[must_use]
-    pub fn with(mut self, field: &str, value: Value) -> Self {
+    pub(super) fn with(mut self, field: &str, value: Value) -> Self {
         self.spec[field] = value;
         self
     }
 
     #[must_use]
-    pub fn object(self) -> (Key, Value) {
+    pub(super) fn object(self) -> (Key, Value) {
         (rule_key(self.name), json!({"spec": self.spec}))
     }
 }
 
 #[must_use]
-pub fn rule_key(name: &str) -> Key {
+pub(super) fn rule_key(name: &str) -> Key {
     Key::cluster(Kind::NodeReadinessRule, name)
 }
 
 #[derive(Debug, Clone)]
-pub struct DaemonSet {
+pub(super) struct DaemonSet {
     name: &'static str,
     object: Value,
 }
 
 /// A `DaemonSet` in kube-system whose pods tolerate everything.
 #[must_use]
-pub fn daemon_set(name: &'static str) -> DaemonSet {
+pub(super) fn daemon_set(name: &'static str) -> DaemonSet {
     let labels = json!({"app": name});
     let object = json!({
         "metadata": {"labels": {}},
@@ -110,7 +110,7 @@ pub fn daemon_set(name: &'static str) -> DaemonSet {
 impl DaemonSet {
     /// Marks it as one of Gardener's critical components.
     #[must_use]
-    pub fn critical(mut self) -> Self {
+    pub(super) fn critical(mut self) -> Self {
         const CRITICAL: &str = "node.gardener.cloud/critical-component";
         self.object["metadata"]["labels"][CRITICAL] = json!("true");
         self.template()["metadata"]["labels"][CRITICAL] = json!("true");
@@ -119,19 +119,19 @@ impl DaemonSet {
 
     /// Its pods become Ready this long after their creation.
     #[must_use]
-    pub fn ready_after(self, after: Time) -> Self {
+    pub(super) fn ready_after(self, after: Time) -> Self {
         self.annotation(READY_AFTER, &after.as_millis().to_string())
     }
 
     /// Its pods wait for this CSI driver.
     #[must_use]
-    pub fn waits_for_driver(self, driver: &str) -> Self {
+    pub(super) fn waits_for_driver(self, driver: &str) -> Self {
         self.annotation("node.gardener.cloud/wait-for-csi-node-a", driver)
     }
 
     /// Selects its pods by this label `app`, and sets it on them.
     #[must_use]
-    pub fn selects(mut self, app: &str) -> Self {
+    pub(super) fn selects(mut self, app: &str) -> Self {
         self.object["spec"]["selector"]["matchLabels"]["app"] = json!(app);
         self.template()["metadata"]["labels"]["app"] = json!(app);
         self
@@ -139,14 +139,14 @@ impl DaemonSet {
 
     /// Selects nodes with this label.
     #[must_use]
-    pub fn only_on(mut self, label: &str, value: &str) -> Self {
+    pub(super) fn only_on(mut self, label: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"] = json!({label: value});
         self
     }
 
     /// Creates a new pod before it deletes the old one.
     #[must_use]
-    pub fn surges(mut self) -> Self {
+    pub(super) fn surges(mut self) -> Self {
         self.object["spec"]["updateStrategy"] =
             json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
         self
@@ -154,7 +154,7 @@ impl DaemonSet {
 
     /// Sets how many pods a rolling update takes at a time.
     #[must_use]
-    pub fn updates_at_once(mut self, pods: usize) -> Self {
+    pub(super) fn updates_at_once(mut self, pods: usize) -> Self {
         self.object["spec"]["updateStrategy"] = json!({"rollingUpdate": {"maxUnavailable": pods}});
         self
     }
@@ -169,25 +169,25 @@ impl DaemonSet {
     }
 
     #[must_use]
-    pub fn object(self) -> (Key, Value) {
+    pub(super) fn object(self) -> (Key, Value) {
         (daemon_set_key(self.name), self.object)
     }
 }
 
 /// The key of a `DaemonSet` in kube-system.
 #[must_use]
-pub fn daemon_set_key(name: &str) -> Key {
+pub(super) fn daemon_set_key(name: &str) -> Key {
     Key::namespaced(Kind::DaemonSet, "kube-system", name)
 }
 
 /// A patch that starts a rolling update to this version.
 #[must_use]
-pub fn version(version: &str) -> Value {
+pub(super) fn version(version: &str) -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {"version": version}}}}})
 }
 
 /// Creates an object that exists from the beginning.
-pub fn place(cluster: &mut Cluster, (key, object): (Key, Value)) {
+pub(super) fn place(cluster: &mut Cluster, (key, object): (Key, Value)) {
     let answer = cluster.request(Who::Actor("setup"), &Request::Create { key, object });
     answer.expect("nothing is there before a scenario begins");
 }

@@ -34,7 +34,7 @@ const PAGE: usize = 20;
 const PATIENCE: Time = s(20);
 
 #[derive(Debug)]
-pub struct Feed {
+pub(super) struct Feed {
     watch: Watch,
     source: Source,
     stage: Stage,
@@ -112,13 +112,13 @@ impl Stream {
 
 impl Feed {
     /// All permanent watches of a process with these settings.
-    pub fn all(settings: &Settings, rng: &mut Rng) -> Vec<Self> {
+    pub(super) fn all(settings: &Settings, rng: &mut Rng) -> Vec<Self> {
         let feed = |(watch, source)| Self::of(watch, source, rng.fork());
         Source::all(settings).into_iter().map(feed).collect()
     }
 
     /// A watch that is started while the process runs.
-    pub fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
+    pub(super) fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
         Self {
             stage: Stage::Ended,
             ..Self::of(watch, Source::of(scope), rng)
@@ -146,7 +146,7 @@ impl Feed {
     }
 
     /// Starts it with this scope. It must be current as of `as_of`.
-    pub fn want(&mut self, scope: &Scope, as_of: Option<Instant>, now: Time) {
+    pub(super) fn want(&mut self, scope: &Scope, as_of: Option<Instant>, now: Time) {
         self.source = Source::of(scope);
         self.restart(now);
         if let Some(as_of) = as_of {
@@ -154,35 +154,35 @@ impl Feed {
         }
     }
 
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.stage = Stage::Ended;
     }
 
     #[must_use]
-    pub fn watch(&self) -> Watch {
+    pub(super) fn watch(&self) -> Watch {
         self.watch
     }
 
     /// How many events have been shown or hidden.
     #[must_use]
-    pub fn events(&self) -> usize {
+    pub(super) fn events(&self) -> usize {
         self.events
     }
 
     /// The UIDs of the nodes shown in this life.
     #[must_use]
-    pub fn nodes(&self) -> &BTreeSet<String> {
+    pub(super) fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 
     /// When it last showed something.
     #[must_use]
-    pub fn shown_at(&self) -> Time {
+    pub(super) fn shown_at(&self) -> Time {
         self.shown_at
     }
 
     /// Starts over with a new life of the process.
-    pub fn restart(&mut self, now: Time) {
+    pub(super) fn restart(&mut self, now: Time) {
         self.cursor = WatchCursor::default();
         self.reading = None;
         self.shown_at = now;
@@ -192,11 +192,11 @@ impl Feed {
     }
 
     /// Hides this event, and the next one of its object.
-    pub fn hide(&mut self, event: usize) {
+    pub(super) fn hide(&mut self, event: usize) {
         self.hidden.push(event);
     }
 
-    pub fn stand_still(&mut self, from: Time, until: Time) {
+    pub(super) fn stand_still(&mut self, from: Time, until: Time) {
         self.stills.push((from, until));
     }
 
@@ -214,17 +214,17 @@ impl Feed {
     }
 
     /// Delays events by this, until then.
-    pub fn be_late(&mut self, until: Time, by: Time) {
+    pub(super) fn be_late(&mut self, until: Time, by: Time) {
         self.late = (until, by);
     }
 
     /// Stalls the API server's view at this revision until then.
-    pub fn lag(&mut self, revision: u64, until: Time) {
+    pub(super) fn lag(&mut self, revision: u64, until: Time) {
         self.lag = Some((revision, until));
     }
 
     #[must_use]
-    pub fn lags(&self) -> bool {
+    pub(super) fn lags(&self) -> bool {
         self.lag.is_some()
     }
 
@@ -235,7 +235,7 @@ impl Feed {
     }
 
     /// Kills the connection silently.
-    pub fn die(&mut self) {
+    pub(super) fn die(&mut self) {
         if let Stage::Watching(stream) = &mut self.stage {
             stream.is_dead = true;
             stream.queue.clear();
@@ -243,14 +243,14 @@ impl Feed {
     }
 
     /// Expires it: the API server cannot continue it.
-    pub fn expire(&mut self, now: Time, seen: &mut Vec<Seen>) {
+    pub(super) fn expire(&mut self, now: Time, seen: &mut Vec<Seen>) {
         if !matches!(self.stage, Stage::Ended) {
             self.fail(End::Expired, now, seen);
         }
     }
 
     /// Makes it current as of this time.
-    pub fn confirm(&mut self, as_of: Instant, now: Time) {
+    pub(super) fn confirm(&mut self, as_of: Instant, now: Time) {
         if self.cursor.want(as_of) && matches!(self.stage, Stage::Watching(_)) {
             self.stage = Stage::Pausing(now + self.latency(now));
         }
@@ -258,7 +258,7 @@ impl Feed {
 
     /// When it next has something to show or to do.
     #[must_use]
-    pub fn next(&self) -> Time {
+    pub(super) fn next(&self) -> Time {
         if matches!(self.stage, Stage::Ended) {
             return Time::MAX;
         }
@@ -298,7 +298,7 @@ impl Feed {
     }
 
     /// Queues the event of a change.
-    pub fn changed(&mut self, change: &Change) {
+    pub(super) fn changed(&mut self, change: &Change) {
         if change.key.kind != self.source.kind {
             return;
         }
@@ -326,7 +326,7 @@ impl Feed {
     }
 
     /// Shows and does everything that is due.
-    pub fn poll(&mut self, cluster: &Cluster, clocks: &Clocks, seen: &mut Vec<Seen>) {
+    pub(super) fn poll(&mut self, cluster: &Cluster, clocks: &Clocks, seen: &mut Vec<Seen>) {
         while self.next() <= cluster.now() {
             self.step(cluster, clocks, seen);
         }
