@@ -9,9 +9,10 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-pub use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
+pub(crate) use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
-pub use requirement::{IN, NOT_IN, Operator, Requirement, RequirementObject, SelectorError};
+pub(crate) use requirement::{IN, NOT_IN, RequirementObject, SelectorError};
+pub use requirement::{Operator, Requirement};
 
 /// A parsed label selector. Labels match if they meet every requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]

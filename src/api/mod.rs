@@ -22,15 +22,19 @@ mod words;
 pub use choice::{
     ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, TaintEffect, TaintPolicy,
 };
-pub use crd::{crd, crd_yaml, other_owner};
+pub(crate) use crd::other_owner;
+pub use crd::{crd, crd_yaml};
 pub use disruption::Disruption;
-pub use duration::{Duration, ParseDurationError};
-pub use repair::{MaxUnhealthy, ParseMaxUnhealthyError, Repair, RepairAction};
-pub use rule::{ConditionRequirement, MAX_CONDITIONS, NodeReadinessRule, NodeReadinessRuleSpec};
-pub use status::{
+pub use duration::Duration;
+
+pub(crate) use repair::MaxUnhealthy;
+pub use repair::{Repair, RepairAction};
+pub(crate) use rule::MAX_CONDITIONS;
+pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
+pub(crate) use status::{
     ConditionResult, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus,
     TaintStatus,
 };
-pub use taint::TaintSpec;
+
 pub(crate) use taint::time_if_readable;
-pub use words::UnknownWord;
+pub(crate) use words::UnknownWord;

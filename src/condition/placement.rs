@@ -52,7 +52,7 @@ impl PassingTaints {
 
 /// Whether a node can exist that matches both the selector and the `DaemonSet`.
 #[must_use]
-pub fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
+pub(crate) fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
     let mut wanted: Vec<_> = selector.requirements().to_vec();
     wanted.extend(in_each(&daemon_set.node_selector));
     let Some(terms) = &daemon_set.node_affinity else {
@@ -83,7 +83,7 @@ pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
 
 /// Whether the `DaemonSet` runs a pod on the node once only the `staying` taints are left.
 #[must_use]
-pub fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
+pub(crate) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
         && daemon_set
             .node_selector

@@ -13,7 +13,8 @@ pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
 /// The prefixes of synthesized conditions that belong to no class.
-pub const RESERVED_PREFIXES: [&str; 3] = [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
+pub(crate) const RESERVED_PREFIXES: [&str; 3] =
+    [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
 
 /// The source of a condition type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Source {
 
 /// Whether a condition type has the `DaemonSet` prefix, but no valid namespace and name.
 #[must_use]
-pub fn names_no_daemon_set(kind: &str) -> bool {
+pub(crate) fn names_no_daemon_set(kind: &str) -> bool {
     let name = kind.strip_prefix(DAEMON_SET_PREFIX);
     name.is_some_and(|name| daemon_set(name).is_none())
 }

@@ -121,7 +121,11 @@ impl Driver {
     }
 
     /// Runs until `shutdown` resolves, or this instance loses or gives up the lead.
-    pub(super) async fn run(mut self, mut inputs: Inputs, shutdown: impl Future<Output = ()>) -> Ended {
+    pub(super) async fn run(
+        mut self,
+        mut inputs: Inputs,
+        shutdown: impl Future<Output = ()>,
+    ) -> Ended {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut leads = false;
         let mut suspends_all = false;

@@ -35,7 +35,7 @@ use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
 use crate::plan::{ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
-pub use cached_rule::CachedRule;
+pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
 pub(super) use karpenter::KarpenterCache;
 pub(super) use named::MOST as MOST_NAMED;

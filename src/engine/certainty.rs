@@ -10,7 +10,7 @@ pub const MAX_AGE: Duration = Duration::from_secs(20);
 
 /// Tracks how current the view of each kind `K` is.
 #[derive(Debug)]
-pub struct Certainty<K> {
+pub(crate) struct Certainty<K> {
     views: HashMap<K, View>,
     /// When all views last became stale: evidence from before does not count.
     doubted: Option<Instant>,
@@ -30,7 +30,7 @@ struct View {
 impl<K: Hash + Eq + Copy> Certainty<K> {
     /// Stale views of these kinds.
     #[must_use]
-    pub fn new(kinds: impl IntoIterator<Item = K>, now: Instant) -> Self {
+    pub(crate) fn new(kinds: impl IntoIterator<Item = K>, now: Instant) -> Self {
         let view = View {
             as_of: now,
             seen: now,
@@ -43,7 +43,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// Adds a view that is current as of this time.
-    pub fn begin(&mut self, kind: K, as_of: Instant, now: Instant) {
+    pub(crate) fn begin(&mut self, kind: K, as_of: Instant, now: Instant) {
         let view = View {
             as_of,
             seen: now,
@@ -53,12 +53,12 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// Removes a view.
-    pub fn end(&mut self, kind: K) {
+    pub(crate) fn end(&mut self, kind: K) {
         self.views.remove(&kind);
     }
 
     /// Notes an event. It does not prove that none was missed before it.
-    pub fn saw(&mut self, kind: K, now: Instant) {
+    pub(crate) fn saw(&mut self, kind: K, now: Instant) {
         if let Some(view) = self.views.get_mut(&kind)
             && !view.is_in_doubt(now)
         {
@@ -68,13 +68,13 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
 
     /// Whether a view that is current as of this time is recent enough.
     #[must_use]
-    pub fn counts(&self, as_of: Instant, now: Instant) -> bool {
+    pub(crate) fn counts(&self, as_of: Instant, now: Instant) -> bool {
         now.saturating_duration_since(as_of) <= MAX_AGE
             && self.doubted.is_none_or(|doubted| doubted <= as_of)
     }
 
     /// Notes that a view is current as of this time. If it was stale, returns for how long.
-    pub fn current(&mut self, kind: K, as_of: Instant, now: Instant) -> Option<Duration> {
+    pub(crate) fn current(&mut self, kind: K, as_of: Instant, now: Instant) -> Option<Duration> {
         if !self.counts(as_of, now) {
             return None;
         }
@@ -91,21 +91,21 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
 
     /// How long ago the last event of this kind came while its view was current.
     #[must_use]
-    pub fn age(&self, kind: K, now: Instant) -> Duration {
+    pub(crate) fn age(&self, kind: K, now: Instant) -> Duration {
         self.views.get(&kind).map_or(Duration::ZERO, |view| {
             now.saturating_duration_since(view.seen)
         })
     }
 
     /// Notes that a watch has broken off.
-    pub fn interrupted(&mut self, kind: K) {
+    pub(crate) fn interrupted(&mut self, kind: K) {
         if let Some(view) = self.views.get_mut(&kind) {
             view.in_doubt = true;
         }
     }
 
     /// Makes all views stale: the process stood still, or starts to act on what it has seen.
-    pub fn doubt_all(&mut self, now: Instant) {
+    pub(crate) fn doubt_all(&mut self, now: Instant) {
         self.doubted = Some(now);
         for view in self.views.values_mut() {
             view.in_doubt = true;
@@ -114,14 +114,14 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
 
     /// Whether the view of this kind is stale.
     #[must_use]
-    pub fn doubts(&self, kind: K, now: Instant) -> bool {
+    pub(crate) fn doubts(&self, kind: K, now: Instant) -> bool {
         self.views
             .get(&kind)
             .is_some_and(|view| view.is_in_doubt(now))
     }
 
     /// The stale kinds.
-    pub fn in_doubt(&self, now: Instant) -> impl Iterator<Item = K> {
+    pub(crate) fn in_doubt(&self, now: Instant) -> impl Iterator<Item = K> {
         self.views
             .iter()
             .filter(move |(_, view)| view.is_in_doubt(now))

@@ -58,7 +58,12 @@ pub(super) struct Claims(Map<Arc<str>, ClaimWork>);
 
 impl Claims {
     /// Starts the deletion of a node's claim. If it has to wait, the node is evaluated again then.
-    pub(super) fn delete(&mut self, deletion: Deletion, karpenter: &KarpenterCache, out: &mut Effects) {
+    pub(super) fn delete(
+        &mut self,
+        deletion: Deletion,
+        karpenter: &KarpenterCache,
+        out: &mut Effects,
+    ) {
         self.0
             .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
         let claim = &deletion.claim;

@@ -37,12 +37,15 @@ mod unreadable;
 mod view;
 pub mod watch_cursor;
 
-pub use cache::CachedRule;
-pub use certainty::{Certainty, MAX_AGE};
-pub use clock::{Clock, Reading};
+pub(crate) use cache::CachedRule;
+pub(crate) use certainty::Certainty;
+pub use certainty::MAX_AGE;
+pub use clock::Clock;
+
 pub use error::RequestError;
 pub use machine::{Engine, Settings};
-pub use pacer::{Backoff, Pauses, Rate};
-pub use status::{PASSED_OVER, SUSPENDED, passed_over_message};
-pub use survey::{RuleSurvey, Survey};
+pub(crate) use pacer::Backoff;
+pub use pacer::{Pauses, Rate};
+pub(crate) use status::{PASSED_OVER, SUSPENDED, passed_over_message};
+pub(crate) use survey::{RuleSurvey, Survey};
 pub use view::View;

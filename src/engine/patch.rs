@@ -95,7 +95,11 @@ pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
 
 /// Changes a node's published conditions: a strategic merge patch of the status, which leaves other reporters' conditions
 /// alone.
-pub(super) fn node_conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
+pub(super) fn node_conditions(
+    node: &Node,
+    changes: &ConditionChanges<'_>,
+    now: Timestamp,
+) -> Value {
     let now = now.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
         let transition = condition

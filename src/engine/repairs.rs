@@ -150,7 +150,12 @@ pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     }
 }
 
-pub(super) fn prospects(cache: &Cache, stats: &RuleStats, rule: &Rule, now: Timestamp) -> Prospects {
+pub(super) fn prospects(
+    cache: &Cache,
+    stats: &RuleStats,
+    rule: &Rule,
+    now: Timestamp,
+) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);
     let Some(repair) = repair.and_then(|spec| spec.repair) else {

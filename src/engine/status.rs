@@ -25,7 +25,7 @@ use crate::wording::cut;
 use basis::whole_second;
 pub(super) use basis::{Basis, Prospects, Unmade};
 use conditions::conditions;
-pub use conditions::{PASSED_OVER, SUSPENDED, passed_over_message};
+pub(crate) use conditions::{PASSED_OVER, SUSPENDED, passed_over_message};
 use rule_stats::Role;
 pub(super) use rule_stats::{Record, RuleFailure, RuleStats};
 pub(super) use written::WrittenStatus;

@@ -14,6 +14,7 @@ mod zones;
 
 pub use limits::{Args, Limits};
 pub use member::Member;
-pub use report::{Held, Report, ZoneReport};
-pub use zone::{Zone, ZoneState, zone_state};
-pub use zones::Guard;
+pub(crate) use report::Report;
+pub use zone::Zone;
+pub(crate) use zone::ZoneState;
+pub(crate) use zones::Guard;

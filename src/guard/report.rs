@@ -9,74 +9,6 @@ use super::zone::{Zone, ZoneState};
 /// How many zones a summary names, to fit into an event's note of 1024 bytes.
 const NAMED_ZONES: usize = 3;
 
-/// Why a node that is to be closed is held back.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Held<'a> {
-    /// Every zone is fully disrupted. A broken reporter is more likely than the failure of all nodes.
-    AllZones {
-        /// How many nodes there are. All have unmet conditions.
-        unmet: usize,
-    },
-    /// The node's zone may lose no more nodes, or not yet.
-    Zone {
-        /// The zone.
-        zone: &'a Zone,
-        /// Its state.
-        state: ZoneState,
-        /// How many of its nodes have met conditions.
-        met: usize,
-        /// How many have unmet conditions.
-        unmet: usize,
-        /// Nodes a second that may be closed there; 0 or more.
-        rate: f64,
-    },
-}
-
-/// For example `held back by the disruption limit: zone a PartialDisruption (12 of 20 nodes unmet), nothing more is
-/// closed there until it recovers`.
-impl fmt::Display for Held<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "held back by the disruption limit: {}", Why(*self))
-    }
-}
-
-/// The variable part of a [`Held`].
-struct Why<'a>(Held<'a>);
-
-impl fmt::Display for Why<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (zone, state, met, unmet, rate) = match self.0 {
-            Held::AllZones { unmet } => {
-                let state = ZoneState::FullDisruption;
-                return write!(
-                    f,
-                    "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is closed until one recovers"
-                );
-            }
-            Held::Zone {
-                zone,
-                state,
-                met,
-                unmet,
-                rate,
-            } => (zone, state, met, unmet, rate),
-        };
-        if !zone.is_none() {
-            f.write_str("zone ")?;
-        }
-        write!(
-            f,
-            "{zone} {state} ({unmet} of {} nodes unmet), ",
-            met + unmet
-        )?;
-        if rate > 0.0 {
-            write!(f, "at most {rate} nodes a second are closed there")
-        } else {
-            f.write_str("nothing more is closed there until it recovers")
-        }
-    }
-}
-
 /// The state of every zone at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -109,16 +41,23 @@ pub struct ZoneReport {
     pub rate: f64,
 }
 
-impl ZoneReport {
-    /// Why its nodes are held back, unless all zones are disrupted.
-    fn why(&self) -> Why<'_> {
-        Why(Held::Zone {
-            zone: &self.zone,
-            state: self.state,
-            met: self.met,
-            unmet: self.unmet,
-            rate: self.rate,
-        })
+/// Why its nodes are held back, for example `zone a PartialDisruption (12 of 20 nodes unmet), nothing more is closed there until it
+/// recovers`.
+impl fmt::Display for ZoneReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            zone, state, rate, ..
+        } = self;
+        if !zone.is_none() {
+            f.write_str("zone ")?;
+        }
+        let (unmet, all) = (self.unmet, self.met + self.unmet);
+        write!(f, "{zone} {state} ({unmet} of {all} nodes unmet), ")?;
+        if *rate > 0.0 {
+            write!(f, "at most {rate} nodes a second are closed there")
+        } else {
+            f.write_str("nothing more is closed there until it recovers")
+        }
     }
 }
 
@@ -136,7 +75,11 @@ impl fmt::Display for Report {
             self.waiting
         )?;
         if self.all_zones_disrupted {
-            return Why(Held::AllZones { unmet: self.unmet }).fmt(f);
+            let (state, unmet) = (ZoneState::FullDisruption, self.unmet);
+            return write!(
+                f,
+                "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is closed until one recovers"
+            );
         }
         let mut zones: Vec<&ZoneReport> =
             self.zones.iter().filter(|zone| zone.waiting > 0).collect();
@@ -145,7 +88,7 @@ impl fmt::Display for Report {
             if index > 0 {
                 f.write_str("; ")?;
             }
-            zone.why().fmt(f)?;
+            zone.fmt(f)?;
         }
         match zones.len().saturating_sub(NAMED_ZONES) {
             0 => Ok(()),

@@ -85,7 +85,7 @@ impl fmt::Display for ZoneState {
     clippy::cast_precision_loss,
     reason = "exact below 2^52, and no zone has that many nodes"
 )]
-pub fn zone_state(met: usize, unmet: usize, threshold: f64) -> ZoneState {
+pub(super) fn zone_state(met: usize, unmet: usize, threshold: f64) -> ZoneState {
     match (met, unmet) {
         (_, 0) => ZoneState::Normal,
         (0, _) => ZoneState::FullDisruption,

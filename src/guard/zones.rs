@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::limits::Limits;
 use super::member::Member;
 use super::nodes::ZoneNodes;
-use super::report::{Held, Report, ZoneReport};
+use super::report::{Report, ZoneReport};
 use super::zone::Zone;
 
 /// One rule's guard over all nodes that count for it.
@@ -17,7 +17,7 @@ use super::zone::Zone;
 /// Call [`Self::grant`] after every change of nodes or limits, and at the time of [`Self::next_grant`]: time passes only there.
 /// An observation costs O(log n) in nodes; operations on all nodes cost O(n) in zones.
 #[derive(Debug, Clone)]
-pub struct Guard {
+pub(crate) struct Guard {
     limits: Limits,
     members: HashMap<Arc<str>, (Zone, Member)>,
     zones: BTreeMap<Zone, ZoneNodes>,
@@ -28,7 +28,7 @@ pub struct Guard {
 impl Guard {
     /// A guard without nodes.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             members: HashMap::new(),
@@ -38,13 +38,13 @@ impl Guard {
     }
 
     /// Changes the limits, effective from the next [`Self::grant`].
-    pub fn set_limits(&mut self, limits: Limits) {
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
     /// Notes a node's zone and how it counts; `None` if it does not count, because it is joining or no longer selected. Returns
     /// whether that is new.
-    pub fn observe(&mut self, node: &Arc<str>, zone: Zone, member: Option<Member>) -> bool {
+    pub(crate) fn observe(&mut self, node: &Arc<str>, zone: Zone, member: Option<Member>) -> bool {
         let Some(member) = member else {
             return self.forget(node);
         };
@@ -71,7 +71,7 @@ impl Guard {
     }
 
     /// Notes that a node is gone or does not count any more. Returns whether it counted.
-    pub fn forget(&mut self, node: &str) -> bool {
+    pub(crate) fn forget(&mut self, node: &str) -> bool {
         let Some((node, (zone, member))) = self.members.remove_entry(node) else {
             return false;
         };
@@ -81,7 +81,7 @@ impl Guard {
 
     /// Notes that a node was closed, which spends its token. To be closed again, it needs another token, whatever it is
     /// observed as next.
-    pub fn closed(&mut self, node: &str) {
+    pub(crate) fn closed(&mut self, node: &str) {
         if let Some((zone, _)) = self.members.get(node)
             && let Some(nodes) = self.zones.get_mut(zone)
         {
@@ -94,7 +94,7 @@ impl Guard {
     /// as anything else, and was not closed in between, returns it.
     ///
     /// A zone has one such node at a time. One that is not closed within half a minute goes behind the others.
-    pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
+    pub(crate) fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         let (limits, halted) = (self.limits, self.is_halted());
         let mut granted: Vec<(Timestamp, Arc<str>)> = self
             .zones
@@ -108,7 +108,7 @@ impl Guard {
 
     /// Whether this node has been granted, and may still be closed.
     #[must_use]
-    pub fn may_close(&self, node: &str) -> bool {
+    pub(crate) fn may_close(&self, node: &str) -> bool {
         self.zone_of(node)
             .is_some_and(|(_, _, nodes)| nodes.may_close(node, self.rate(nodes)))
     }
@@ -116,39 +116,16 @@ impl Guard {
     /// When [`Self::grant`] may return a node although nothing has changed; `None` if no node waits or none of them may be
     /// closed.
     #[must_use]
-    pub fn next_grant(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_grant(&self, now: Instant) -> Option<Instant> {
         self.zones
             .values()
             .filter_map(|nodes| nodes.next_grant(now, self.rate(nodes)))
             .min()
     }
 
-    /// Why a waiting node is held back; `None` for every other node.
-    #[must_use]
-    pub fn held(&self, node: &str) -> Option<Held<'_>> {
-        let (zone, member, nodes) = self.zone_of(node)?;
-        let rate = self.rate(nodes);
-        if !matches!(member, Member::Waiting { .. }) || nodes.may_close(node, rate) {
-            return None;
-        }
-        Some(if self.is_halted() {
-            Held::AllZones {
-                unmet: self.members.len(),
-            }
-        } else {
-            Held::Zone {
-                zone,
-                state: nodes.state(&self.limits),
-                met: nodes.met,
-                unmet: nodes.unmet,
-                rate,
-            }
-        })
-    }
-
     /// The state of every zone.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> Report {
         let zones: Vec<ZoneReport> = self
             .zones
             .iter()

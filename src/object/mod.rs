@@ -17,15 +17,19 @@ mod taint;
 mod tests;
 mod whole;
 
-pub use csi_node::{CsiDriver, CsiNode, CsiNodeObject};
-pub use daemon_set::{DaemonSet, DaemonSetObject, NodeAffinityTerm};
+pub use csi_node::CsiNode;
+pub(crate) use csi_node::CsiNodeObject;
+pub(crate) use daemon_set::NodeAffinityTerm;
+pub use daemon_set::{DaemonSet, DaemonSetObject};
 pub use field::Unreadable;
-pub use karpenter::{NodeClaim, NodeClaimObject, NodePool, NodePoolObject};
+pub use karpenter::{NodeClaim, NodePool};
+pub(crate) use karpenter::{NodeClaimObject, NodePoolObject};
 pub use meta::{Metadata, MetadataObject, ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version};
-pub use node::{KUBELETS_CONDITIONS, Node, NodeCondition, NodeMetadata, NodeObject};
-pub use pod::{Pod, PodObject, PodReady};
+pub(crate) use node::KUBELETS_CONDITIONS;
+pub use node::{Node, NodeCondition, NodeMetadata, NodeObject};
+pub(crate) use pod::PodReady;
+pub use pod::{Pod, PodObject};
 pub use rule::RuleObject;
-pub use taint::{
-    DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Taint, Toleration, TolerationOperator,
-};
+
+pub use taint::{Taint, Toleration};

@@ -86,7 +86,7 @@ pub struct NodeCondition {
 }
 
 /// The conditions that a kubelet writes together with its boot ID.
-pub const KUBELETS_CONDITIONS: [&str; 4] =
+pub(crate) const KUBELETS_CONDITIONS: [&str; 4] =
     ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 /// The conditions that are `True` during maintenance (KEP-5683). Such a node is not broken, and returns to service afterwards.

@@ -150,7 +150,7 @@ impl Toleration {
 
 /// Key and effect of the tolerations that the `DaemonSet` controller adds to each of its pods
 /// (`AddOrUpdateDaemonPodTolerations` of `k8s.io/kubernetes/pkg/controller/daemon/util`).
-pub const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
+pub(super) const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
     ("node.kubernetes.io/not-ready", TaintEffect::NoExecute),
     ("node.kubernetes.io/unreachable", TaintEffect::NoExecute),
     ("node.kubernetes.io/disk-pressure", TaintEffect::NoSchedule),
@@ -163,7 +163,7 @@ pub const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
 ];
 
 /// Key and effect of the toleration that it adds to pods on the host network.
-pub const NETWORK_UNAVAILABLE_TOLERATION: (&str, TaintEffect) = (
+pub(super) const NETWORK_UNAVAILABLE_TOLERATION: (&str, TaintEffect) = (
     "node.kubernetes.io/network-unavailable",
     TaintEffect::NoSchedule,
 );

@@ -122,7 +122,7 @@ impl<'a> Evaluation<'a> {
 
 /// Evaluates a rule's conditions on a node. It does not check whether the rule selects the node.
 #[must_use]
-pub fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
+pub(super) fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
     let results: Vec<_> = spec
         .conditions
         .iter()

@@ -78,7 +78,7 @@ impl<'a> Karpenter<'a> {
 
 /// The name of a node's pool, by its label or, before Karpenter has labelled it, by its claim's.
 #[must_use]
-pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
+pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
     let label = node.labels.get(NODE_POOL_LABEL).map(String::as_str);
     label
         .filter(|name| !name.is_empty())

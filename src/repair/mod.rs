@@ -12,9 +12,14 @@ mod ttl;
 mod verdict;
 
 pub use deadline::Deadline;
-pub use health::{Census, Group, GroupHealth};
-pub use karpenter::{Karpenter, NoClaim, NodeClaims, pool_name};
-pub use settling::Settling;
-pub use situation::{BLOCKED_INTERVAL, Headcount, Postponed, Situation};
-pub use ttl::{NoTtl, ReadinessTtl, TtlSource, in_force};
-pub use verdict::{Blocked, Case, Remedy, Spared, Verdict, has_been_open};
+
+pub use health::{Census, Group};
+pub use karpenter::{Karpenter, NodeClaims};
+pub(crate) use karpenter::{NoClaim, pool_name};
+pub(crate) use settling::Settling;
+pub use situation::Situation;
+pub(crate) use situation::{BLOCKED_INTERVAL, Headcount, Postponed};
+pub use ttl::in_force;
+pub(crate) use ttl::{NoTtl, ReadinessTtl};
+pub use verdict::{Case, Spared};
+pub(crate) use verdict::{Remedy, Verdict, has_been_open};

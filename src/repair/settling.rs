@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 /// Until when repair is postponed after stale evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Settling {
+pub(crate) struct Settling {
     until: Option<Instant>,
 }
 
 impl Settling {
     /// Notes that a kind of evidence is current again after having been stale for this long.
-    pub fn sees_again(&mut self, blind: Duration, now: Instant) {
+    pub(crate) fn sees_again(&mut self, blind: Duration, now: Instant) {
         self.until = self.until.max(Some(now + blind));
     }
 
     /// Until when repair is postponed, if it is at this time.
     #[must_use]
-    pub fn not_before(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| now < *until)
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::health::Census;
 
 /// When a repair that too many unhealthy nodes block is evaluated again.
-pub const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
+pub(crate) const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// Provides the health of the cluster's nodes, computed once on first use.
 pub trait Headcount: Debug {

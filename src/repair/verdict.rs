@@ -202,7 +202,7 @@ impl<'a> Case<'a> {
 /// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone
 /// because it is older.
 #[must_use]
-pub fn has_been_open(node: &Node, rule: &Rule) -> bool {
+pub(crate) fn has_been_open(node: &Node, rule: &Rule) -> bool {
     let mut on_record = [&rule.uid, &rule.name].into_iter();
     rule.leaves_alone(node.created)
         || on_record.any(|id| {

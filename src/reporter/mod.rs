@@ -28,8 +28,9 @@ use check::{Checker, command};
 use metrics::{ReporterHealth, ReporterMetrics, WriteResult};
 use node::{FoundCondition, ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
+pub use settings::Args;
 use settings::ReporterSettings;
-pub use settings::{Args, SettingError};
+pub(crate) use settings::SettingError;
 use state::ReporterState;
 
 /// The most outcomes that may wait during a write to the API server.

@@ -13,10 +13,11 @@ mod taint_key;
 mod tests;
 
 pub use closings::Closings;
-pub use compile::{CompiledSpec, Reach, RequiredCondition, Rule};
+pub use compile::Rule;
+pub(crate) use compile::{CompiledSpec, Reach, RequiredCondition};
 pub use conflict::Conflict;
 pub use ownership::Ownership;
-pub use rejection::Rejection;
+pub(crate) use rejection::Rejection;
 pub use set::RuleSet;
-pub use startup::StartupRecord;
-pub use taint_key::is_foreign;
+pub(crate) use startup::StartupRecord;
+pub(crate) use taint_key::is_foreign;

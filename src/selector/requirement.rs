@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::label::{is_label_key, is_label_value};
 
 /// The operator `In` of the API.
-pub const IN: &str = "In";
+pub(crate) const IN: &str = "In";
 /// The operator `NotIn` of the API.
-pub const NOT_IN: &str = "NotIn";
+pub(crate) const NOT_IN: &str = "NotIn";
 
 /// A requirement on the wire: an item of `matchExpressions` in a label selector or a node affinity.
 #[derive(Debug, Clone, Default, Deserialize)]

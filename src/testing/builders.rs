@@ -80,7 +80,7 @@ macro_rules! builder {
         $(
             $(#[$attr])*
             #[derive(Debug, Clone)]
-            pub struct $name(Value);
+            pub(crate) struct $name(Value);
 
             impl Builder for $name {
                 fn json(&mut self) -> &mut Value {

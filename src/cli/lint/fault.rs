@@ -38,7 +38,8 @@ impl FaultKind {
     /// A taint of new nodes evicts pods.
     pub(crate) const EVICTS: Self = Self::warning("NG007", "NoExecute");
     /// A heartbeat timeout is shorter than the reporter's heartbeat period.
-    pub(crate) const SHORT_HEARTBEAT: Self = Self::warning("NG008", "Heartbeat timeout below the beat");
+    pub(crate) const SHORT_HEARTBEAT: Self =
+        Self::warning("NG008", "Heartbeat timeout below the beat");
     /// A `NodePool` lacks the startup taint.
     pub(crate) const NODE_POOL: Self = Self::warning("NG009", "NodePool without the startup taint");
     /// Cluster Autoscaler does not treat the taint as a startup taint.

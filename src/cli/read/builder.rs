@@ -404,7 +404,10 @@ impl<'a> SnapshotBuilder<'a> {
 }
 
 /// The warning events of a pod, latest first.
-pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<PodEvent>, ListError> {
+pub(super) async fn events(
+    source: &ObjectSource,
+    pod: &ObjectKey,
+) -> Result<Vec<PodEvent>, ListError> {
     let filter = Filter {
         namespace: Some(pod.namespace.to_string()),
         about: EventAbout::Pod(pod.name.to_string()),
@@ -451,7 +454,11 @@ impl Needs {
     }
 
     /// What these rules and a command need.
-    pub(super) fn of(rules: &[RuleObject], classes: &[CriticalComponentClass], wanted: &Wanted) -> Self {
+    pub(super) fn of(
+        rules: &[RuleObject],
+        classes: &[CriticalComponentClass],
+        wanted: &Wanted,
+    ) -> Self {
         if wanted.outline {
             return Self {
                 classes: vec![false; classes.len()],

@@ -74,7 +74,11 @@ impl Folder {
     }
 
     /// The objects of a kind that pass the filter.
-    pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Result<Vec<String>, ListError> {
+    pub(crate) fn list(
+        &self,
+        kind: ResourceKind,
+        filter: &Filter,
+    ) -> Result<Vec<String>, ListError> {
         let mut missing = self.about.missing.iter();
         if let Some(missing) = missing.find(|it| it.kind == kind.name()) {
             let why = missing.why.clone();

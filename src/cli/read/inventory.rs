@@ -86,7 +86,10 @@ async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
 }
 
 /// The inventory of a file, or of a folder of YAML and JSON files with its subfolders.
-pub(crate) fn inventory_of_files(path: &Path, config: Option<&Path>) -> Result<Inventory, CliError> {
+pub(crate) fn inventory_of_files(
+    path: &Path,
+    config: Option<&Path>,
+) -> Result<Inventory, CliError> {
     let mut inventory = Inventory {
         is_of_files: true,
         ..Inventory::default()

@@ -48,7 +48,10 @@ pub(super) fn section(title: &str, content: Html) -> Html {
 }
 
 /// A table of texts with CSS classes, which may be empty.
-pub(super) fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<(String, &'static str)>>) -> Html {
+pub(super) fn table(
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Vec<(String, &'static str)>>,
+) -> Html {
     let heads: Html = heads
         .iter()
         .map(|head| Html::text(head).within("th", &[]))

@@ -46,7 +46,7 @@ impl Pauses {
 
 /// When something that failed may be retried.
 #[derive(Debug, Clone, Default)]
-pub struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
     /// The kind of pauses for which the failures were counted.
     pauses: Option<Pauses>,
@@ -56,7 +56,7 @@ pub struct Backoff {
 impl Backoff {
     /// Notes a failure; returns when to retry. A failure with other pauses than before has another cause, and starts with its
     /// first pause.
-    pub fn failed(&mut self, pauses: Pauses, now: Instant) -> Instant {
+    pub(crate) fn failed(&mut self, pauses: Pauses, now: Instant) -> Instant {
         if self.pauses.replace(pauses) != Some(pauses) {
             self.failures = 0;
         }
@@ -68,13 +68,13 @@ impl Backoff {
 
     /// When the next try is due, which may be past; `None` if nothing failed.
     #[must_use]
-    pub fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self) -> Option<Instant> {
         self.not_before
     }
 
     /// When to retry; `None` for now.
     #[must_use]
-    pub fn not_before(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.not_before.filter(|at| now < *at)
     }
 }

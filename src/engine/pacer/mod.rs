@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-pub use backoff::{Backoff, Pauses};
+pub(crate) use backoff::Backoff;
+pub use backoff::Pauses;
 pub(super) use contention::{Contention, Undone};
 pub(super) use refusals::Refusals;
 pub(super) use retries::Retries;

@@ -14,7 +14,7 @@ use crate::wording::enumerated;
 
 const ACCEPTED: &str = "Accepted";
 /// The condition type of a suspended rule.
-pub const SUSPENDED: &str = "Suspended";
+pub(crate) const SUSPENDED: &str = "Suspended";
 
 /// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
 pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
@@ -183,7 +183,7 @@ fn conflict(
 }
 
 /// Why a rule does not wait for labelled `DaemonSet`s, with the condition type (also the event's reason) and its reason.
-pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
+pub(crate) const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
     (
         WhyPassedOver::ShutOut,
         "DaemonSetsShutOut",
@@ -198,7 +198,7 @@ pub const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
 
 /// The message about labelled `DaemonSet`s that a rule does not wait for, and how to fix that; `None` if there are none.
 #[must_use]
-pub fn passed_over_message(
+pub(crate) fn passed_over_message(
     spec: &CompiledSpec,
     passed_over: &[PassedOver],
     why: WhyPassedOver,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::health::GroupHealth;
 use super::*;
 use crate::object::{Node, NodeClaim, NodeClaimObject};
 use crate::rule::Rule;
