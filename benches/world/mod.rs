@@ -126,9 +126,9 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: true,
-            doubts: &NOTHING,
+            stale: &NOTHING,
             repair: Situation {
-                in_doubt: false,
+                is_stale: false,
                 settles_at: None,
                 headcount: &self.census,
             },
@@ -144,7 +144,7 @@ impl World {
         };
         let history = NodeHistory {
             is_known: true,
-            looked: &NOTHING,
+            read_live: &NOTHING,
             memories: &[],
             may_close: &[],
             watching_since: self.now,

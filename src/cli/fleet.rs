@@ -231,7 +231,7 @@ pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
         Decision::Wait(WaitReason::Disruption) => {
             "its disruption guard decides when the node is closed: the rule's condition DisruptionLimited says how it does".into()
         }
-        Decision::Wait(WaitReason::Doubt) => "it is looked at once more first".into(),
+        Decision::Wait(WaitReason::Stale) => "it is looked at once more first".into(),
         Decision::GiveUp => "its time is up: the controller opens it though it is not ready. After a gap in what it sees, it waits for as long as the gap was".into(),
         Decision::Release { .. } => {
             "its conditions are met: the controller is about to lift the taint".into()

@@ -40,7 +40,7 @@ fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
 
 /// Until when this driver's registration does not count because it may be from before a reboot; `None` if it counts.
 fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
-    let until = facts.trust.doubts_drivers_until(facts.now)?;
+    let until = facts.trust.distrusts_drivers_until(facts.now)?;
     if facts.observations.is_registered_in_this_boot(driver) {
         return None;
     }
@@ -71,10 +71,10 @@ fn registered_by(pod: &Pod) -> Option<Timestamp> {
 }
 
 /// The unmet condition for drivers that were registered before a reboot and do not count yet.
-fn doubted<'a>(doubted: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
-    let drivers = Names::of(doubted.iter().map(|(driver, _)| *driver))?;
+fn outdated_drivers<'a>(outdated: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
+    let drivers = Names::of(outdated.iter().map(|(driver, _)| *driver))?;
     Some(Condition {
-        recheck: doubted.iter().map(|(_, until)| *until).min(),
+        recheck: outdated.iter().map(|(_, until)| *until).min(),
         ..Condition::unmet(Detail::CsiDriverOlderThanBoot { drivers })
     })
 }
@@ -87,7 +87,8 @@ pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> C
         return Condition::unmet(Detail::CsiDriverMissing { drivers });
     }
     let until = outdated_until(facts, driver).map(|until| (driver, until));
-    doubted(until.as_slice()).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
+    outdated_drivers(until.as_slice())
+        .unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }
 
 /// Is every driver registered that an annotation of a critical pod on this node names?
@@ -110,7 +111,7 @@ pub(super) fn drivers_registered<'a>(
     if let Some(drivers) = Names::of(uncounted) {
         return Condition::unmet(Detail::CsiDriverWithoutCount { drivers });
     }
-    let with_doubt = |driver: &'a str| Some((driver, outdated_until(facts, driver)?));
-    let in_doubt: SmallVec<[_; 4]> = wanted().filter_map(with_doubt).collect();
-    doubted(&in_doubt).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
+    let if_outdated = |driver: &'a str| Some((driver, outdated_until(facts, driver)?));
+    let outdated: SmallVec<[_; 4]> = wanted().filter_map(if_outdated).collect();
+    outdated_drivers(&outdated).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -53,7 +53,7 @@ pub(super) fn word(pod: &Pod, node: &Node, trust: Trust, now: Timestamp) -> Word
     {
         return Word::BeforeNode(believed);
     }
-    match trust.doubts_pods_until(now) {
+    match trust.distrusts_pods_until(now) {
         Some(believed) if trust.is_from_before(since) => Word::BeforeReboot(believed),
         _ => Word::Ready,
     }

@@ -27,17 +27,17 @@ pub struct Trust {
 
 impl Trust {
     /// Until when pods that were Ready before a reboot do not count; `None` if they count at this time.
-    pub(super) fn doubts_pods_until(self, now: Timestamp) -> Option<Timestamp> {
-        self.doubts_until(OLD_PODS, now)
+    pub(super) fn distrusts_pods_until(self, now: Timestamp) -> Option<Timestamp> {
+        self.distrusts_until(OLD_PODS, now)
     }
 
     /// Until when CSI drivers that were registered before a reboot do not count; `None` if they count at this time.
-    pub(super) fn doubts_drivers_until(self, now: Timestamp) -> Option<Timestamp> {
-        self.doubts_until(NOT_RENEWED, now)
+    pub(super) fn distrusts_drivers_until(self, now: Timestamp) -> Option<Timestamp> {
+        self.distrusts_until(NOT_RENEWED, now)
     }
 
-    fn doubts_until(self, doubt: SignedDuration, now: Timestamp) -> Option<Timestamp> {
-        let until = self.rebooted?.seen.checked_add(doubt).ok()?;
+    fn distrusts_until(self, distrust: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+        let until = self.rebooted?.seen.checked_add(distrust).ok()?;
         (now < until).then_some(until)
     }
 
@@ -57,7 +57,7 @@ impl Trust {
     ) -> Condition<'a> {
         let kind = condition.kind.as_str();
         if self.rebooted.is_some() && !observations.is_written_in_this_boot(kind) {
-            let until = self.doubts_until(NOT_RENEWED, now);
+            let until = self.distrusts_until(NOT_RENEWED, now);
             // With a heartbeat timeout, a reporter without a heartbeat since the reboot counts as dead. And if heartbeats
             // cannot be observed, a missing one proves nothing.
             let may_be_believed = self.heartbeat_timeout.is_none() && self.sees_heartbeats;

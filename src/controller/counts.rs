@@ -144,7 +144,7 @@ impl Counter {
             Count::RepairFailed { rule } => {
                 metrics.repair_failures.with_label_values(&[rule]).inc();
             }
-            Count::Looked { answered } => {
+            Count::LiveRead { answered } => {
                 let result = if *answered {
                     LOOK_ANSWERED
                 } else {

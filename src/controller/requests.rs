@@ -139,11 +139,11 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
-            engine::Request::LookAtNode { name, kinds, pods } => {
+            engine::Request::ReadNodeLive { name, kinds, pods } => {
                 let evidence = self.looker.node(&name, &kinds, pods).await?;
                 Ok(Answer::NodeEvidence(Box::new(evidence)))
             }
-            engine::Request::LookAtCluster { daemon_sets } => Ok(Answer::ClusterEvidence(
+            engine::Request::ReadClusterLive { daemon_sets } => Ok(Answer::ClusterEvidence(
                 self.looker.cluster(daemon_sets).await?,
             )),
             engine::Request::PostEvent { notice, at, number } => {

@@ -8,7 +8,7 @@ mod components;
 mod dirty;
 mod groups;
 mod karpenter;
-mod looked;
+mod live_evidence;
 mod named;
 mod nodes;
 mod relists;
@@ -70,7 +70,7 @@ struct Weighed {
     /// When that was.
     at: Timestamp,
     /// The stale kinds.
-    doubts: StaleKinds,
+    stale: StaleKinds,
     /// Whether no kind was stale, including Karpenter's.
     is_certain: bool,
     /// Until when repair is postponed.
@@ -92,7 +92,7 @@ impl Default for Weighed {
     fn default() -> Self {
         Self {
             at: Timestamp::MIN,
-            doubts: StaleKinds::default(),
+            stale: StaleKinds::default(),
             is_certain: false,
             settles_at: None,
             census: OnceLock::new(),
@@ -218,9 +218,9 @@ impl Cache {
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
-            doubts: &self.weighed.doubts,
+            stale: &self.weighed.stale,
             repair: Situation {
-                in_doubt: !self.weighed.is_certain,
+                is_stale: !self.weighed.is_certain,
                 settles_at: self.weighed.settles_at,
                 headcount: self,
             },

@@ -13,7 +13,7 @@ pub const MAX_AGE: Duration = Duration::from_secs(20);
 pub(crate) struct Certainty<K> {
     views: HashMap<K, View>,
     /// When all views last became stale: evidence from before does not count.
-    doubted: Option<Instant>,
+    invalidated: Option<Instant>,
 }
 
 /// The view of one kind.
@@ -24,7 +24,7 @@ struct View {
     /// When the last event came while the view was current.
     seen: Instant,
     /// Whether the view is stale until the watch proves that it missed nothing.
-    in_doubt: bool,
+    stale: bool,
 }
 
 impl<K: Hash + Eq + Copy> Certainty<K> {
@@ -34,11 +34,11 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         let view = View {
             as_of: now,
             seen: now,
-            in_doubt: true,
+            stale: true,
         };
         Self {
             views: kinds.into_iter().map(|kind| (kind, view)).collect(),
-            doubted: None,
+            invalidated: None,
         }
     }
 
@@ -47,7 +47,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         let view = View {
             as_of,
             seen: now,
-            in_doubt: false,
+            stale: false,
         };
         self.views.insert(kind, view);
     }
@@ -60,7 +60,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     /// Notes an event. It does not prove that none was missed before it.
     pub(crate) fn saw(&mut self, kind: K, now: Instant) {
         if let Some(view) = self.views.get_mut(&kind)
-            && !view.is_in_doubt(now)
+            && !view.is_stale(now)
         {
             view.seen = now;
         }
@@ -70,7 +70,9 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     #[must_use]
     pub(crate) fn counts(&self, as_of: Instant, now: Instant) -> bool {
         now.saturating_duration_since(as_of) <= MAX_AGE
-            && self.doubted.is_none_or(|doubted| doubted <= as_of)
+            && self
+                .invalidated
+                .is_none_or(|invalidated| invalidated <= as_of)
     }
 
     /// Notes that a view is current as of this time. If it was stale, returns for how long.
@@ -79,14 +81,14 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
             return None;
         }
         let view = self.views.get_mut(&kind)?;
-        let was_in_doubt = view.is_in_doubt(now);
+        let was_stale = view.is_stale(now);
         let blind = now.saturating_duration_since(view.seen);
         *view = View {
             as_of: view.as_of.max(as_of),
             seen: now,
-            in_doubt: false,
+            stale: false,
         };
-        was_in_doubt.then_some(blind)
+        was_stale.then_some(blind)
     }
 
     /// How long ago the last event of this kind came while its view was current.
@@ -100,38 +102,36 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     /// Notes that a watch has broken off.
     pub(crate) fn interrupted(&mut self, kind: K) {
         if let Some(view) = self.views.get_mut(&kind) {
-            view.in_doubt = true;
+            view.stale = true;
         }
     }
 
     /// Makes all views stale: the process stood still, or starts to act on what it has seen.
-    pub(crate) fn doubt_all(&mut self, now: Instant) {
-        self.doubted = Some(now);
+    pub(crate) fn mark_all_stale(&mut self, now: Instant) {
+        self.invalidated = Some(now);
         for view in self.views.values_mut() {
-            view.in_doubt = true;
+            view.stale = true;
         }
     }
 
     /// Whether the view of this kind is stale.
     #[must_use]
-    pub(crate) fn doubts(&self, kind: K, now: Instant) -> bool {
-        self.views
-            .get(&kind)
-            .is_some_and(|view| view.is_in_doubt(now))
+    pub(crate) fn is_stale(&self, kind: K, now: Instant) -> bool {
+        self.views.get(&kind).is_some_and(|view| view.is_stale(now))
     }
 
     /// The stale kinds.
-    pub(crate) fn in_doubt(&self, now: Instant) -> impl Iterator<Item = K> {
+    pub(crate) fn stale(&self, now: Instant) -> impl Iterator<Item = K> {
         self.views
             .iter()
-            .filter(move |(_, view)| view.is_in_doubt(now))
+            .filter(move |(_, view)| view.is_stale(now))
             .map(|(kind, _)| *kind)
     }
 }
 
 impl View {
-    fn is_in_doubt(&self, now: Instant) -> bool {
-        self.in_doubt || now.saturating_duration_since(self.as_of) > MAX_AGE
+    fn is_stale(&self, now: Instant) -> bool {
+        self.stale || now.saturating_duration_since(self.as_of) > MAX_AGE
     }
 }
 
@@ -145,12 +145,12 @@ mod tests {
         /// Current as of this many seconds after the start.
         Current(u64),
         Interrupted,
-        DoubtAll,
+        MarkAllStale,
     }
 
     #[test]
     fn only_a_view_that_is_current_as_of_lately_is_certain() {
-        use Step::{Current, DoubtAll, Interrupted, Saw};
+        use Step::{Current, Interrupted, MarkAllStale, Saw};
         for (name, steps, asked_at, expected) in [
             ("before anything came", &[][..], 0, true),
             ("an event alone", &[(0, Saw)], 1, true),
@@ -188,16 +188,21 @@ mod tests {
                 7,
                 false,
             ),
-            ("doubted", &[(0, Current(0)), (5, DoubtAll)], 6, true),
             (
-                "as of before it was doubted",
-                &[(0, Current(0)), (5, DoubtAll), (6, Current(4))],
+                "invalidated",
+                &[(0, Current(0)), (5, MarkAllStale)],
+                6,
+                true,
+            ),
+            (
+                "as of before it was invalidated",
+                &[(0, Current(0)), (5, MarkAllStale), (6, Current(4))],
                 7,
                 true,
             ),
             (
-                "as of since it was doubted",
-                &[(0, Current(0)), (5, DoubtAll), (6, Current(5))],
+                "as of since it was invalidated",
+                &[(0, Current(0)), (5, MarkAllStale), (6, Current(5))],
                 7,
                 false,
             ),
@@ -212,19 +217,15 @@ mod tests {
                         certainty.current("pods", after(*as_of), after(*time));
                     }
                     Interrupted => certainty.interrupted("pods"),
-                    DoubtAll => certainty.doubt_all(after(*time)),
+                    MarkAllStale => certainty.mark_all_stale(after(*time)),
                 }
             }
             assert_eq!(
-                certainty.doubts("pods", after(asked_at)),
+                certainty.is_stale("pods", after(asked_at)),
                 expected,
                 "{name}"
             );
-            assert!(
-                certainty
-                    .in_doubt(after(asked_at))
-                    .any(|kind| kind == "nodes")
-            );
+            assert!(certainty.stale(after(asked_at)).any(|kind| kind == "nodes"));
         }
     }
 

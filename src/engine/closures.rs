@@ -115,7 +115,7 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         Decision::Open { .. } => outcome.evaluation.met.then_some(Member::Met),
         // During its grace period a node is unmet like any other, but may not be closed yet.
         Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Closed),
-        Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Doubt) => {
+        Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Stale) => {
             Some(Member::Waiting {
                 since: outcome.unmet_since?,
             })

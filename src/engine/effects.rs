@@ -27,9 +27,9 @@ pub enum Purpose {
     /// Delete the claim of this name, in one of several steps.
     Claim(Arc<str>),
     /// Read a node live before a decision.
-    Look(Arc<str>),
+    LiveRead(Arc<str>),
     /// Read live what all nodes share.
-    ClusterLook,
+    ClusterLiveRead,
     /// Post an Event.
     Event,
 }
@@ -41,7 +41,7 @@ impl Purpose {
             Self::Conditions(_) => Class::Conditions,
             Self::Finalizers(_) | Self::Status(_) => Class::Rule,
             Self::Claim(_) => Class::Claim,
-            Self::Look(_) | Self::ClusterLook => Class::Look,
+            Self::LiveRead(_) | Self::ClusterLiveRead => Class::LiveRead,
             Self::Event => Class::Event,
         }
     }

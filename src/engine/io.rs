@@ -233,7 +233,7 @@ pub enum Request {
         version: Version,
     },
     /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
-    LookAtNode {
+    ReadNodeLive {
         /// The node.
         name: Arc<str>,
         /// The kinds to read.
@@ -243,7 +243,7 @@ pub enum Request {
     },
     /// A live read of what all nodes share: the rules, and the `DaemonSet`s of each group; answered by
     /// [`Answer::ClusterEvidence`].
-    LookAtCluster {
+    ReadClusterLive {
         /// The `DaemonSet`s to read besides those of the classes.
         daemon_sets: Vec<(ComponentGroup, ObjectKey)>,
     },
@@ -264,7 +264,7 @@ impl Request {
     pub const fn is_write(&self) -> bool {
         !matches!(
             self,
-            Self::ReadNode { .. } | Self::LookAtNode { .. } | Self::LookAtCluster { .. }
+            Self::ReadNode { .. } | Self::ReadNodeLive { .. } | Self::ReadClusterLive { .. }
         )
     }
 }
@@ -421,7 +421,7 @@ pub enum Count {
         rule: Arc<str>,
     },
     /// A live read ended.
-    Looked {
+    LiveRead {
         /// Whether it succeeded.
         answered: bool,
     },
@@ -451,7 +451,7 @@ impl Count {
             Self::Changed(change) => Some(&change.rule_name),
             Self::RuleCame { .. }
             | Self::RuleWent { .. }
-            | Self::Looked { .. }
+            | Self::LiveRead { .. }
             | Self::StatusSpared
             | Self::StatusCoalesced
             | Self::EventDropped => None,

@@ -45,7 +45,7 @@ struct LiveRead {
 
 /// A live read that has ended.
 #[derive(Debug)]
-pub struct Looked {
+pub struct EndedRead {
     pub name: Arc<str>,
     asked: Instant,
     kinds: StaleKinds,
@@ -63,32 +63,38 @@ pub(super) struct LiveReads {
     /// What the last one failed to read.
     unread: Unread,
     /// When all caches last became stale: reads requested before do not count.
-    doubted: Option<Instant>,
+    invalidated: Option<Instant>,
 }
 
 impl NodeLiveReads {
     /// The kinds that were read so recently that they are current, unless all caches have become stale since.
-    pub fn fresh(&self, doubted: Option<Instant>, now: Instant) -> StaleKinds {
+    pub fn fresh(&self, invalidated: Option<Instant>, now: Instant) -> StaleKinds {
         let counts = |asked: Instant| {
             now.saturating_duration_since(asked) <= FRESH
-                && doubted.is_none_or(|doubted| doubted <= asked)
+                && invalidated.is_none_or(|invalidated| invalidated <= asked)
         };
         let had = self.had.as_ref().filter(|(asked, _)| counts(*asked));
         had.map(|(_, looked)| looked.clone()).unwrap_or_default()
     }
 
     /// Notes what was read. Earlier reads that still count are kept, and the whole is as old as the oldest of them.
-    fn had(&mut self, asked: Instant, looked: StaleKinds, doubted: Option<Instant>, now: Instant) {
-        let before = self.fresh(doubted, now);
+    fn had(
+        &mut self,
+        asked: Instant,
+        looked: StaleKinds,
+        invalidated: Option<Instant>,
+        now: Instant,
+    ) {
+        let before = self.fresh(invalidated, now);
         let since = self.had.as_ref().filter(|_| !before.is_empty());
         let asked = since.map_or(asked, |(before, _)| asked.min(*before));
         self.had = Some((asked, looked.and(before)));
     }
 
     /// Handles the end of a live read. What it did read counts.
-    pub fn ended(&mut self, looked: Looked, doubted: Option<Instant>, out: &mut Effects) {
+    pub fn ended(&mut self, looked: EndedRead, invalidated: Option<Instant>, out: &mut Effects) {
         let now = out.now.monotonic;
-        self.had(looked.asked, looked.kinds, doubted, now);
+        self.had(looked.asked, looked.kinds, invalidated, now);
         let Some(error) = &looked.error else {
             self.retry = Backoff::default();
             return;
@@ -121,14 +127,14 @@ impl LiveRead {
 impl LiveReads {
     /// Starts a live read of these kinds of a node, unless one is under way. If too many are, the node is queued. Returns the
     /// read if it ends at once.
-    pub(super) fn look(
+    pub(super) fn begin(
         &mut self,
         name: &Arc<str>,
         work: &NodeLiveReads,
         kinds: StaleKinds,
         cache: &Cache,
         out: &mut Effects,
-    ) -> Option<Looked> {
+    ) -> Option<EndedRead> {
         let now = out.now.monotonic;
         if self.under_way.contains_key(name) {
             return None;
@@ -137,7 +143,7 @@ impl LiveReads {
             out.timers.wake_node(name, at);
             return None;
         }
-        if self.under_way.len() >= out.pacer.permits(Class::Look, now) {
+        if self.under_way.len() >= out.pacer.permits(Class::LiveRead, now) {
             self.queue.insert(name.clone());
             return None;
         }
@@ -151,12 +157,12 @@ impl LiveReads {
         };
         if look.awaits_node {
             let name = name.clone();
-            let request = Request::LookAtNode {
+            let request = Request::ReadNodeLive {
                 name: name.clone(),
-                pods: cache.pods_to_look_at(&look.kinds),
+                pods: cache.pods_to_read(&look.kinds),
                 kinds: look.kinds.clone(),
             };
-            out.ask(Purpose::Look(name), request);
+            out.ask(Purpose::LiveRead(name), request);
         }
         if look.awaits_cluster {
             self.read_cluster(cache, out);
@@ -166,13 +172,13 @@ impl LiveReads {
     }
 
     /// Invalidates earlier reads: all caches have become stale, or the watches have changed.
-    pub(super) fn doubt(&mut self, now: Instant) {
-        self.doubted = Some(now);
+    pub(super) fn invalidate(&mut self, now: Instant) {
+        self.invalidated = Some(now);
     }
 
-    /// When [`Self::doubt`] was last called.
-    pub(super) fn doubted(&self) -> Option<Instant> {
-        self.doubted
+    /// When [`Self::invalidate`] was last called.
+    pub(super) fn invalidated(&self) -> Option<Instant> {
+        self.invalidated
     }
 
     /// Handles the answer to the read of a node's objects.
@@ -181,7 +187,7 @@ impl LiveReads {
         name: &Arc<str>,
         read: Result<Unread, RequestError>,
         out: &mut Effects,
-    ) -> Option<Looked> {
+    ) -> Option<EndedRead> {
         let look = self.under_way.get_mut(name)?;
         look.awaits_node = false;
         match read {
@@ -197,7 +203,7 @@ impl LiveReads {
         read: Result<Unread, RequestError>,
         cache: &Cache,
         out: &mut Effects,
-    ) -> Vec<Looked> {
+    ) -> Vec<EndedRead> {
         let asked = self.asked.take();
         let error = match read {
             Ok(unread) => {
@@ -241,17 +247,17 @@ impl LiveReads {
     }
 
     /// Ends a live read that waits for nothing any more.
-    fn end(&mut self, name: &Arc<str>, out: &mut Effects) -> Option<Looked> {
+    fn end(&mut self, name: &Arc<str>, out: &mut Effects) -> Option<EndedRead> {
         let look = self.under_way.get(name)?;
         if look.awaits_node || look.awaits_cluster {
             return None;
         }
         let mut look = self.under_way.remove(name)?;
         look.has_not_read(&self.unread);
-        out.count(Count::Looked {
+        out.count(Count::LiveRead {
             answered: look.error.is_none(),
         });
-        Some(Looked {
+        Some(EndedRead {
             name: name.clone(),
             asked: look.asked,
             kinds: look.kinds,
@@ -262,15 +268,21 @@ impl LiveReads {
     /// Whether what all nodes share was read recently enough for a live read that was requested at this time.
     fn has_read_cluster_for(&self, asked: Instant) -> bool {
         self.read.is_some_and(|read| {
-            read + SHARED >= asked && self.doubted.is_none_or(|doubted| doubted <= read)
+            read + SHARED >= asked
+                && self
+                    .invalidated
+                    .is_none_or(|invalidated| invalidated <= read)
         })
     }
 
     fn read_cluster(&mut self, cache: &Cache, out: &mut Effects) {
         if self.asked.is_none() {
             self.asked = Some(out.now.monotonic);
-            let daemon_sets = cache.daemon_sets_to_look_at();
-            out.ask(Purpose::ClusterLook, Request::LookAtCluster { daemon_sets });
+            let daemon_sets = cache.daemon_sets_to_read();
+            out.ask(
+                Purpose::ClusterLiveRead,
+                Request::ReadClusterLive { daemon_sets },
+            );
         }
     }
 }
@@ -284,9 +296,9 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let of = |mark: fn(&mut StaleKinds)| {
-            let mut doubts = StaleKinds::default();
-            mark(&mut doubts);
-            doubts
+            let mut kinds = StaleKinds::default();
+            mark(&mut kinds);
+            kinds
         };
         let rules = of(|it| it.rules = true);
         let nodes = of(|it| it.nodes = true);
@@ -301,7 +313,7 @@ mod tests {
         );
         assert!(
             work.fresh(Some(after(1)), after(4)).is_empty(),
-            "everything has come into doubt since"
+            "everything was invalidated since"
         );
         work.had(after(12), nodes.clone(), None, after(12));
         assert_eq!(work.fresh(None, after(20)), nodes);

@@ -190,15 +190,15 @@ impl Engine {
     /// Treats all caches as stale, and asks the watches to become current.
     fn mark_everything_stale(&mut self) {
         self.out.confirm();
-        self.cache.doubt_all(self.out.now.monotonic);
-        self.live_reads.doubt(self.out.now.monotonic);
+        self.cache.mark_all_stale(self.out.now.monotonic);
+        self.live_reads.invalidate(self.out.now.monotonic);
     }
 
     /// Starts and stops watches to match the rules. Earlier live reads no longer count: they did not cover the new watches.
     fn update_watches(&mut self) {
         let orders = self.cache.take_orders();
         if !orders.is_empty() {
-            self.live_reads.doubt(self.out.now.monotonic);
+            self.live_reads.invalidate(self.out.now.monotonic);
             self.out.order(orders);
         }
     }
@@ -310,7 +310,7 @@ impl Engine {
             // A node that is gone, or needs no live read any more, makes room for the next.
             let next = self
                 .live_reads
-                .take_turns(self.out.pacer.permits(Class::Look, now));
+                .take_turns(self.out.pacer.permits(Class::LiveRead, now));
             if !next.is_empty() {
                 for name in &next {
                     self.cache.mark(name);
@@ -375,7 +375,9 @@ impl Engine {
         let memories = work.memories.clone();
         let history = NodeHistory {
             is_known: work.is_known,
-            looked: &work.look.fresh(self.live_reads.doubted(), now.monotonic),
+            read_live: &work
+                .live_read
+                .fresh(self.live_reads.invalidated(), now.monotonic),
             memories: &memories,
             may_close: &may_close,
             watching_since: leading_since,
@@ -395,10 +397,10 @@ impl Engine {
         work.observe(state, &plan, is_news, &mut self.out);
 
         let deletion = deletion(node, &plan);
-        let stale = plan.look.clone();
-        let is_in_doubt = !stale.is_empty()
-            || plan.postponed == Some(Postponed::InDoubt)
-            || (!cluster.doubts.is_empty() && plan.waits_for_a_guard());
+        let stale = plan.live_read.clone();
+        let is_stale = !stale.is_empty()
+            || plan.postponed == Some(Postponed::Stale)
+            || (!cluster.stale.is_empty() && plan.waits_for_a_guard());
         let conditions = std::mem::take(&mut plan.conditions);
         let queue = &mut self.conditions;
         work.conditions
@@ -408,17 +410,17 @@ impl Engine {
             None
         } else {
             self.live_reads
-                .look(name, &work.look, stale, &self.cache, &mut self.out)
+                .begin(name, &work.live_read, stale, &self.cache, &mut self.out)
         };
         if let Some(deletion) = deletion {
             self.claims
                 .delete(deletion, self.cache.karpenter(), &mut self.out);
         }
-        if is_in_doubt {
+        if is_stale {
             self.cache.withhold(name);
         }
         if let Some(looked) = ended {
-            self.looked(looked);
+            self.live_read_ended(looked);
         }
     }
 

@@ -308,7 +308,7 @@ fn is_rightly_undone(
             && spec.is_some_and(|spec| spec.taint.is(&taint.key, taint.effect))
     };
     is_undone
-        && plan.look.is_empty()
+        && plan.live_read.is_empty()
         && !plan.changes().any(|change| taint.is_of(change))
         && !plan.outcomes.iter().any(waits)
 }

@@ -40,7 +40,7 @@ pub struct NodeWork {
     /// How its startup went under each rule.
     pub startups: Startups,
     /// Its latest live reads.
-    pub look: NodeLiveReads,
+    pub live_read: NodeLiveReads,
 }
 
 impl NodeWork {

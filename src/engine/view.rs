@@ -17,7 +17,7 @@ use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale, and count as a live read of each node.
 static CERTAIN: StaleKinds = StaleKinds::NONE;
-static LOOKED: StaleKinds = StaleKinds::NODE;
+static NOTHING_READ: StaleKinds = StaleKinds::NODE;
 
 /// A view of a listed cluster.
 #[derive(Debug)]
@@ -122,9 +122,9 @@ impl View {
     #[must_use]
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
-            doubts: &CERTAIN,
+            stale: &CERTAIN,
             repair: Situation {
-                in_doubt: false,
+                is_stale: false,
                 settles_at: None,
                 headcount: &self.cache,
             },
@@ -149,7 +149,7 @@ impl View {
         let history = NodeHistory {
             is_known: false,
             // The lists are new, so no live read is needed, even of a node whose reporter is silent.
-            looked: &LOOKED,
+            read_live: &NOTHING_READ,
             memories: &[],
             may_close: &[],
             watching_since: self.now.wall,

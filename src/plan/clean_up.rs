@@ -66,9 +66,9 @@ impl<'a> Draft<'a> {
         let Some((rule_name, rule_uid, why)) = cause else {
             return;
         };
-        let doubts = self.stale_kinds().common();
-        if !doubts.is_empty() {
-            self.plan.look_at(doubts);
+        let stale = self.stale_kinds().common();
+        if !stale.is_empty() {
+            self.plan.read_live(stale);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
             let deleted = self
                 .cluster

@@ -68,7 +68,7 @@ impl<'a> Draft<'a> {
         }
         let is_to_be_seen = self.cluster.is_to_be_seen(spec);
         if governs {
-            let unseen = is_to_be_seen.then_some(Postponed::InDoubt);
+            let unseen = is_to_be_seen.then_some(Postponed::Stale);
             let postponed = self.cluster.repair.postponed().or(unseen);
             self.plan.postponed = self.plan.postponed.or(postponed);
         }

@@ -38,7 +38,7 @@ pub enum WaitReason {
     /// The disruption guard has not permitted it yet.
     Disruption,
     /// Evidence is stale: a live read comes first.
-    Doubt,
+    Stale,
 }
 
 impl Decision {
@@ -85,9 +85,9 @@ impl Decision {
     ///
     /// `is_new`: the node has just joined and runs nothing yet. Such a node is closed anyway.
     #[must_use]
-    pub fn in_doubt(self, is_new: bool) -> Option<Self> {
+    pub fn on_stale_evidence(self, is_new: bool) -> Option<Self> {
         match self {
-            Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Doubt)),
+            Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Stale)),
             Self::Release { .. } | Self::GiveUp => Some(Self::Hold),
             Self::Open {
                 completes_bootstrap,

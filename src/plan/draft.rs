@@ -39,7 +39,7 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// The stale kinds, without those that a live read of this node has just covered.
     pub(super) fn stale_kinds(&self) -> StaleKinds {
-        self.cluster.doubts.without(self.history.looked)
+        self.cluster.stale.without(self.history.read_live)
     }
 
     /// The node's taints that belong to a rule with this key and effect. There is at most one, unless it is another project's

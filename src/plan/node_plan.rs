@@ -30,7 +30,7 @@ pub struct NodePlan<'a> {
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
     /// The kinds to read live before a change that could hurt, which this plan therefore omits.
-    pub look: StaleKinds,
+    pub live_read: StaleKinds,
     /// UIDs of the rules that need the live read.
     pub looking: Vec<Arc<str>>,
     /// Why repair is postponed although the node is late. Earlier announcements about its repair stand.
@@ -39,8 +39,8 @@ pub struct NodePlan<'a> {
 
 impl<'a> NodePlan<'a> {
     /// Adds kinds to read live.
-    pub(super) fn look_at(&mut self, kinds: StaleKinds) {
-        self.look = std::mem::take(&mut self.look).and(kinds);
+    pub(super) fn read_live(&mut self, kinds: StaleKinds) {
+        self.live_read = std::mem::take(&mut self.live_read).and(kinds);
     }
 
     /// All taint changes.

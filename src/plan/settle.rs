@@ -177,7 +177,7 @@ impl<'a> Draft<'a> {
     /// Replaces a harmful decision until everything that it depends on has been seen once.
     fn wait_until_seen(&self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
-        if let Some(instead) = ruling.decision.in_doubt(is_new) {
+        if let Some(instead) = ruling.decision.on_stale_evidence(is_new) {
             ruling.decision = instead;
         }
     }
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
     /// way.
     fn wait_for_live_read(&mut self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
-        let Some(instead) = ruling.decision.in_doubt(is_new) else {
+        let Some(instead) = ruling.decision.on_stale_evidence(is_new) else {
             return;
         };
         let is_silent = |result: &Finding<'_>| {
@@ -196,10 +196,10 @@ impl<'a> Draft<'a> {
         let mut look = self
             .stale_kinds()
             .about(ruling.contender.spec, self.cluster.named);
-        look.nodes |= !self.history.looked.nodes && ruling.evaluation.unmet().any(is_silent);
+        look.nodes |= !self.history.read_live.nodes && ruling.evaluation.unmet().any(is_silent);
         if !look.is_empty() {
             ruling.decision = instead;
-            self.plan.look_at(look);
+            self.plan.read_live(look);
             let rule = ruling.contender.rule;
             self.plan.looking.push(rule.uid.clone());
         }

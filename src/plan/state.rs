@@ -28,7 +28,7 @@ pub struct ClusterState<'a> {
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
     /// The stale kinds.
-    pub doubts: &'a StaleKinds,
+    pub stale: &'a StaleKinds,
     /// The state of repair that all nodes share.
     pub repair: Situation<'a>,
 }
@@ -85,7 +85,7 @@ pub struct NodeHistory<'a> {
     /// Whether this process has evaluated the node before, as leader.
     pub is_known: bool,
     /// The kinds that a live read of this node has just covered, so that they are not stale.
-    pub looked: &'a StaleKinds,
+    pub read_live: &'a StaleKinds,
     /// What this process remembers about continuous rules on the node.
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard permits to close the node now.

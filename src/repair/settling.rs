@@ -80,21 +80,21 @@ mod tests {
                 match step {
                     Step::Saw => certainty.saw(kind, now),
                     Step::Interrupted => certainty.interrupted(kind),
-                    Step::StoodStill => certainty.doubt_all(now),
+                    Step::StoodStill => certainty.mark_all_stale(now),
                     Step::Current => {
-                        let was_in_doubt = certainty.doubts(kind, now);
+                        let was_stale = certainty.is_stale(kind, now);
                         if let Some(blind) = certainty.current(kind, now, now) {
                             settling.sees_again(blind, now);
                         }
-                        if let Some(seen) = seen[kind].filter(|_| was_in_doubt) {
+                        if let Some(seen) = seen[kind].filter(|_| was_stale) {
                             judged_from = judged_from.max(now + (now - seen));
                         }
                     }
                 }
-                if !certainty.doubts(kind, now) {
+                if !certainty.is_stale(kind, now) {
                     seen[kind] = Some(now);
                 }
-                let is_certain = certainty.in_doubt(now).next().is_none();
+                let is_certain = certainty.stale(now).next().is_none();
                 if is_certain && settling.not_before(now).is_none() {
                     prop_assert!(now >= judged_from);
                     let is_recent = |at: Option<Instant>| at.is_some_and(|at| now - at <= MAX_AGE);

@@ -26,7 +26,7 @@ impl Headcount for Census {
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'a> {
     /// Whether any evidence is stale, including Karpenter's objects.
-    pub in_doubt: bool,
+    pub is_stale: bool,
     /// Until when repair is postponed, because evidence was stale.
     pub settles_at: Option<Timestamp>,
     /// The health of the cluster's nodes.
@@ -37,7 +37,7 @@ pub struct Situation<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Postponed {
     /// Evidence is stale.
-    InDoubt,
+    Stale,
     /// Evidence was stale; repair resumes at this time.
     Settling(Timestamp),
 }
@@ -46,8 +46,8 @@ impl Situation<'_> {
     /// Why all repair is postponed, if it is: because of stale evidence, now or recently.
     #[must_use]
     pub fn postponed(&self) -> Option<Postponed> {
-        if self.in_doubt {
-            return Some(Postponed::InDoubt);
+        if self.is_stale {
+            return Some(Postponed::Stale);
         }
         self.settles_at.map(Postponed::Settling)
     }

@@ -195,7 +195,7 @@ impl Reporter<'_> {
                     continue;
                 }
             }
-            if self.state.is_look_due(Instant::now()) && !self.look().await {
+            if self.state.is_live_read_due(Instant::now()) && !self.look().await {
                 continue;
             }
             self.write_if_due(last_check).await;

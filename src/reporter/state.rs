@@ -167,7 +167,7 @@ impl ReporterState {
 
     /// Whether to re-read the Node: one that was deleted and registered again has lost the condition, and would lack it until
     /// the next heartbeat.
-    pub(super) fn is_look_due(&self, now: Instant) -> bool {
+    pub(super) fn is_live_read_due(&self, now: Instant) -> bool {
         let pause = (self.policy.heartbeat / LOOKS).max(MIN_LOOK_PAUSE);
         self.published
             .as_ref()

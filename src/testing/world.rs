@@ -42,13 +42,13 @@ pub(crate) struct World {
     observations: Observations,
     joined: Option<Timestamp>,
     is_known: bool,
-    doubts: StaleKinds,
-    looked: StaleKinds,
+    stale_kinds: StaleKinds,
+    read_live: StaleKinds,
     memories: Vec<Memory>,
     may_close: Vec<Arc<str>>,
     neighbours: Vec<Node>,
     census: Census,
-    in_doubt: bool,
+    is_stale: bool,
     settles_at: Option<Timestamp>,
     now: Timestamp,
 }
@@ -85,13 +85,13 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         observations: Observations::default(),
         joined: None,
         is_known: false,
-        doubts: StaleKinds::default(),
-        looked: StaleKinds::default(),
+        stale_kinds: StaleKinds::default(),
+        read_live: StaleKinds::default(),
         memories: Vec::new(),
         may_close: Vec::new(),
         neighbours: Vec::new(),
         census: Census::default(),
-        in_doubt: false,
+        is_stale: false,
         settles_at: None,
         now: at(3600),
     }
@@ -233,14 +233,14 @@ impl World {
     }
 
     /// Observations of these kinds are stale.
-    pub(crate) fn doubting(mut self, doubts: StaleKinds) -> Self {
-        self.doubts = doubts;
+    pub(crate) fn with_stale(mut self, stale_kinds: StaleKinds) -> Self {
+        self.stale_kinds = stale_kinds;
         self
     }
 
     /// Live reads of these kinds have just been made for the node.
-    pub(crate) fn having_looked(mut self, looked: StaleKinds) -> Self {
-        self.looked = looked;
+    pub(crate) fn having_read_live(mut self, read_live: StaleKinds) -> Self {
+        self.read_live = read_live;
         self
     }
 
@@ -257,8 +257,8 @@ impl World {
     }
 
     /// Something is stale, so repair is postponed.
-    pub(crate) fn in_doubt(mut self) -> Self {
-        self.in_doubt = true;
+    pub(crate) fn stale(mut self) -> Self {
+        self.is_stale = true;
         self
     }
 
@@ -317,9 +317,9 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
-            doubts: &self.doubts,
+            stale: &self.stale_kinds,
             repair: Situation {
-                in_doubt: self.in_doubt,
+                is_stale: self.is_stale,
                 settles_at: self.settles_at,
                 headcount: &self.census,
             },
@@ -345,7 +345,7 @@ impl World {
     fn history(&self) -> NodeHistory<'_> {
         NodeHistory {
             is_known: self.is_known,
-            looked: &self.looked,
+            read_live: &self.read_live,
             memories: &self.memories,
             may_close: &self.may_close,
             watching_since: at(0),

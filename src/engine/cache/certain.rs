@@ -56,7 +56,7 @@ impl Cache {
     /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
     /// `None` if it may always have been there.
     pub(super) fn came(&self, now: Now) -> Option<Timestamp> {
-        let unseen = if self.certainty.doubts(Watch::Nodes, now.monotonic) {
+        let unseen = if self.certainty.is_stale(Watch::Nodes, now.monotonic) {
             self.certainty.age(Watch::Nodes, now.monotonic)
         } else {
             Duration::ZERO
@@ -74,19 +74,19 @@ impl Cache {
         });
         let mut weighed = Weighed {
             at: now.wall,
-            doubts: StaleKinds::default(),
+            stale: StaleKinds::default(),
             is_certain: true,
             settles_at,
             census: OnceLock::new(),
         };
-        let doubts = &mut weighed.doubts;
-        for kind in self.certainty.in_doubt(now.monotonic) {
+        let stale = &mut weighed.stale;
+        for kind in self.certainty.stale(now.monotonic) {
             weighed.is_certain = false;
             match kind {
-                Watch::Nodes => doubts.nodes = true,
-                Watch::CsiNodes => doubts.csi_nodes = true,
-                Watch::Rules => doubts.rules = true,
-                Watch::Pods(group) | Watch::DaemonSets(group) => doubts.add_group(group),
+                Watch::Nodes => stale.nodes = true,
+                Watch::CsiNodes => stale.csi_nodes = true,
+                Watch::Rules => stale.rules = true,
+                Watch::Pods(group) | Watch::DaemonSets(group) => stale.add_group(group),
                 Watch::NodeClaims | Watch::NodePools => {}
             }
         }
@@ -100,8 +100,8 @@ impl Cache {
     }
 
     /// Treats everything as stale until the watches are current as of this time.
-    pub fn doubt_all(&mut self, now: Instant) {
-        self.certainty.doubt_all(now);
+    pub fn mark_all_stale(&mut self, now: Instant) {
+        self.certainty.mark_all_stale(now);
     }
 
     /// Notes that a stale kind kept the controller from acting on a node, so that the node is evaluated again afterwards.

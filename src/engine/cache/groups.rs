@@ -19,7 +19,7 @@ impl Cache {
     }
 
     /// The pods to read in a live read of these kinds, besides those of the classes.
-    pub fn pods_to_look_at(&self, kinds: &StaleKinds) -> Vec<(ComponentGroup, Scope)> {
+    pub fn pods_to_read(&self, kinds: &StaleKinds) -> Vec<(ComponentGroup, Scope)> {
         let named = self.named.all.iter().zip(&self.named.selectors);
         let meant = named.filter(|(named, _)| kinds.has_group(named.group));
         meant
@@ -31,7 +31,7 @@ impl Cache {
     }
 
     /// The `DaemonSet`s to read in a live read, besides those of the classes.
-    pub fn daemon_sets_to_look_at(&self) -> Vec<(ComponentGroup, ObjectKey)> {
+    pub fn daemon_sets_to_read(&self) -> Vec<(ComponentGroup, ObjectKey)> {
         let named = self.named.all.iter();
         named
             .map(|named| (named.group, named.key.clone()))

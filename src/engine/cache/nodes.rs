@@ -54,7 +54,7 @@ impl Cache {
         let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
             return;
         };
-        let is_late = self.certainty.doubts(Watch::Nodes, now.monotonic);
+        let is_late = self.certainty.is_stale(Watch::Nodes, now.monotonic);
         let entry = entry(&mut self.entries, &name);
         if entry
             .node

@@ -93,7 +93,7 @@ impl Cache {
             _ => "",
         };
         let version = object::resource_version(meta);
-        self.shown.has_looked(watch, node, version)
+        self.shown.has_read_live(watch, node, version)
             && self.version(watch, &ObjectKey::of(meta)).is_none()
     }
 

@@ -11,7 +11,7 @@ use crate::object::Version;
 pub(super) struct Shown {
     by_watch: Map<Watch, Version>,
     /// Versions of live reads that the watch has not reached yet, by node; the empty name stands for the cluster.
-    by_look: Map<(Watch, Arc<str>), Version>,
+    by_live_read: Map<(Watch, Arc<str>), Version>,
 }
 
 impl Shown {
@@ -25,7 +25,7 @@ impl Shown {
     pub(super) fn reached(&mut self, watch: Watch, version: Version) {
         self.watched(watch, version);
         let is_ahead = |it: &Watch, at: Version| *it != watch || at > version;
-        self.by_look.retain(|(it, _), at| is_ahead(it, *at));
+        self.by_live_read.retain(|(it, _), at| is_ahead(it, *at));
     }
 
     /// Notes that the watch has listed everything as of this version, which may be lower than before: the cluster may have been
@@ -36,16 +36,16 @@ impl Shown {
     }
 
     /// Notes the version of a live read of a node; the empty name stands for the cluster.
-    pub(super) fn looked(&mut self, watch: Watch, node: &Arc<str>, version: Version) {
+    pub(super) fn read_live(&mut self, watch: Watch, node: &Arc<str>, version: Version) {
         if !self.has_watched(watch, version) {
-            let shown = self.by_look.entry((watch, node.clone())).or_default();
+            let shown = self.by_live_read.entry((watch, node.clone())).or_default();
             *shown = version.max(*shown);
         }
     }
 
     pub(super) fn forget(&mut self, watch: Watch) {
         self.by_watch.remove(&watch);
-        self.by_look.retain(|(it, _), _| *it != watch);
+        self.by_live_read.retain(|(it, _), _| *it != watch);
     }
 
     /// Whether the watch has shown everything up to this version.
@@ -54,11 +54,11 @@ impl Shown {
     }
 
     /// Whether a live read has shown everything up to this version.
-    pub(super) fn has_looked(&self, watch: Watch, node: &str, version: Version) -> bool {
-        if version == 0 || self.by_look.is_empty() {
+    pub(super) fn has_read_live(&self, watch: Watch, node: &str, version: Version) -> bool {
+        if version == 0 || self.by_live_read.is_empty() {
             return false;
         }
-        let shown = self.by_look.get(&(watch, node.into()));
+        let shown = self.by_live_read.get(&(watch, node.into()));
         shown.is_some_and(|it| version <= *it)
     }
 }

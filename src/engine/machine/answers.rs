@@ -6,7 +6,7 @@ use super::Engine;
 use crate::engine::effects::Purpose;
 use crate::engine::error::RequestError;
 use crate::engine::io::{Answer, Count, RequestId};
-use crate::engine::live_reads::Looked;
+use crate::engine::live_reads::EndedRead;
 use crate::engine::node_writes::{NodeWrite, WriteEnd};
 use crate::engine::notice::{About, Notice};
 use crate::object::{NodeMetadata, NodeObject};
@@ -39,15 +39,15 @@ impl Engine {
                     self.cache.mark(&node);
                 }
             }
-            Purpose::Look(name) => {
+            Purpose::LiveRead(name) => {
                 let answer = answer.and_then(Answer::node_evidence);
                 let read =
                     answer.map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now));
                 if let Some(looked) = self.live_reads.node_answered(&name, read, &mut self.out) {
-                    self.looked(looked);
+                    self.live_read_ended(looked);
                 }
             }
-            Purpose::ClusterLook => {
+            Purpose::ClusterLiveRead => {
                 let answer = answer.and_then(Answer::cluster_evidence);
                 let now = self.out.now.wall;
                 let read = answer.map(|evidence| self.cache.take_in_cluster(evidence, now));
@@ -55,7 +55,7 @@ impl Engine {
                     .live_reads
                     .cluster_answered(read, &self.cache, &mut self.out)
                 {
-                    self.looked(looked);
+                    self.live_read_ended(looked);
                 }
             }
             Purpose::Event => {
@@ -141,11 +141,11 @@ impl Engine {
     }
 
     /// Handles the end of a live read.
-    pub(super) fn looked(&mut self, looked: Looked) {
-        self.cache.mark(&looked.name);
-        if let Some(work) = self.nodes.get_mut(&looked.name) {
-            let doubted = self.live_reads.doubted();
-            work.look.ended(looked, doubted, &mut self.out);
+    pub(super) fn live_read_ended(&mut self, ended: EndedRead) {
+        self.cache.mark(&ended.name);
+        if let Some(work) = self.nodes.get_mut(&ended.name) {
+            let invalidated = self.live_reads.invalidated();
+            work.live_read.ended(ended, invalidated, &mut self.out);
         }
     }
 }

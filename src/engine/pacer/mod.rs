@@ -43,7 +43,7 @@ pub enum Class {
     /// `NodeClaim`s.
     Claim,
     /// Live reads, which change nothing.
-    Look,
+    LiveRead,
     /// Nodes' published conditions.
     Conditions,
     /// Events.
@@ -55,7 +55,7 @@ const CLASSES: usize = 6;
 /// The most requests of each class at a time; the limit for nodes is configured.
 const RULES: u16 = 16;
 const CLAIMS: u16 = 8;
-const LOOKS: u16 = 16;
+const LIVE_READS: u16 = 16;
 const CONDITIONS: u16 = 8;
 const EVENTS: u16 = 4;
 
@@ -92,7 +92,7 @@ pub struct Pacer {
 
 impl Pacer {
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
-        let at_a_time = [nodes, RULES, CLAIMS, LOOKS, CONDITIONS, EVENTS];
+        let at_a_time = [nodes, RULES, CLAIMS, LIVE_READS, CONDITIONS, EVENTS];
         Self {
             limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
@@ -123,7 +123,7 @@ impl Pacer {
         match class {
             // Events wait for the end of an outage instead of being lost.
             Class::Event if self.outage.is_on() => 0,
-            Class::Event | Class::Look => usual,
+            Class::Event | Class::LiveRead => usual,
             Class::Node | Class::Rule | Class::Claim | Class::Conditions => {
                 self.outage.permits(usual, now)
             }
@@ -161,7 +161,7 @@ impl Pacer {
 
     /// When pauses and the rate limit permit a request of this class; `None` for now.
     pub fn not_before(&self, class: Class, now: Instant) -> Option<Instant> {
-        if class == Class::Look {
+        if class == Class::LiveRead {
             return None;
         }
         let of_all = self.limit(Class::Node).not_before(now);

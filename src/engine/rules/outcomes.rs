@@ -192,7 +192,7 @@ impl Rules {
 /// Whether anything that a rule depends on is stale, or has not been seen yet.
 fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
     rule.active().is_some_and(|spec| {
-        cluster.is_to_be_seen(spec) || !cluster.doubts.about(spec, cluster.named).is_empty()
+        cluster.is_to_be_seen(spec) || !cluster.stale.about(spec, cluster.named).is_empty()
     })
 }
 

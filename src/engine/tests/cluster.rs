@@ -167,12 +167,12 @@ impl Cluster {
                     .map(|()| Answer::Done);
                 (format!("delete {name}"), answer)
             }
-            Request::LookAtNode { name, kinds, pods } => {
+            Request::ReadNodeLive { name, kinds, pods } => {
                 let evidence = self.node_evidence(&name, &kinds, &pods);
                 let answer = Answer::NodeEvidence(Box::new(evidence));
                 (format!("look at {name}"), Ok(answer))
             }
-            Request::LookAtCluster { daemon_sets } => {
+            Request::ReadClusterLive { daemon_sets } => {
                 let named = daemon_sets.into_iter().map(|(group, _)| group);
                 let mut unread = Unread::default();
                 let mut read = |group| {

@@ -34,7 +34,7 @@ fn interrupted(bench: &mut Bench, watch: Watch) {
 fn is_a_live_read(request: &Request) -> bool {
     matches!(
         request,
-        Request::LookAtNode { .. } | Request::LookAtCluster { .. }
+        Request::ReadNodeLive { .. } | Request::ReadClusterLive { .. }
     )
 }
 
@@ -84,7 +84,7 @@ fn a_live_read_that_differs_from_the_cache_counts() {
     assert_eq!(bench.taints("n"), [""; 0]);
     assert_eq!(
         bench.counted(),
-        ["TurnedUnmet r Net", "Looked { answered: true }"]
+        ["TurnedUnmet r Net", "LiveRead { answered: true }"]
     );
 }
 
@@ -102,7 +102,7 @@ fn a_deleted_rule_goes_though_the_live_read_of_another_one_is_never_answered() {
     bench.sees_rule(&other);
     bench.wait(10_000);
     bench.refusal = |request| match request {
-        Request::LookAtNode { .. } => Some(RequestError::Failed("forbidden".into())),
+        Request::ReadNodeLive { .. } => Some(RequestError::Failed("forbidden".into())),
         _ => None,
     };
     interrupted(&mut bench, Watch::Pods(ComponentGroup::Class(0)));
@@ -301,7 +301,7 @@ fn what_is_the_same_for_all_nodes_is_read_once_for_all_that_ask_within_a_second(
     network(&mut bench, "n-1", "False");
     assert_eq!(reads(&mut bench), 0, "read less than a second ago");
     bench.wait(200);
-    bench.held_up = |request| matches!(request, Request::LookAtCluster { .. });
+    bench.held_up = |request| matches!(request, Request::ReadClusterLive { .. });
     network(&mut bench, "n-2", "False");
     network(&mut bench, "n-3", "False");
     bench.wait(1500);
@@ -321,7 +321,7 @@ fn live_reads_are_limited_and_the_other_nodes_follow() {
     let names: Vec<String> = (10..30).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| ready(name)).collect();
     let mut bench = blind(&gate(), &nodes, Watch::Nodes);
-    bench.held_up = |request| matches!(request, Request::LookAtNode { .. });
+    bench.held_up = |request| matches!(request, Request::ReadNodeLive { .. });
     for name in &names {
         network(&mut bench, name, "False");
     }
@@ -342,7 +342,7 @@ fn a_live_read_that_fails_is_retried_after_a_pause_and_nothing_is_done_before() 
     for (name, watch) in [("the node", Watch::Nodes), ("the cluster", Watch::Rules)] {
         let mut bench = blind(&gate(), &[ready("n")], watch);
         bench.refusal = |request| match request {
-            Request::LookAtNode { .. } | Request::LookAtCluster { .. } => {
+            Request::ReadNodeLive { .. } | Request::ReadClusterLive { .. } => {
                 Some(RequestError::Failed("forbidden".into()))
             }
             _ => None,
@@ -356,7 +356,7 @@ fn a_live_read_that_fails_is_retried_after_a_pause_and_nothing_is_done_before() 
             bench.refused
         );
         assert_eq!(bench.taints("n"), [""; 0], "{name}");
-        let failed = "Looked { answered: false }";
+        let failed = "LiveRead { answered: false }";
         assert!(bench.counted().iter().any(|it| it == failed), "{name}");
         bench.refusal = |_| None;
         bench.wait(10_000);
@@ -368,7 +368,7 @@ fn a_live_read_that_fails_is_retried_after_a_pause_and_nothing_is_done_before() 
 fn a_kind_that_is_current_again_needs_no_live_read() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Nodes);
     bench.refusal = |request| match request {
-        Request::LookAtNode { .. } => Some(RequestError::Failed("forbidden".into())),
+        Request::ReadNodeLive { .. } => Some(RequestError::Failed("forbidden".into())),
         _ => None,
     };
     network(&mut bench, "n", "False");
@@ -522,6 +522,6 @@ fn what_cannot_be_read_keeps_only_those_rules_from_deciding_that_go_by_it() {
     assert!(
         bench
             .counted()
-            .contains(&"Looked { answered: true }".to_owned())
+            .contains(&"LiveRead { answered: true }".to_owned())
     );
 }

@@ -360,12 +360,7 @@ fn no_node_is_given_up_while_repair_is_postponed() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
     for (name, world, postponed, recheck) in [
-        (
-            "in doubt",
-            world.clone().in_doubt(),
-            Postponed::InDoubt,
-            None,
-        ),
+        ("stale", world.clone().stale(), Postponed::Stale, None),
         (
             "settling",
             world.clone().settling_until(at(4000)),
@@ -374,8 +369,8 @@ fn no_node_is_given_up_while_repair_is_postponed() {
         ),
         (
             "both",
-            world.clone().in_doubt().settling_until(at(4000)),
-            Postponed::InDoubt,
+            world.clone().stale().settling_until(at(4000)),
+            Postponed::Stale,
             Some(at(4000)),
         ),
     ] {

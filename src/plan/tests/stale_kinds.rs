@@ -5,26 +5,26 @@ use crate::condition::ComponentGroup::{Class, Named};
 use crate::plan::StaleKinds;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, csi_node, rule, world};
 
-fn doubts(mark: impl Fn(&mut StaleKinds)) -> StaleKinds {
-    let mut doubts = StaleKinds::default();
-    mark(&mut doubts);
-    doubts
+fn stale(mark: impl Fn(&mut StaleKinds)) -> StaleKinds {
+    let mut kinds = StaleKinds::default();
+    mark(&mut kinds);
+    kinds
 }
 
 fn nodes() -> StaleKinds {
-    doubts(|it| it.nodes = true)
+    stale(|it| it.nodes = true)
 }
 
 fn rules() -> StaleKinds {
-    doubts(|it| it.rules = true)
+    stale(|it| it.rules = true)
 }
 
 fn csi_nodes() -> StaleKinds {
-    doubts(|it| it.csi_nodes = true)
+    stale(|it| it.csi_nodes = true)
 }
 
 fn class() -> StaleKinds {
-    doubts(|it| it.add_group(Class(0)))
+    stale(|it| it.add_group(Class(0)))
 }
 
 /// The rule `r`, which waits for this condition.
@@ -66,12 +66,15 @@ fn only_harmful_changes_wait_for_a_live_read() {
         ),
     ] {
         let certain = world(&node).rule(&rule);
-        let in_doubt = certain.clone().doubting(StaleKinds::all());
-        assert_eq!(writes(&in_doubt), [""; 0], "{name}: in doubt");
-        assert_eq!(!in_doubt.plan().look.is_empty(), waits, "{name}: look");
-        let looked = in_doubt.having_looked(StaleKinds::all());
+        let unsure = certain.clone().with_stale(StaleKinds::all());
+        assert_eq!(writes(&unsure), [""; 0], "{name}: stale");
+        assert_eq!(!unsure.plan().live_read.is_empty(), waits, "{name}: look");
+        let looked = unsure.having_read_live(StaleKinds::all());
         assert_eq!(writes(&looked), writes(&certain), "{name}: after the look");
-        assert!(looked.plan().look.is_empty(), "{name}: one look is enough");
+        assert!(
+            looked.plan().live_read.is_empty(),
+            "{name}: one look is enough"
+        );
     }
 }
 
@@ -79,10 +82,10 @@ fn only_harmful_changes_wait_for_a_live_read() {
 fn a_new_node_is_closed_whatever_is_stale() {
     for rule in [gate("r"), gate("r").bootstrap_only()] {
         let new = world(&unmet()).rule(&rule).joined(at(10));
-        let in_doubt = new.clone().doubting(StaleKinds::all());
-        assert_eq!(writes(&in_doubt), writes(&new));
-        assert!(in_doubt.plan().look.is_empty());
-        let later = in_doubt.now(at(16));
+        let unsure = new.clone().with_stale(StaleKinds::all());
+        assert_eq!(writes(&unsure), writes(&new));
+        assert!(unsure.plan().live_read.is_empty());
+        let later = unsure.now(at(16));
         assert_eq!(writes(&later), [""; 0], "pods may have come by then");
     }
 }
@@ -91,7 +94,7 @@ fn a_new_node_is_closed_whatever_is_stale() {
 fn only_what_the_rule_goes_by_is_read_again() {
     let gated = |node: NodeBuilder| gated_by(node, "r");
     let with_driver = csi_node("worker-1").driver("ebs.csi.aws.com");
-    for (name, world, doubts, expected) in [
+    for (name, world, kinds, expected) in [
         (
             "the Node's own",
             world(&gated(met())).rule(&gate("r")),
@@ -131,7 +134,7 @@ fn only_what_the_rule_goes_by_is_read_again() {
             csi_nodes(),
         ),
     ] {
-        assert_eq!(world.doubting(doubts).plan().look, expected, "{name}");
+        assert_eq!(world.with_stale(kinds).plan().live_read, expected, "{name}");
     }
 }
 
@@ -147,12 +150,12 @@ fn a_silent_reporter_closes_a_node_only_after_a_live_read() {
         [""; 0],
         "{NETWORK} has not been written for long"
     );
-    assert_eq!(silent.plan().look, nodes());
-    let looked = silent.clone().having_looked(nodes());
+    assert_eq!(silent.plan().live_read, nodes());
+    let looked = silent.clone().having_read_live(nodes());
     assert_eq!(looked.new_taints().map(|taints| taints.len()), Some(1));
-    let in_doubt = silent.doubting(nodes());
+    let unsure = silent.with_stale(nodes());
     assert!(
-        in_doubt.plan().outcomes[0].evaluation.met,
+        unsure.plan().outcomes[0].evaluation.met,
         "while nodes cannot be seen, nobody's silence means anything"
     );
 }
@@ -161,12 +164,12 @@ fn a_silent_reporter_closes_a_node_only_after_a_live_read() {
 fn a_rule_is_not_let_go_while_a_clean_up_waits() {
     let deleting = world(&gated_by(unmet(), "r"))
         .rule(&gate("r").deleting())
-        .doubting(rules());
+        .with_stale(rules());
     assert!(
         deleting.write().annotations.is_empty(),
         "what says whose the taint is stays with it"
     );
-    assert_eq!(deleting.plan().look, rules());
+    assert_eq!(deleting.plan().live_read, rules());
     assert!(deleting.plan().is_looking_for(&deleting.rules()[0]));
 }
 
@@ -180,12 +183,12 @@ fn a_deleted_rule_does_not_wait_for_the_live_read_of_another_one() {
     let world = world(&node)
         .rule(&gate("gone").bootstrap_only().deleting())
         .rule(&waits_for(PODS).taint(OTHER, "NoSchedule"))
-        .doubting(class());
-    assert_eq!(world.plan().look, class());
+        .with_stale(class());
+    assert_eq!(world.plan().live_read, class());
     assert_eq!(writes(&world), ["-bootstrap-completed-gone-uid"]);
     let clean = world.carried_out();
     let gone = clean.rules().iter().find(|it| it.deleting).unwrap();
-    assert!(!clean.plan().look.is_empty());
+    assert!(!clean.plan().live_read.is_empty());
     assert!(!clean.plan().is_looking_for(gone) && !clean.plan().writes_for(gone));
 }
 
@@ -199,21 +202,21 @@ fn each_group_is_told_from_the_others() {
         (Class(0), Named(0), false),
         (Class(0), Class(64), false),
     ] {
-        let of_group = doubts(|it| it.add_group(group));
+        let of_group = stale(|it| it.add_group(group));
         assert_eq!(of_group.has_group(other), is_in, "{other:?} in {group:?}");
     }
 }
 
 #[test]
 fn some_kinds_are_of_each_node_some_of_the_cluster_and_a_class_is_of_both() {
-    for (name, doubts, of_the_node, of_the_cluster) in [
+    for (name, kinds, of_the_node, of_the_cluster) in [
         ("none", StaleKinds::default(), false, false),
         ("nodes", nodes(), true, false),
         ("CSINodes", csi_nodes(), true, false),
         ("rules", rules(), false, true),
         ("a class", class(), true, true),
     ] {
-        assert_eq!(doubts.is_of_the_node(), of_the_node, "{name}");
-        assert_eq!(doubts.is_of_the_cluster(), of_the_cluster, "{name}");
+        assert_eq!(kinds.is_of_the_node(), of_the_node, "{name}");
+        assert_eq!(kinds.is_of_the_cluster(), of_the_cluster, "{name}");
     }
 }

@@ -260,7 +260,10 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
 #[test]
 fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
     let mut world = World::new(POLICY);
-    assert!(!world.state.is_look_due(world.instant), "nothing is there");
+    assert!(
+        !world.state.is_live_read_due(world.instant),
+        "nothing is there"
+    );
     world.check(CheckFinding::Ok, "fine");
     for (there, expected) in [
         (Some(ConditionStatus::True), 0),
@@ -270,11 +273,11 @@ fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
     ] {
         let before = world.written.len();
         world.wait(59);
-        assert!(!world.state.is_look_due(world.instant));
+        assert!(!world.state.is_live_read_due(world.instant));
         world.wait(1);
-        assert!(world.state.is_look_due(world.instant));
+        assert!(world.state.is_live_read_due(world.instant));
         world.state.looked(there, world.instant);
-        assert!(!world.state.is_look_due(world.instant));
+        assert!(!world.state.is_live_read_due(world.instant));
         world.check(CheckFinding::Ok, "fine");
         assert_eq!(world.written.len() - before, expected, "{there:?}");
     }
@@ -296,8 +299,8 @@ fn the_node_is_re_read_a_few_times_per_heartbeat() {
         });
         world.check(CheckFinding::Ok, "fine");
         world.wait(pause - 1);
-        assert!(!world.state.is_look_due(world.instant), "{heartbeat}");
+        assert!(!world.state.is_live_read_due(world.instant), "{heartbeat}");
         world.wait(1);
-        assert!(world.state.is_look_due(world.instant), "{heartbeat}");
+        assert!(world.state.is_live_read_due(world.instant), "{heartbeat}");
     }
 }

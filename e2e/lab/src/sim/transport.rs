@@ -19,8 +19,8 @@ pub(super) fn is_write(request: &Request) -> bool {
     !matches!(
         request,
         Request::ReadNode { .. }
-            | Request::LookAtNode { .. }
-            | Request::LookAtCluster { .. }
+            | Request::ReadNodeLive { .. }
+            | Request::ReadClusterLive { .. }
             | Request::PostEvent { .. }
     )
 }
@@ -111,11 +111,11 @@ pub(super) fn carry(
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))
         }
-        Request::LookAtNode { name, kinds, pods } => {
+        Request::ReadNodeLive { name, kinds, pods } => {
             let evidence = look_at_node(cluster, classes, name, kinds, pods)?;
             Ok(Answer::NodeEvidence(Box::new(evidence)))
         }
-        Request::LookAtCluster { daemon_sets } => {
+        Request::ReadClusterLive { daemon_sets } => {
             let of_classes = classes.iter().enumerate().map(|(index, class)| {
                 let labels = class.selector.to_string();
                 let list = list(cluster, Kind::DaemonSet, None, &labels, "")?;

@@ -182,7 +182,7 @@ fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
         cache.see(Seen::NotInstalled(watch), now(2));
         assert_eq!(names(&cache, watch).is_empty(), is_optional, "{watch:?}");
         assert_eq!(
-            cache.certainty.doubts(watch, now(2).monotonic),
+            cache.certainty.is_stale(watch, now(2).monotonic),
             !is_optional,
             "{watch:?}"
         );

@@ -1,7 +1,7 @@
 //! How watch events and write responses change the cache.
 
 mod lists;
-mod looked;
+mod live_evidence;
 mod named;
 mod unreadable;
 
@@ -66,7 +66,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     let state = cache.node("n").unwrap();
     let history = NodeHistory {
         is_known: false,
-        looked: &StaleKinds::default(),
+        read_live: &StaleKinds::default(),
         memories: &[],
         may_close: &[],
         watching_since: at(0),
@@ -178,7 +178,7 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
 #[test]
 fn a_read_from_before_everything_became_stale_does_not_make_it_current() {
     let mut cache = synced(&node("n"), &regating());
-    cache.doubt_all(now(59).monotonic);
+    cache.mark_all_stale(now(59).monotonic);
     for (as_of, certain) in [(58, false), (59, true)] {
         for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
             cache.see(current(watch, as_of), now(60));

@@ -146,7 +146,7 @@ fn a_daemon_set_is_known_to_be_absent_once_its_watch_has_listed() {
 #[test]
 fn a_list_alone_is_not_certain_before_it_is_confirmed() {
     let mut cache = with(&[waits("r")]);
-    cache.doubt_all(now(7).monotonic);
+    cache.mark_all_stale(now(7).monotonic);
     let watch = Watch::DaemonSets(Named(0));
     for shown in [
         Seen::Init(watch),
@@ -221,7 +221,7 @@ fn the_last_rule_that_names_it_takes_everything_along() {
     );
     assert_eq!((seen(&cache), sizes(&cache)), (vec![], (0, 0)));
     cache.weigh(now(3));
-    assert!(cache.is_certain(), "nothing is left that could be in doubt");
+    assert!(cache.is_certain(), "nothing is left that could be stale");
     // After the rule is created again, everything must be listed again.
     shows(&mut cache, Seen::Apply(Object::Rule(waits("r").object())));
     assert_eq!(orders(&mut cache), ["+DaemonSets(Named(1)) tools/agent"]);
@@ -288,13 +288,13 @@ fn a_live_read_covers_the_daemon_sets_that_rules_name_now() {
         )],
         unread: Unread::default(),
     };
-    assert_eq!(cache.daemon_sets_to_look_at().len(), 1);
-    assert_eq!(cache.pods_to_look_at(&StaleKinds::all()).len(), 1);
-    assert_eq!(cache.pods_to_look_at(&StaleKinds::default()).len(), 0);
+    assert_eq!(cache.daemon_sets_to_read().len(), 1);
+    assert_eq!(cache.pods_to_read(&StaleKinds::all()).len(), 1);
+    assert_eq!(cache.pods_to_read(&StaleKinds::default()).len(), 0);
     // The live read shows that it was created again.
     cache.take_in_cluster(read(Named(0), &agent("b")), at(5));
     assert_eq!(seen(&cache), [(Named(1), false)]);
-    assert_eq!(cache.pods_to_look_at(&StaleKinds::all()).len(), 0);
+    assert_eq!(cache.pods_to_read(&StaleKinds::all()).len(), 0);
     cache.take_in_cluster(read(Named(0), &agent("a")), at(5));
     let evidence = NodeEvidence {
         pods: vec![(

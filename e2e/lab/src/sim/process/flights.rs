@@ -51,7 +51,7 @@ pub(super) enum Fate {
 fn is_live_read(request: &Request) -> bool {
     matches!(
         request,
-        Request::LookAtNode { .. } | Request::LookAtCluster { .. }
+        Request::ReadNodeLive { .. } | Request::ReadClusterLive { .. }
     )
 }
 

@@ -95,6 +95,6 @@ impl Cache {
                 see(self, object);
             }
         }
-        self.shown.looked(watch, node, list.version);
+        self.shown.read_live(watch, node, list.version);
     }
 }
