@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::answer::within;
 use crate::condition::{ComponentGroup, CriticalComponentClass};
 use crate::engine::RequestError;
-use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
+use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::kind::Scope;
 use crate::object::{
     self, CsiNodeObject, DaemonSetObject, NodeObject, ObjectKey, PodObject, RuleObject,

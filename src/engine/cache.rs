@@ -14,7 +14,6 @@ mod nodes;
 mod relists;
 mod rules;
 mod see;
-mod shown;
 #[cfg(test)]
 mod tests;
 mod understood;
@@ -26,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Certainty;
+use super::freshness::shown::Shown;
 use super::io::Now;
 use super::kind::Watch;
 use super::map::{Map, Set};
@@ -41,7 +41,6 @@ pub(super) use karpenter::KarpenterCache;
 pub(super) use named::MOST as MOST_NAMED;
 use named::Named;
 use relists::Relists;
-use shown::Shown;
 use unreadable::Unreadables;
 
 /// A node that joined longer ago than this may be in use, unless every change of it has been seen.

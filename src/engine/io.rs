@@ -10,7 +10,7 @@ use kube::api::ObjectMeta;
 use serde_json::Value;
 
 use super::error::RequestError;
-use super::evidence::{ClusterEvidence, NodeEvidence};
+use super::freshness::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
 use crate::condition::ComponentGroup;

@@ -5,7 +5,6 @@
 mod announce;
 pub mod broken;
 mod cache;
-mod certainty;
 mod claims;
 mod clock;
 mod closures;
@@ -13,10 +12,9 @@ mod conditions;
 mod effects;
 pub mod election;
 pub mod error;
-pub mod evidence;
+pub mod freshness;
 pub mod io;
 pub mod kind;
-mod live_reads;
 mod machine;
 mod map;
 mod node_writes;
@@ -38,9 +36,9 @@ mod view;
 pub mod watch_cursor;
 
 pub(crate) use cache::CachedRule;
-pub(crate) use certainty::Certainty;
-pub use certainty::MAX_AGE;
 pub use clock::Clock;
+pub(crate) use freshness::certainty::Certainty;
+pub use freshness::certainty::MAX_AGE;
 
 pub use error::RequestError;
 pub use machine::{Engine, Settings};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::Resource;
 
 use super::Cache;
-use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
+use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
 use crate::object::{self, ObjectKey, Version};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
-use crate::engine::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
+use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};

@@ -2,7 +2,7 @@
 
 use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
-use nodegate::engine::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
+use nodegate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use nodegate::engine::io::{Answer, Request};
 use nodegate::engine::kind::Scope;
 use nodegate::object::{MetadataObject, NodeMetadata};

@@ -3,7 +3,7 @@
 use super::lists::{empty, known, names, object_of};
 use super::*;
 use crate::condition::ComponentGroup;
-use crate::engine::evidence::{ClusterEvidence, List, Unread};
+use crate::engine::freshness::evidence::{ClusterEvidence, List, Unread};
 
 /// A live read of the node or the cluster, as far as it concerns this kind.
 fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::*;
 use crate::condition::ComponentGroup;
 use crate::config::Config;
-use crate::engine::evidence::NodeEvidence;
+use crate::engine::freshness::evidence::NodeEvidence;
 use crate::engine::io::{Object, Seen};
 use crate::object::{MetadataObject, NodeObject};
 use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};

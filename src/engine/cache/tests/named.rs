@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::condition::ComponentGroup::{self, Class, Named};
-use crate::engine::evidence::{ClusterEvidence, List, Unread};
+use crate::engine::freshness::evidence::{ClusterEvidence, List, Unread};
 use crate::engine::io::Effect;
 use crate::engine::kind::Scope;
 use crate::testing::{DaemonSetBuilder, PodBuilder, pod};

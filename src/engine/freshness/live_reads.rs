@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
-use super::cache::Cache;
-use super::effects::{Effects, Purpose};
-use super::error::RequestError;
 use super::evidence::Unread;
-use super::io::{Count, Request};
-use super::map::Map;
-use super::pacer::{Backoff, Class, Pauses};
+use crate::engine::cache::Cache;
+use crate::engine::effects::{Effects, Purpose};
+use crate::engine::error::RequestError;
+use crate::engine::io::{Count, Request};
+use crate::engine::map::Map;
+use crate::engine::pacer::{Backoff, Class, Pauses};
 use crate::plan::StaleKinds;
 
 /// How long a live read counts, from when it was requested. This is part of the age that evidence may have.
@@ -53,7 +53,7 @@ pub struct EndedRead {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct LiveReads {
+pub(crate) struct LiveReads {
     under_way: Map<Arc<str>, LiveRead>,
     /// The nodes that wait for a live read.
     queue: BTreeSet<Arc<str>>,
@@ -127,7 +127,7 @@ impl LiveRead {
 impl LiveReads {
     /// Starts a live read of these kinds of a node, unless one is under way. If too many are, the node is queued. Returns the
     /// read if it ends at once.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         name: &Arc<str>,
         work: &NodeLiveReads,
@@ -172,17 +172,17 @@ impl LiveReads {
     }
 
     /// Invalidates earlier reads: all caches have become stale, or the watches have changed.
-    pub(super) fn invalidate(&mut self, now: Instant) {
+    pub(crate) fn invalidate(&mut self, now: Instant) {
         self.invalidated = Some(now);
     }
 
     /// When [`Self::invalidate`] was last called.
-    pub(super) fn invalidated(&self) -> Option<Instant> {
+    pub(crate) fn invalidated(&self) -> Option<Instant> {
         self.invalidated
     }
 
     /// Handles the answer to the read of a node's objects.
-    pub(super) fn node_answered(
+    pub(crate) fn node_answered(
         &mut self,
         name: &Arc<str>,
         read: Result<Unread, RequestError>,
@@ -198,7 +198,7 @@ impl LiveReads {
     }
 
     /// Handles the answer to the read of what all nodes share.
-    pub(super) fn cluster_answered(
+    pub(crate) fn cluster_answered(
         &mut self,
         read: Result<Unread, RequestError>,
         cache: &Cache,
@@ -239,7 +239,7 @@ impl LiveReads {
     }
 
     /// Takes the queued nodes that may be read now, if this many reads may be under way.
-    pub(super) fn take_turns(&mut self, permits: usize) -> Vec<Arc<str>> {
+    pub(crate) fn take_turns(&mut self, permits: usize) -> Vec<Arc<str>> {
         let free = permits.saturating_sub(self.under_way.len());
         std::iter::from_fn(|| self.queue.pop_first())
             .take(free)

@@ -1,7 +1,7 @@
 //! What a live read returns: objects read from the API server itself, past all watches.
 
-use super::error::RequestError;
 use crate::condition::ComponentGroup;
+use crate::engine::error::RequestError;
 use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
 use crate::plan::StaleKinds;
 
