@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 const THEIRS: &str = "example.com/theirs";
 
+/// Faults 180 and 292 of the Node Readiness Controller.
 #[tokio::test]
 async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
     const COUNT: usize = 4;

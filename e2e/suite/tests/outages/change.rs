@@ -151,6 +151,7 @@ async fn a_node_stays_closed_while_one_rule_takes_over_from_another() -> Result<
     .await
 }
 
+/// Fault 253 of the Node Readiness Controller.
 #[tokio::test]
 async fn nodes_that_join_during_warm_up_are_gated() -> Result<()> {
     const COUNT: usize = 200;

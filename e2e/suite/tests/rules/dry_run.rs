@@ -60,25 +60,6 @@ async fn a_dry_run_counts_what_would_change_and_changes_nothing() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_dry_run_says_when_nothing_would_change() -> Result<()> {
-    let client = client().await?;
-    node("dry-calm", "dry-calm")
-        .condition(READY, "True")
-        .create(&client)
-        .await?;
-    let rule = continuous("dry-calm").with(&json!({"dryRun": true}));
-    rule.create(&client).await?;
-    let expected = json!({
-        "affectedNodes": 1,
-        "taintsToAdd": 0,
-        "taintsToRemove": 0,
-        "riskyOperations": 0,
-        "summary": "No changes needed",
-    });
-    eventually_results(&client, "dry-calm", expected).await
-}
-
-#[tokio::test]
 async fn a_dry_run_becomes_real_and_a_real_rule_a_dry_run() -> Result<()> {
     let client = client().await?;
     node("dry-real", "dry-real").create(&client).await?;
