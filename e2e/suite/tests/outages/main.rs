@@ -2,8 +2,8 @@
 //! right state, and nothing was done twice.
 
 mod away;
-mod change;
 mod restart;
+mod warm_up;
 
 use std::time::{Duration, Instant};
 
