@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use kube::api::{Patch, PatchParams};
-use nodegate_testbed::changes::{delete_node, set_node_condition};
+use nodegate_testbed::changes::{delete_node, delete_rule, set_node_condition};
+use nodegate_testbed::fixtures::rules;
 use nodegate_testbed::{Cluster, Controller, Options, eventually};
 use serde_json::json;
 
@@ -29,10 +30,10 @@ async fn what_changed_while_no_controller_ran_is_made_good() -> Result<()> {
     assert!(controller.stop().await?.success());
 
     set_node_condition(&client, "met", READY, "True").await?;
-    rule::start_deletion(&client, "deleted").await?;
-    rule::start_deletion(&client, "forced").await?;
+    delete_rule(&client, "deleted").await?;
+    delete_rule(&client, "forced").await?;
     let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    let forced = rule::rules(&client)
+    let forced = rules(&client)
         .patch("forced", &PatchParams::default(), &none)
         .await?;
     delete_node(&client, "again").await?;

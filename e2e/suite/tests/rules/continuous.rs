@@ -42,8 +42,12 @@ async fn the_taint_is_put_on_as_the_rule_has_it() -> Result<()> {
         ("effect-prefer", "PreferNoSchedule", Some("starting")),
         ("effect-execute", "NoExecute", Some("starting")),
     ] {
+        let mut taint = json!({"key": key(name), "effect": effect});
+        if let Some(value) = value {
+            taint["value"] = json!(value);
+        }
         continuous(name)
-            .with(&json!({"taint": {"effect": effect, "value": value}}))
+            .spec("taint", taint)
             .create(&client)
             .await?;
         node(name, name).create(&client).await?;

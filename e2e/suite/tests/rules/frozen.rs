@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use nodegate_testbed::sights::rule_status;
 use nodegate_testbed::{Cluster, eventually, eventually_eq};
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ async fn a_node_that_cannot_be_written_is_a_failure_and_not_applied() -> Result<
     freeze(cluster, &client, "frozen").await?;
     continuous("frozen").create(&client).await?;
     let lists = async || {
-        let status = rule::status(&client, "frozen").await?;
+        let status = rule_status(&client, "frozen").await?;
         let names = |list: &Value, of: fn(&Value) -> &Value| {
             let names = list.as_array().into_iter().flatten().map(of);
             names
@@ -80,7 +81,7 @@ async fn a_node_that_cannot_be_written_is_a_failure_and_not_applied() -> Result<
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let split = (set(&["frozen-not"]), set(&["frozen"]));
     eventually_eq("applied and failed", SOON, split, lists).await?;
-    let status = rule::status(&client, "frozen").await?;
+    let status = rule_status(&client, "frozen").await?;
     assert_eq!(status["failedNodeCount"], 1);
     let failed = &status["failedNodes"][0];
     assert_eq!(failed["reason"], "EvaluationError");

@@ -10,7 +10,6 @@ mod denied;
 mod dry_run;
 mod events;
 mod frozen;
-mod requests;
 mod rule;
 mod selecting;
 mod several;

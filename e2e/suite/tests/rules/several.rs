@@ -3,16 +3,18 @@
 use anyhow::{Context, Result};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::eventually;
-use serde_json::{Value, json};
+use nodegate_testbed::fixtures::{self, RuleBuilder};
+use nodegate_testbed::sights::rule_status;
+use serde_json::Value;
 
-use super::rule::{self, RuleBuilder, continuous};
-use super::{READY, SOON, client, eventually_gated, eventually_open, node, stays_gated};
+use super::rule::{self, continuous};
+use super::{READY, SOON, TEST, client, eventually_gated, eventually_open, key, node, stays_gated};
 
 /// A rule on another rule's taint with another condition. Created in the same second, it ranks second by its name.
 fn younger(elder: &str) -> RuleBuilder {
-    continuous(&format!("{elder}-younger"))
-        .beside(elder)
-        .with(&json!({"conditions": [{"type": "example.com/Other", "requiredStatus": "True"}]}))
+    fixtures::rule(&format!("{elder}-younger"), &key(elder))
+        .selects(TEST, elder)
+        .waits_for("example.com/Other")
 }
 
 #[tokio::test]
@@ -35,7 +37,7 @@ async fn of_two_rules_on_one_taint_the_older_governs_and_the_other_says_so() -> 
     let message = conflicted["message"].as_str().context("a message")?;
     assert!(message.contains("'elder'"), "{message}");
     rule::eventually_says(&client, "elder", "Conflicted", "False").await?;
-    let status = rule::status(&client, "elder-younger").await?;
+    let status = rule_status(&client, "elder-younger").await?;
     assert_eq!(status["appliedNodes"], Value::Null);
 
     set_node_condition(&client, "elder", "example.com/Other", "True").await?;

@@ -5,11 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use nodegate_testbed::changes::{patch_node_status, set_node_condition};
+use nodegate_suite::rest::{at_rest, writes_about};
+use nodegate_testbed::changes::{patch_node_status, patch_rule, set_node_condition};
+use nodegate_testbed::fixtures::rules;
+use nodegate_testbed::sights::rule_status;
 use nodegate_testbed::{eventually_eq, never, sights};
 use serde_json::{Value, json};
 
-use super::requests::{at_rest, writes};
 use super::rule::{self, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
@@ -31,10 +33,11 @@ fn without_times(mut status: Value) -> Value {
 #[tokio::test]
 async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<()> {
     let client = client().await?;
-    let rule = continuous("says").with(&json!({"conditions": [
+    let conditions = json!([
         {"type": READY, "requiredStatus": "True", "defaultStatus": "False"},
         {"type": "example.com/Busy", "requiredStatus": "False"},
-    ]}));
+    ]);
+    let rule = continuous("says").spec("conditions", conditions);
     rule.create(&client).await?;
     node("says", "says-held").create(&client).await?;
     node("says", "says-open")
@@ -71,11 +74,11 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
         ],
     });
     eventually_eq("the status", SOON, expected, async || {
-        Ok(without_times(rule::status(&client, "says").await?))
+        Ok(without_times(rule_status(&client, "says").await?))
     })
     .await?;
 
-    rule::change(&client, "says", json!({"dryRun": true})).await?;
+    patch_rule(&client, "says", &json!({"spec": {"dryRun": true}})).await?;
     let rule = rule::eventually_observed(&client, "says").await?;
     assert_eq!(rule.data["status"]["observedGeneration"], 2);
     Ok(())
@@ -98,7 +101,7 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
         SOON,
         json!("Present"),
         async || {
-            let status = rule::status(&client, "quiet").await?;
+            let status = rule_status(&client, "quiet").await?;
             Ok(status["nodeEvaluations"][0]["taintStatus"].clone())
         },
     )
@@ -106,9 +109,9 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     rule::eventually_counts(&client, "quiet", [2, 1, 1]).await?;
     // A status is written at most once a second, so one more write may follow.
     let before = at_rest(cluster, "quiet").await?;
-    let version = rule::rules(&client).get("quiet").await?.resource_version();
+    let version = rules(&client).get("quiet").await?.resource_version();
     never("a write", Duration::from_secs(3), async || {
-        Ok(writes(cluster, "quiet")? != before)
+        Ok(writes_about(cluster, "quiet") != before)
     })
     .await?;
     let beat = json!({"status": {"conditions": [
@@ -123,10 +126,10 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     never(
         "a write after a heartbeat",
         Duration::from_secs(2),
-        async || Ok(writes(cluster, "quiet")? != before),
+        async || Ok(writes_about(cluster, "quiet") != before),
     )
     .await?;
-    let now = rule::rules(&client).get("quiet").await?.resource_version();
+    let now = rules(&client).get("quiet").await?.resource_version();
     assert_eq!(now, version);
     Ok(())
 }
