@@ -6,6 +6,7 @@
 //! kubelet   requests with a kubelet's identity
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks
+//! rest      waits until the controller comes to rest
 //! turns     limits the number of clusters in a test binary
 //! versions  Kubernetes features by version
 //! ```
@@ -16,6 +17,7 @@ pub mod gates;
 pub mod kubelet;
 pub mod network;
 pub mod pages;
+pub mod rest;
 mod turns;
 pub mod versions;
 

@@ -9,7 +9,7 @@ use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::changes::{delete_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, DaemonSetBuilder, NodeBuilder, RuleBuilder};
-use nodegate_testbed::sights::{has_taint, node_condition, pods_on, rule_condition};
+use nodegate_testbed::sights::{has_taint, node_condition, pods_on};
 use nodegate_testbed::{
     Cluster, Controller, Options, SharedInstallation, eventually, eventually_eq, fetch, never,
     ports,
@@ -130,34 +130,6 @@ async fn a_node_opens_when_the_daemon_set_has_a_ready_pod_there() -> Result<()> 
     eventually("the condition is withdrawn", SOON, async || {
         let condition = node_condition(&pool.client, pool.name, &pool.condition()).await?;
         Ok(condition.is_none())
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_daemon_set_that_is_not_meant_for_the_node_is_not_waited_for() -> Result<()> {
-    let pool = Pool::new("not-meant").await?;
-    let elsewhere = pool.daemon_set().node_selector("gpu", "yes");
-    elsewhere.create(&pool.client).await?;
-    pool.rule().create(&pool.client).await?;
-    pool.node().create(&pool.client).await?;
-    pool.opens().await?;
-    pool.says("True", "DaemonSetNotMeantForNode").await
-}
-
-#[tokio::test]
-async fn a_daemon_set_that_does_not_tolerate_the_taint_is_told_of() -> Result<()> {
-    let pool = Pool::new("shut-out").await?;
-    let intolerant = fixtures::daemon_set(&format!("{NAMESPACE}/{}", pool.name));
-    let intolerant = intolerant.node_selector(POOL, pool.name);
-    intolerant.create(&pool.client).await?;
-    pool.rule().create(&pool.client).await?;
-    pool.node().create(&pool.client).await?;
-    pool.opens().await?;
-    eventually("the rule says so", SOON, async || {
-        let told = rule_condition(&pool.client, pool.name, "DaemonSetsShutOut").await?;
-        let message = told["message"].as_str().unwrap_or_default();
-        Ok(message.contains(&format!("{NAMESPACE}/{}", pool.name)))
     })
     .await
 }

@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use kube::{Client, ResourceExt};
 use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::network::OWNER;
 use nodegate_suite::{A_WHILE, PROMPTLY, SOON, turn};
 use nodegate_testbed::audit::Write;
 use nodegate_testbed::changes::{delete_rule, set_node_condition};
@@ -11,8 +12,6 @@ use nodegate_testbed::sights::{count_taints, events_on, node as read_node};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 
 use crate::{CONDITION, has_policies, install, key, keys, tried};
-
-const OWNER: &str = "nodegate.dev/taint-added-by-";
 
 /// A cluster with both kinds of rules, accepted by the controller, and the policy; `None` if the API server does not support
 /// such policies.

@@ -6,6 +6,7 @@ use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use nodegate_suite::SOON;
 use nodegate_suite::kubelet::kubelet;
+use nodegate_suite::network::OWNER;
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::rule;
 use nodegate_testbed::install::repository;
@@ -16,8 +17,6 @@ use crate::{
     CLUSTER, CONDITION, FINALIZER, all_are_known, client, in_force, install, key, keys, labelled,
     tried,
 };
-
-const OWNER: &str = "nodegate.dev/taint-added-by-";
 
 /// Every taint of a node, as `key=value:effect`.
 fn taints(node: &Node) -> Vec<String> {

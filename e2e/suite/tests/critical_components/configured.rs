@@ -5,13 +5,12 @@ use k8s_openapi::api::storage::v1::CSINode;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use nodegate_testbed::fixtures::{self, DaemonSetBuilder, set_csi_drivers};
-use nodegate_testbed::sights::node_condition;
-use nodegate_testbed::{Options, SharedInstallation, eventually};
+use nodegate_testbed::{Options, SharedInstallation};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
 use crate::pool::{POOL, Pool};
-use crate::{GATE, NO_SCHEDULE, SAMPLE, SOON};
+use crate::{NO_SCHEDULE, SAMPLE};
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(
     Options::full(),
@@ -40,36 +39,6 @@ fn gpu_daemon_set(pool: &Pool, name: &str) -> DaemonSetBuilder {
         .pod_label(GPU_LABEL, name)
         .node_selector(POOL, pool.name)
         .tolerate_everything()
-}
-
-#[tokio::test]
-async fn a_class_of_all_namespaces_covers_every_one() -> Result<()> {
-    let pool = pool("namespaced").await?;
-    fixtures::daemon_set("default/namespaced-cni")
-        .critical()
-        .node_selector(POOL, pool.name)
-        .tolerate_everything()
-        .never_ready()
-        .create(&pool.client)
-        .await?;
-    fixtures::pod("default/namespaced-agent")
-        .critical()
-        .on(pool.name)
-        .never_ready()
-        .create(&pool.client)
-        .await?;
-    pool.join(pool.node()).await?;
-    let cni = pool.pod_of("cni").await?;
-    pool.is_held_because(&format!(
-        "pods default/namespaced-agent, default/{cni} are not Ready"
-    ))
-    .await?;
-    pool.set_ready_in("default", "namespaced-agent", true)
-        .await?;
-    pool.is_held_because(&format!("pod default/{cni} is not Ready"))
-        .await?;
-    pool.set_ready_in("default", &cni, true).await?;
-    pool.opens().await.map(drop)
 }
 
 #[tokio::test]
@@ -136,44 +105,4 @@ async fn a_class_may_ask_drivers_how_many_volumes_they_can_attach() -> Result<()
         .patch(pool.name, &PatchParams::default(), &Patch::Merge(patch))
         .await?;
     pool.gets_own_taint(false).await
-}
-
-#[tokio::test]
-async fn startup_taints_of_other_projects_can_be_configured() -> Result<()> {
-    let pool = pool("startup-taint").await?;
-    pool.intolerant_daemon_set("cni")
-        .tolerate(GATE, NO_SCHEDULE)
-        .create(&pool.client)
-        .await?;
-    let other = Pool::on(pool.cluster, "startup-taint-2").await?;
-    for (name, taint) in [
-        (pool.name, "example.com/startup-storage"),
-        (other.name, "node.cilium.io/agent-not-ready"),
-    ] {
-        pool.join(pool.further_node(name).taint(taint, NO_SCHEDULE))
-            .await?;
-    }
-    pool.is_held_for_want_of("cni").await?;
-    // The list in the file replaces the default one.
-    other.opens().await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_prefix_that_no_class_has_any_more_is_nobodys() -> Result<()> {
-    let pool = pool("foreign-prefix").await?;
-    let condition = "other.example.com/CriticalComponentsReady";
-    pool.enforce(pool.rule().waits_for(condition)).await?;
-    pool.join(
-        pool.unattended_node()
-            .condition(condition, "True")
-            .taint(&pool.own_taint(), NO_SCHEDULE),
-    )
-    .await?;
-    pool.gets_own_taint(false).await?;
-    eventually("its condition is left alone", SOON, async || {
-        let condition = node_condition(&pool.client, pool.name, condition).await?;
-        Ok(condition.is_some_and(|condition| condition.reason.as_deref() == Some("SetByTest")))
-    })
-    .await
 }

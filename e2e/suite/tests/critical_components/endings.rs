@@ -5,10 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use nodegate_testbed::changes::delete_pod;
-use nodegate_testbed::{eventually, eventually_eq};
 use serde_json::json;
 
-use crate::SOON;
 use crate::pool::{NAMESPACE, Pool};
 
 async fn set_phase(pool: &Pool, pod: &str, phase: &str) -> Result<()> {
@@ -54,40 +52,6 @@ async fn pods_without_an_owner_that_have_ended_are_not_waited_for() -> Result<()
 }
 
 #[tokio::test]
-async fn a_failed_pod_of_a_daemon_set_satisfies_nothing() -> Result<()> {
-    let pool = Pool::under_gardeners_rule("failed").await?;
-    pool.pod("holder")
-        .never_ready()
-        .create(&pool.client)
-        .await?;
-    pool.daemon_set("cni").create(&pool.client).await?;
-    pool.join(pool.unattended_node()).await?;
-    let first = pool.pod_of("cni").await?;
-    pool.set_ready_in(NAMESPACE, &first, true).await?;
-    pool.is_held_because("pod kube-system/failed-holder is not Ready")
-        .await?;
-    // Its last report was Ready.
-    set_phase(&pool, &first, "Failed").await?;
-    pool.set_pod_ready("holder", true).await?;
-    pool.stays_closed().await?;
-
-    let second = eventually(
-        "the DaemonSet controller replaces the pod",
-        SOON,
-        async || {
-            let pod = pool.pod_of("cni").await?;
-            Ok((pod != first).then_some(pod))
-        },
-    )
-    .await?;
-    pool.is_held_because(&format!("pod {NAMESPACE}/{second} is not Ready"))
-        .await?;
-    pool.set_ready_in(NAMESPACE, &second, true).await?;
-    pool.opens().await?;
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_terminating_pod_of_a_daemon_set_satisfies_nothing() -> Result<()> {
     let pool = Pool::under_gardeners_rule("terminating").await?;
     pool.pod("holder")
@@ -109,42 +73,4 @@ async fn a_terminating_pod_of_a_daemon_set_satisfies_nothing() -> Result<()> {
     pool.set_ready("cni", true).await?;
     pool.opens().await?;
     Ok(())
-}
-
-#[tokio::test]
-async fn a_terminating_pod_without_an_owner_is_not_waited_for() -> Result<()> {
-    let pool = Pool::under_gardeners_rule("leaving").await?;
-    pool.pod("agent").never_ready().create(&pool.client).await?;
-    pool.join(pool.unattended_node()).await?;
-    pool.is_held_because("pod kube-system/leaving-agent is not Ready")
-        .await?;
-    // A finalizer, such as a backup tool's, keeps it even after its kubelet's confirmation.
-    Api::<Pod>::namespaced(pool.client.clone(), NAMESPACE)
-        .patch(
-            "leaving-agent",
-            &PatchParams::default(),
-            &Patch::Merge(json!({"metadata": {"finalizers": ["example.com/kept"]}})),
-        )
-        .await?;
-    delete_pod(&pool.client, NAMESPACE, "leaving-agent").await?;
-    pool.opens().await?;
-    assert!(is_terminating(&pool, "leaving-agent").await?);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_critical_pod_that_is_deleted_is_waited_for_no_longer() -> Result<()> {
-    let pool = Pool::under_gardeners_rule("deleted").await?;
-    pool.pod("agent").never_ready().create(&pool.client).await?;
-    pool.join(pool.unattended_node()).await?;
-    pool.is_held_because("pod kube-system/deleted-agent is not Ready")
-        .await?;
-    delete_pod(&pool.client, NAMESPACE, "deleted-agent").await?;
-    pool.opens().await?;
-    eventually_eq("the pod is gone", SOON, 0, async || {
-        Ok(nodegate_testbed::sights::pods_on(&pool.client, pool.name)
-            .await?
-            .len())
-    })
-    .await
 }

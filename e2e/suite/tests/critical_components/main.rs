@@ -6,17 +6,15 @@
 
 mod again;
 mod configured;
-mod csi;
 mod endings;
 mod events;
 mod lifecycle;
-mod opening;
 mod placement;
 mod pool;
 mod published;
 mod refused;
 mod shut_out;
-mod single_conditions;
+mod unlabelled;
 mod unpublished;
 mod updates;
 

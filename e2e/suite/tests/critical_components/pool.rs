@@ -1,7 +1,5 @@
 //! A test's own node pool: nodes with their own label, and critical components that match them alone.
 
-use std::time::{Duration, Instant};
-
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client, ResourceExt};
@@ -163,12 +161,10 @@ impl Pool {
         has_taint(&self.client, self.name, GATE).await
     }
 
-    /// Waits until the node is open; returns how long that took.
-    pub(crate) async fn opens(&self) -> Result<Duration> {
-        let started = Instant::now();
+    /// Waits until the node is open.
+    pub(crate) async fn opens(&self) -> Result<()> {
         let what = format!("node {} opens", self.name);
-        eventually(&what, SOON, async || Ok(!self.is_gated().await?)).await?;
-        Ok(started.elapsed())
+        eventually(&what, SOON, async || Ok(!self.is_gated().await?)).await
     }
 
     /// Checks that the node is closed for this reason, and stays so.

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Client, ResourceExt};
 use nodegate_testbed::changes::{patch_rule, set_node_condition, set_pod_ready};
 use nodegate_testbed::fixtures::{daemon_set, node, pod, rule, set_csi_drivers};
 use nodegate_testbed::relay::{Kind, RULES, Relay};
-use nodegate_testbed::sights::{events_on, has_taint};
-use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use nodegate_testbed::sights::has_taint;
+use nodegate_testbed::{Cluster, Controller, Options, eventually_eq, never};
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -100,9 +100,6 @@ async fn nothing_wrong_is_done_while_the_watch_of_one_kind_stands_still() -> Res
         a_driver_that_is_gone(),
         a_rule_that_is_a_dry_run_now(),
         a_node_that_has_turned(),
-        a_reporter_that_beats(),
-        a_pod_that_was_ready_in_time(),
-        a_pod_that_a_standby_has_not_seen_turn(),
     )?;
     Ok(())
 }
@@ -204,91 +201,4 @@ async fn a_node_that_has_turned() -> Result<()> {
     scene.relay.thaw_all();
     scene.turn("False").await?;
     scene.eventually_closed(true).await
-}
-
-/// It reports every five seconds, while the nodes' watch stalls for longer than the heartbeat timeout.
-async fn a_reporter_that_beats() -> Result<()> {
-    let scene = Scene::set("True").await?;
-    let timeout = rule("evidence", KEY).spec("heartbeatTimeout", json!("1m"));
-    timeout.waits_for(NETWORK).create(&scene.client).await?;
-    scene.relay.freeze(Kind::NODES);
-    for _ in 0..15 {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        scene.turn("True").await?;
-        ensure!(!scene.is_closed().await?, "it is closed");
-    }
-    scene.relay.thaw_all();
-    never("it is closed", Duration::from_secs(10), async || {
-        scene.is_closed().await
-    })
-    .await
-}
-
-/// The node's deadline passes after the pod it waits for became Ready, which the controller has not observed.
-async fn a_pod_that_was_ready_in_time() -> Result<()> {
-    let scene = Scene::set("True").await?;
-    pod("kube-system/cni")
-        .critical()
-        .on("n")
-        .create(&scene.client)
-        .await?;
-    let repair = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
-    let gate = rule("evidence", KEY)
-        .bootstrap_only()
-        .spec("repair", repair);
-    gate.waits_for(COMPONENTS).create(&scene.client).await?;
-    scene.eventually_closed(true).await?;
-    scene.freeze(Kind::PODS).await;
-    set_pod_ready(&scene.client, "kube-system", "cni", true).await?;
-    // Beyond the deadline.
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    scene.never_closed(false).await?;
-    scene.relay.thaw_all();
-    scene.eventually_closed(false).await?;
-    let mut events = events_on(&scene.client, "n").await?.into_iter();
-    let given_up = events.any(|event| event.reason.as_deref() == Some("NodeReleasedUnready"));
-    ensure!(!given_up, "it was given up");
-    Ok(())
-}
-
-/// The leader dies, and its successor has missed a change of a pod.
-async fn a_pod_that_a_standby_has_not_seen_turn() -> Result<()> {
-    let elect = ["--leader-elect"];
-    let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install().await?;
-    let client = cluster.client().await?;
-    node("n")
-        .condition(NETWORK, "False")
-        .create(&client)
-        .await?;
-    pod("kube-system/cni")
-        .critical()
-        .on("n")
-        .create(&client)
-        .await?;
-    set_pod_ready(&client, "kube-system", "cni", true).await?;
-    let leader = Controller::start(&cluster, &elect).await?;
-    let gate = rule("evidence", KEY).bootstrap_only();
-    let gate = gate.waits_for(NETWORK).waits_for(COMPONENTS);
-    gate.create(&client).await?;
-    let is_closed = async || has_taint(&client, "n", KEY).await;
-    eventually_eq("the node is closed", SOON, true, is_closed).await?;
-    let relay = Relay::start(&cluster).await?;
-    let standby = Controller::spawn_behind(&relay, &cluster, &elect).await?;
-    let standby = standby.once_ready().await?;
-    relay.freeze(Kind::PODS);
-    leader.kill();
-    set_pod_ready(&client, "kube-system", "cni", false).await?;
-    set_node_condition(&client, "n", NETWORK, "True").await?;
-    eventually("it leads", SOON, async || {
-        Ok(standby.log().contains("leading"))
-    })
-    .await?;
-    never("it is opened", Duration::from_secs(10), async || {
-        Ok(!is_closed().await?)
-    })
-    .await?;
-    set_pod_ready(&client, "kube-system", "cni", true).await?;
-    relay.thaw_all();
-    eventually_eq("the node is closed", SOON, false, is_closed).await
 }

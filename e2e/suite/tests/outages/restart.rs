@@ -8,14 +8,13 @@ use nodegate_suite::gates::eventually_open;
 use nodegate_suite::network::{
     CONDITION, TAINT, count_gated, create_nodes, create_nodes_from, name, network_rule, owners,
 };
+use nodegate_suite::rest::at_rest;
 use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::sights::{count_taints, events_on, nodes, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq, never};
 use serde_json::json;
-
-use super::quiet;
 
 #[tokio::test]
 async fn a_controller_killed_in_the_midst_of_its_work_finishes_it_after_the_restart() -> Result<()>
@@ -114,7 +113,7 @@ async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
         })
         .await?;
     }
-    quiet(&cluster).await?;
+    at_rest(&cluster, "").await?;
     let status = controller.stop().await?;
     ensure!(status.success(), "it ended with {status}");
 

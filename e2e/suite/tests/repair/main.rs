@@ -8,9 +8,7 @@
 mod deadlines;
 mod deletion;
 mod limit;
-mod outage;
 mod release;
-mod safeguards;
 mod without;
 
 use std::time::Duration;
@@ -36,19 +34,12 @@ const TEST: &str = "test";
 const READY: &str = "example.com/Ready";
 const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
-/// Most of these spend their time waiting, so they run concurrently.
+/// These spend their time waiting, so they run concurrently.
 #[tokio::test]
 async fn what_takes_a_readiness_ttl() -> Result<()> {
     tokio::try_join!(
         deletion::a_node_that_is_not_ready_in_time_has_its_claim_deleted(),
-        deletion::an_old_cluster_loses_nothing_to_a_new_rule(),
         release::a_node_that_is_not_ready_in_time_is_opened(),
-        release::a_node_is_opened_and_completed_in_one_write(),
-        limit::without_a_pool_the_nodes_of_the_rule_are_counted(),
-        limit::nodes_are_not_opened_one_after_another_while_those_before_are_not_ready(),
-        safeguards::no_node_is_opened_that_may_work_or_is_to_be_left_alone(),
-        deadlines::nothing_is_repaired_in_the_first_ttl_after_a_start(),
-        outage::an_outage_is_not_counted_against_nodes_and_nobody_is_forgotten_over_it(),
     )?;
     Ok(())
 }

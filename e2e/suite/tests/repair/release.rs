@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use nodegate_testbed::changes::set_node_condition;
-use nodegate_testbed::{Witness, eventually, eventually_eq, never, sights};
+use nodegate_testbed::{eventually, eventually_eq, never, sights};
 use serde_json::json;
 
 use super::{
@@ -50,45 +50,6 @@ pub(super) async fn a_node_that_is_not_ready_in_time_is_opened() -> Result<()> {
         Ok(deadline(&client, &rule, TEST).await?.is_none())
     })
     .await
-}
-
-pub(super) async fn a_node_is_opened_and_completed_in_one_write() -> Result<()> {
-    const TEST: &str = "one-write";
-    let client = client().await?;
-    let rule = rule(TEST, "Release").create(&client).await?;
-    let witness = Witness::of_nodes(&client).await?;
-    node(TEST, TEST)
-        .taint(&key(TEST), "NoSchedule")
-        .annotation(&deadline_key(&rule), &in_seconds(2))
-        .create(&client)
-        .await?;
-    // A recorded deadline does not count before its time.
-    eventually_told_within(&client, TEST, "NodeReleasedUnready", TTL + SOON).await?;
-    let node = sights::node(&client, TEST).await?;
-    let age = Timestamp::now().duration_since(super::created(&node)?);
-    ensure!(age.as_secs() >= 60, "too early");
-    let completed = format!(
-        "readiness.k8s.io/bootstrap-completed-{}",
-        rule.uid().unwrap_or_default()
-    );
-    let seen = witness.up_to(&client, TEST).await?;
-    let states: Vec<_> = seen[TEST]
-        .iter()
-        .map(|node| {
-            (
-                sights::count_taints(node, &key(TEST)),
-                node.annotations().contains_key(&completed),
-                node.annotations().contains_key(&deadline_key(&rule)),
-            )
-        })
-        .collect();
-    ensure!(
-        states
-            .iter()
-            .all(|state| [(1, false, true), (0, true, true)].contains(state)),
-        "{states:?}"
-    );
-    Ok(())
 }
 
 #[tokio::test]

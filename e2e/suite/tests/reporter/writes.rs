@@ -9,7 +9,7 @@ use nodegate_testbed::{Cluster, Options, eventually, never};
 use serde_json::json;
 
 use crate::endpoints::{Answer, Server, status};
-use crate::{CONDITION, World, install, says};
+use crate::{World, install, says};
 
 #[tokio::test]
 async fn an_unchanged_condition_is_not_written_again() -> Result<()> {
@@ -63,25 +63,6 @@ async fn an_unchanged_condition_is_not_written_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn at_the_heartbeat_only_the_heartbeat_moves() -> Result<()> {
-    let world = World::new("heartbeat").await?;
-    let server = Server::http(status("200 OK")).await?;
-    let beating = [("HEARTBEAT_PERIOD", "2s")];
-    let reporter = world.report(&server.url("/"), &beating)?;
-    let first = world.reports("True", "EndpointOK").await?;
-    eventually("it beats", crate::SOON, async || {
-        let condition = world.condition().await?.context("no condition")?;
-        Ok(condition.last_heartbeat_time > first.last_heartbeat_time)
-    })
-    .await?;
-    let last = world.condition().await?.context("no condition")?;
-    assert_eq!(last.last_transition_time, first.last_transition_time);
-    assert_eq!(last.message, first.message);
-    drop(reporter);
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
     let this_boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let world = World::new("boots").await?;
@@ -128,88 +109,6 @@ async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
     boot("another").await?;
     restart().await?;
     world.reports("False", "EndpointNotReady").await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_node_that_is_registered_again_gets_its_condition_again_soon() -> Result<()> {
-    let world = World::new("registered-again").await?;
-    let server = Server::http(status("200 OK")).await?;
-    let _reporter = world.report(&server.url("/"), &[("HEARTBEAT_PERIOD", "90s")])?;
-    world.reports("True", "EndpointOK").await?;
-    let node = format!("node/{}", world.node);
-    world.cluster.kubectl(&["delete", &node]).await?;
-    nodegate_testbed::fixtures::node(&world.node)
-        .create(&world.client)
-        .await?;
-    ensure!(world.condition().await?.is_none());
-    // A fifth of the heartbeat interval, which is a minute by default.
-    let soon = Duration::from_secs(30);
-    eventually("it is written again", soon, async || {
-        Ok(world.condition().await?.is_some())
-    })
-    .await?;
-    let reads = world.requests();
-    let reads = reads.iter().filter(|(verb, ..)| verb == "get").count();
-    ensure!(reads <= 4, "{reads} reads");
-    Ok(())
-}
-
-#[tokio::test]
-async fn only_a_change_of_status_moves_the_transition() -> Result<()> {
-    let world = World::new("transition").await?;
-    let server = Server::http(Answer::Nothing).await?;
-    let reporter = world.report(&server.url("/"), &[])?;
-    let first = world.reports("False", "EndpointConnectionError").await?;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
-    server.set(status("503 Service Unavailable"));
-    let second = world.reports("False", "EndpointNotReady").await?;
-    assert_eq!(second.last_transition_time, first.last_transition_time);
-    server.set(status("200 OK"));
-    let third = world.reports("True", "EndpointOK").await?;
-    ensure!(third.last_transition_time > second.last_transition_time);
-    // Other conditions belong to others.
-    let conditions = read_node(&world.client, &world.node).await?.status;
-    let conditions = conditions
-        .unwrap_or_default()
-        .conditions
-        .unwrap_or_default();
-    let types: Vec<_> = conditions
-        .iter()
-        .map(|condition| condition.type_.as_str())
-        .collect();
-    assert_eq!(types, [CONDITION]);
-    drop(reporter);
-    Ok(())
-}
-
-#[tokio::test]
-async fn thresholds_keep_the_condition_from_flapping() -> Result<()> {
-    let world = World::new("thresholds").await?;
-    let server = Server::http(status("200 OK")).await?;
-    let thresholds = [
-        ("SUCCESS_THRESHOLD", "3"),
-        ("FAILURE_THRESHOLD", "1000"),
-        ("CHECK_INTERVAL", "500ms"),
-    ];
-    let reporter = world.report(&server.url("/"), &thresholds)?;
-    let checks = async |result: &str| {
-        let name = format!("node_readiness_reporter_checks_total{{result=\"{result}\"}}");
-        reporter.metric(&name).await
-    };
-    eventually("it has been checked", crate::SOON, async || {
-        Ok(checks("healthy").await? >= 1.0)
-    })
-    .await?;
-    world.reports("True", "EndpointOK").await?;
-    ensure!(checks("healthy").await? >= 3.0, "one good check was enough");
-    server.set(status("500 Internal Server Error"));
-    eventually("it fails a few times", crate::SOON, async || {
-        Ok(checks("unhealthy").await? >= 4.0)
-    })
-    .await?;
-    world.reports("True", "EndpointOK").await?;
-    assert_eq!(world.writes(), 1);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use nodegate_testbed::eventually;
+use nodegate_testbed::sights::rule_status;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -49,22 +50,21 @@ async fn a_webhook_that_denies_one_rules_taint_is_named_and_holds_up_no_other_ru
     webhooks.create(&PostParams::default(), &webhook).await?;
 
     continuous("denied").create(&client).await?;
-    let other = json!({"nodeSelector": {"matchLabels": {TEST: "denied"}}});
     continuous("denied-not")
-        .with(&other)
+        .selects(TEST, "denied")
         .create(&client)
         .await?;
     node("denied", "denied").create(&client).await?;
     eventually_gated(&client, "denied", "denied-not").await?;
     let message = eventually("the rule that is denied says so", SOON, async || {
-        let status = rule::status(&client, "denied").await?;
+        let status = rule_status(&client, "denied").await?;
         let message = status["failedNodes"][0]["message"].as_str();
         Ok(message.map(str::to_owned))
     })
     .await?;
     assert!(message.contains("admission webhook"), "{message}");
     rule::eventually_counts(&client, "denied-not", [1, 1, 0]).await?;
-    let status = rule::status(&client, "denied-not").await?;
+    let status = rule_status(&client, "denied-not").await?;
     assert_eq!(status["failedNodes"], Value::Null);
     stays_open(&client, "denied", "denied").await?;
     webhooks.delete("denied", &DeleteParams::default()).await?;

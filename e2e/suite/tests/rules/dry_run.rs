@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use kube::ResourceExt;
-use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::changes::{patch_rule, set_node_condition};
+use nodegate_testbed::sights::rule_status;
 use nodegate_testbed::{eventually_eq, sights};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use super::{
 
 async fn eventually_results(client: &kube::Client, rule: &str, expected: Value) -> Result<()> {
     eventually_eq("the results of the dry run", SOON, expected, async || {
-        Ok(rule::status(client, rule).await?["dryRunResults"].clone())
+        Ok(rule_status(client, rule).await?["dryRunResults"].clone())
     })
     .await
 }
@@ -33,7 +34,7 @@ async fn a_dry_run_counts_what_would_change_and_changes_nothing() -> Result<()> 
     for node in nodes {
         before.push(node.create(&client).await?);
     }
-    let rule = bootstrap("dry").with(&json!({"dryRun": true}));
+    let rule = bootstrap("dry").dry_run();
     rule.create(&client).await?;
     let summary = format!(
         "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions, 2 of 5 selected nodes are open and \
@@ -53,46 +54,32 @@ async fn a_dry_run_counts_what_would_change_and_changes_nothing() -> Result<()> 
         assert_eq!(after.resource_version(), before.resource_version());
     }
     assert_eq!(
-        rule::status(&client, "dry").await?["appliedNodes"],
+        rule_status(&client, "dry").await?["appliedNodes"],
         Value::Null
     );
     Ok(())
 }
 
-#[tokio::test]
-async fn a_dry_run_says_when_nothing_would_change() -> Result<()> {
-    let client = client().await?;
-    node("dry-calm", "dry-calm")
-        .condition(READY, "True")
-        .create(&client)
-        .await?;
-    let rule = continuous("dry-calm").with(&json!({"dryRun": true}));
-    rule.create(&client).await?;
-    let expected = json!({
-        "affectedNodes": 1,
-        "taintsToAdd": 0,
-        "taintsToRemove": 0,
-        "riskyOperations": 0,
-        "summary": "No changes needed",
-    });
-    eventually_results(&client, "dry-calm", expected).await
+/// Sets whether the rule `dry-real` is a dry run.
+async fn turn_dry(client: &kube::Client, dry: Value) -> Result<()> {
+    patch_rule(client, "dry-real", &json!({"spec": {"dryRun": dry}})).await
 }
 
 #[tokio::test]
 async fn a_dry_run_becomes_real_and_a_real_rule_a_dry_run() -> Result<()> {
     let client = client().await?;
     node("dry-real", "dry-real").create(&client).await?;
-    let rule = continuous("dry-real").with(&json!({"dryRun": true}));
+    let rule = continuous("dry-real").dry_run();
     rule.create(&client).await?;
     rule::eventually_observed(&client, "dry-real").await?;
     stays_open(&client, "dry-real", "dry-real").await?;
 
-    rule::change(&client, "dry-real", json!({"dryRun": false})).await?;
+    turn_dry(&client, json!(false)).await?;
     eventually_gated(&client, "dry-real", "dry-real").await?;
     rule::eventually_observed(&client, "dry-real").await?;
     eventually_results(&client, "dry-real", Value::Null).await?;
 
-    rule::change(&client, "dry-real", json!({"dryRun": true})).await?;
+    turn_dry(&client, json!(true)).await?;
     rule::eventually_observed(&client, "dry-real").await?;
     set_node_condition(&client, "dry-real", READY, "True").await?;
     stays_gated(&client, "dry-real", "dry-real").await?;
@@ -105,6 +92,6 @@ async fn a_dry_run_becomes_real_and_a_real_rule_a_dry_run() -> Result<()> {
     });
     eventually_results(&client, "dry-real", expected).await?;
 
-    rule::change(&client, "dry-real", json!({"dryRun": null})).await?;
+    turn_dry(&client, json!(null)).await?;
     eventually_open(&client, "dry-real", "dry-real").await
 }

@@ -95,17 +95,3 @@ async fn a_taint_that_the_node_registered_with_is_adopted_once_and_lifted() -> R
     ];
     eventually_said(&client, "adopted", &expected).await
 }
-
-#[tokio::test]
-async fn a_rule_adopts_the_taints_of_nodes_that_were_there_before_it() -> Result<()> {
-    let client = client().await?;
-    for name in ["before-1", "before-2"] {
-        let registers = node("before", name).taint(&key("before"), "NoSchedule");
-        registers.create(&client).await?;
-    }
-    continuous("before").create(&client).await?;
-    for name in ["before-1", "before-2"] {
-        eventually_said(&client, name, &[says("Adopted", "before")]).await?;
-    }
-    Ok(())
-}

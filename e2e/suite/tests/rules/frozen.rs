@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use nodegate_testbed::changes::set_node_condition;
-use nodegate_testbed::{Cluster, eventually, eventually_eq, never};
+use nodegate_testbed::sights::rule_status;
+use nodegate_testbed::{Cluster, eventually, eventually_eq};
 use serde_json::{Value, json};
 
 use super::rule::{self, continuous};
-use super::{A_WHILE, READY, SOON, eventually_gated, eventually_open, is_gated, node};
+use super::{SOON, eventually_gated, node};
 
 /// Makes the API server refuse every change of the node except to its status.
 async fn freeze(cluster: &Cluster, client: &Client, node: &str) -> Result<()> {
@@ -66,7 +66,7 @@ async fn a_node_that_cannot_be_written_is_a_failure_and_not_applied() -> Result<
     freeze(cluster, &client, "frozen").await?;
     continuous("frozen").create(&client).await?;
     let lists = async || {
-        let status = rule::status(&client, "frozen").await?;
+        let status = rule_status(&client, "frozen").await?;
         let names = |list: &Value, of: fn(&Value) -> &Value| {
             let names = list.as_array().into_iter().flatten().map(of);
             names
@@ -81,7 +81,7 @@ async fn a_node_that_cannot_be_written_is_a_failure_and_not_applied() -> Result<
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let split = (set(&["frozen-not"]), set(&["frozen"]));
     eventually_eq("applied and failed", SOON, split, lists).await?;
-    let status = rule::status(&client, "frozen").await?;
+    let status = rule_status(&client, "frozen").await?;
     assert_eq!(status["failedNodeCount"], 1);
     let failed = &status["failedNodes"][0];
     assert_eq!(failed["reason"], "EvaluationError");
@@ -96,36 +96,4 @@ async fn a_node_that_cannot_be_written_is_a_failure_and_not_applied() -> Result<
     let all = (set(&["frozen", "frozen-not"]), set(&[]));
     eventually_eq("applied and failed", SOON, all, lists).await?;
     rule::eventually_counts(&client, "frozen", [2, 2, 0]).await
-}
-
-#[tokio::test]
-async fn a_node_that_cannot_be_written_keeps_its_own_deleted_rule_and_no_other() -> Result<()> {
-    let cluster = super::cluster().await?;
-    let client = cluster.client().await?;
-    for name in ["stuck", "free"] {
-        continuous(name).create(&client).await?;
-        node(name, name).create(&client).await?;
-        eventually_gated(&client, name, name).await?;
-    }
-    freeze(cluster, &client, "stuck").await?;
-    set_node_condition(&client, "stuck", READY, "True").await?;
-    eventually("the failure is told", SOON, async || {
-        let status = rule::status(&client, "stuck").await?;
-        let message = status["failedNodes"][0]["message"].as_str();
-        Ok(message.is_some_and(|message| message.starts_with("failed to remove taint: ")))
-    })
-    .await?;
-    rule::eventually_counts(&client, "stuck", [1, 1, 0]).await?;
-    rule::delete(&client, "free").await?;
-    assert!(!is_gated(&client, "free", "free").await?);
-
-    rule::start_deletion(&client, "stuck").await?;
-    let rules = rule::rules(&client);
-    never("the rule goes before its taint", A_WHILE, async || {
-        Ok(rules.get_opt("stuck").await?.is_none())
-    })
-    .await?;
-    thaw(cluster, "stuck").await?;
-    rule::eventually_gone(&client, "stuck").await?;
-    eventually_open(&client, "stuck", "stuck").await
 }

@@ -1,91 +1,34 @@
-//! Creates, changes and reads rules.
+//! The rules of these tests: creates, deletes and reads them.
 
-use anyhow::{Context, Result};
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use anyhow::Result;
+use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
-use nodegate_testbed::rule::resource;
-pub(crate) use nodegate_testbed::rule::rules;
+use nodegate_testbed::changes::delete_rule;
+use nodegate_testbed::fixtures::{self, RuleBuilder, rules};
+use nodegate_testbed::sights::{rule_condition, rule_status};
 use nodegate_testbed::{eventually, eventually_eq};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{READY, SOON, TEST, key};
 
 /// The finalizer that keeps a deleted rule until its nodes are clean.
 pub(crate) const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 
-#[derive(Debug, Clone)]
-pub(crate) struct RuleBuilder {
-    name: String,
-    spec: Value,
-}
-
 /// A rule that closes the nodes of the test of this name whenever [`READY`] is not `True`.
 pub(crate) fn continuous(name: &str) -> RuleBuilder {
-    RuleBuilder {
-        name: name.to_owned(),
-        spec: json!({
-            "conditions": [{"type": READY, "requiredStatus": "True"}],
-            "enforcementMode": "continuous",
-            "taint": {"key": key(name), "effect": "NoSchedule"},
-            "nodeSelector": {"matchLabels": {TEST: name}},
-        }),
-    }
+    fixtures::rule(name, &key(name))
+        .selects(TEST, name)
+        .waits_for(READY)
 }
 
 /// The same rule in bootstrap-only mode.
 pub(crate) fn bootstrap(name: &str) -> RuleBuilder {
-    continuous(name).with(&json!({"enforcementMode": "bootstrap-only"}))
-}
-
-impl RuleBuilder {
-    /// Changes the spec with a JSON merge patch.
-    pub(crate) fn with(mut self, patch: &Value) -> Self {
-        json_patch::merge(&mut self.spec, patch);
-        self
-    }
-
-    /// Uses another rule's nodes and taint.
-    pub(crate) fn beside(self, test: &str) -> Self {
-        self.with(&json!({
-            "taint": {"key": key(test)},
-            "nodeSelector": {"matchLabels": {TEST: test}},
-        }))
-    }
-
-    pub(crate) async fn create(self, client: &Client) -> Result<DynamicObject> {
-        let mut rule = DynamicObject::new(&self.name, &resource());
-        rule.data = json!({"spec": self.spec});
-        rules(client)
-            .create(&PostParams::default(), &rule)
-            .await
-            .with_context(|| format!("creating rule {}", self.name))
-    }
-}
-
-/// Changes a rule's spec with a JSON merge patch.
-pub(crate) async fn change(client: &Client, name: &str, spec: Value) -> Result<DynamicObject> {
-    rules(client)
-        .patch(
-            name,
-            &PatchParams::default(),
-            &Patch::Merge(json!({ "spec": spec })),
-        )
-        .await
-        .with_context(|| format!("changing rule {name}"))
-}
-
-/// Deletes a rule without waiting for its end.
-pub(crate) async fn start_deletion(client: &Client, name: &str) -> Result<()> {
-    rules(client)
-        .delete(name, &DeleteParams::default())
-        .await
-        .with_context(|| format!("deleting rule {name}"))?;
-    Ok(())
+    continuous(name).bootstrap_only()
 }
 
 /// Deletes a rule and waits until it is gone.
 pub(crate) async fn delete(client: &Client, name: &str) -> Result<()> {
-    start_deletion(client, name).await?;
+    delete_rule(client, name).await?;
     eventually_gone(client, name).await
 }
 
@@ -112,12 +55,6 @@ pub(crate) async fn eventually_observed(client: &Client, name: &str) -> Result<D
     .await
 }
 
-/// A rule's status, or `null`.
-pub(crate) async fn status(client: &Client, name: &str) -> Result<Value> {
-    let rule = rules(client).get(name).await?;
-    Ok(rule.data["status"].clone())
-}
-
 /// Waits until the status counts this many matched, held and released nodes.
 pub(crate) async fn eventually_counts(
     client: &Client,
@@ -127,7 +64,7 @@ pub(crate) async fn eventually_counts(
     let what = format!("matched, held and released nodes of {name}");
     let expected = [Some(matched), Some(held), Some(released)];
     eventually_eq(&what, SOON, expected, async || {
-        let status = status(client, name).await?;
+        let status = rule_status(client, name).await?;
         Ok(["matchedNodes", "heldNodes", "releasedNodes"].map(|count| status[count].as_u64()))
     })
     .await
@@ -142,16 +79,10 @@ pub(crate) async fn eventually_says(
 ) -> Result<Value> {
     let what = format!("{condition} of rule {name} is {is}");
     eventually(&what, SOON, async || {
-        let found = condition_of(&status(client, name).await?, condition);
-        Ok(found.filter(|found| found["status"] == is))
+        let found = rule_condition(client, name, condition).await?;
+        Ok((found["status"] == is).then_some(found))
     })
     .await
-}
-
-/// A condition in a rule's status.
-pub(crate) fn condition_of(status: &Value, condition: &str) -> Option<Value> {
-    let mut conditions = status["conditions"].as_array()?.iter();
-    conditions.find(|found| found["type"] == condition).cloned()
 }
 
 /// The annotation that records a node's completed bootstrap under a rule.

@@ -1,16 +1,17 @@
 //! A rule's status.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
-use nodegate_testbed::changes::{patch_node_status, set_node_condition};
+use nodegate_suite::rest::{at_rest, writes_about};
+use nodegate_testbed::changes::{patch_node_status, patch_rule, set_node_condition};
+use nodegate_testbed::fixtures::rules;
+use nodegate_testbed::sights::rule_status;
 use nodegate_testbed::{eventually_eq, never, sights};
 use serde_json::{Value, json};
 
-use super::requests::{at_rest, writes};
 use super::rule::{self, continuous};
 use super::{READY, SOON, client, eventually_gated, node};
 
@@ -32,10 +33,11 @@ fn without_times(mut status: Value) -> Value {
 #[tokio::test]
 async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<()> {
     let client = client().await?;
-    let rule = continuous("says").with(&json!({"conditions": [
+    let conditions = json!([
         {"type": READY, "requiredStatus": "True", "defaultStatus": "False"},
         {"type": "example.com/Busy", "requiredStatus": "False"},
-    ]}));
+    ]);
+    let rule = continuous("says").spec("conditions", conditions);
     rule.create(&client).await?;
     node("says", "says-held").create(&client).await?;
     node("says", "says-open")
@@ -72,11 +74,11 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
         ],
     });
     eventually_eq("the status", SOON, expected, async || {
-        Ok(without_times(rule::status(&client, "says").await?))
+        Ok(without_times(rule_status(&client, "says").await?))
     })
     .await?;
 
-    rule::change(&client, "says", json!({"dryRun": true})).await?;
+    patch_rule(&client, "says", &json!({"spec": {"dryRun": true}})).await?;
     let rule = rule::eventually_observed(&client, "says").await?;
     assert_eq!(rule.data["status"]["observedGeneration"], 2);
     Ok(())
@@ -99,7 +101,7 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
         SOON,
         json!("Present"),
         async || {
-            let status = rule::status(&client, "quiet").await?;
+            let status = rule_status(&client, "quiet").await?;
             Ok(status["nodeEvaluations"][0]["taintStatus"].clone())
         },
     )
@@ -107,9 +109,9 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     rule::eventually_counts(&client, "quiet", [2, 1, 1]).await?;
     // A status is written at most once a second, so one more write may follow.
     let before = at_rest(cluster, "quiet").await?;
-    let version = rule::rules(&client).get("quiet").await?.resource_version();
+    let version = rules(&client).get("quiet").await?.resource_version();
     never("a write", Duration::from_secs(3), async || {
-        Ok(writes(cluster, "quiet")? != before)
+        Ok(writes_about(cluster, "quiet") != before)
     })
     .await?;
     let beat = json!({"status": {"conditions": [
@@ -124,48 +126,10 @@ async fn nothing_is_written_while_nothing_changes() -> Result<()> {
     never(
         "a write after a heartbeat",
         Duration::from_secs(2),
-        async || Ok(writes(cluster, "quiet")? != before),
+        async || Ok(writes_about(cluster, "quiet") != before),
     )
     .await?;
-    let now = rule::rules(&client).get("quiet").await?.resource_version();
+    let now = rules(&client).get("quiet").await?.resource_version();
     assert_eq!(now, version);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_status_that_somebody_else_writes_over_is_put_right_but_not_at_their_pace() -> Result<()>
-{
-    const ROUNDS: usize = 60;
-    let cluster = super::cluster().await?;
-    let client = cluster.client().await?;
-    continuous("wronged").create(&client).await?;
-    node("wronged", "wronged-held").create(&client).await?;
-    rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
-    // A status is written at most once a second, so one more write may follow.
-    at_rest(cluster, "wronged").await?;
-
-    let foreign = json!({"status": {"heldNodes": 99, "appliedNodes": ["ghost"]}});
-    let write_over = async || {
-        let rules = rule::rules(&client);
-        let patch = Patch::Merge(&foreign);
-        let params = PatchParams::default();
-        rules.patch_status("wronged", &params, &patch).await
-    };
-    write_over().await?;
-    rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
-    let right = rule::status(&client, "wronged").await?;
-    assert_eq!(right["appliedNodes"], json!(["wronged-held"]));
-
-    let before = writes(cluster, "wronged")?.len();
-    let begun = Instant::now();
-    for _ in 0..ROUNDS {
-        write_over().await?;
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    let answers = writes(cluster, "wronged")?.len() - before;
-    // One every ten seconds, however long this machine takes.
-    let most = 2 + usize::try_from(begun.elapsed().as_secs())? / 10;
-    ensure!(answers <= most, "{answers} answers to {ROUNDS} writes");
-    rule::eventually_counts(&client, "wronged", [1, 1, 0]).await?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What keeps a rule from closing nodes too soon, too fast or on stale evidence, on a real API server, with the controller
 //! under its own service account.
 //!
-//! The tests share one cluster. Each uses its own name for its rule, its taint key and its node label. Tests that stop
-//! something have their own cluster.
+//! The tests share one cluster. Each uses its own name for its rule, its taint key and its node label. The rollouts over many
+//! nodes have their own cluster.
 
 mod disruption;
 mod grace;
@@ -11,13 +11,13 @@ mod interplay;
 mod maintenance;
 mod reboot;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::Client;
 use nodegate_suite::{A_WHILE, SOON, gates};
 use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
-use nodegate_testbed::{Cluster, Options, SharedInstallation, eventually, never, sights};
+use nodegate_testbed::{Options, SharedInstallation, eventually, never, sights};
 use serde_json::{Value, json};
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
@@ -27,27 +27,8 @@ const TEST: &str = "test";
 /// The rules' condition.
 const READY: &str = "example.com/Ready";
 
-/// Most of these spend their time waiting, so they run concurrently.
-#[tokio::test]
-async fn what_takes_a_minute() -> Result<()> {
-    tokio::try_join!(
-        heartbeats::a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not(),
-        heartbeats::an_outage_of_the_api_server_is_not_taken_for_the_silence_of_every_reporter(),
-        reboot::a_condition_from_before_a_reboot_is_not_believed_after_a_minute(),
-    )?;
-    Ok(())
-}
-
 async fn client() -> Result<Client> {
     INSTALLATION.get().await?.client().await
-}
-
-/// A separate cluster with everything that a controller needs.
-async fn own_cluster() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install().await?;
-    let client = cluster.client().await?;
-    Ok((cluster, client))
 }
 
 fn key(test: &str) -> String {
@@ -74,10 +55,6 @@ async fn is_gated(client: &Client, node: &str, test: &str) -> Result<bool> {
 
 async fn eventually_gated(client: &Client, node: &str, test: &str) -> Result<()> {
     gates::eventually_gated(client, node, &key(test)).await
-}
-
-async fn gated_within(client: &Client, node: &str, test: &str, timeout: Duration) -> Result<()> {
-    gates::gated_within(client, node, &key(test), timeout).await
 }
 
 async fn eventually_open(client: &Client, node: &str, test: &str) -> Result<()> {
@@ -136,11 +113,6 @@ async fn count_gated(client: &Client, test: &str, nodes: &[String]) -> Result<us
         name.is_some_and(|name| nodes.contains(name)) && sights::count_taints(node, &key(test)) > 0
     };
     Ok(all.iter().filter(is_one).count())
-}
-
-/// Waits until this moment.
-async fn until(moment: Instant) {
-    tokio::time::sleep_until(moment.into()).await;
 }
 
 /// A value of `spec.disruption`.

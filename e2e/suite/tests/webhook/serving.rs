@@ -76,16 +76,18 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     until_reviewed(&cluster).await
 }
 
-/// A cluster whose first IP family is IPv6 calls everything by IPv6.
+/// A cluster whose first IP family is IPv6 calls everything by IPv6. API servers learn with a delay that a replica is no longer
+/// an endpoint of the Service.
 #[tokio::test]
-async fn a_port_alone_is_called_by_ipv4_and_ipv6() -> Result<()> {
+async fn a_port_alone_is_called_by_ipv4_and_ipv6_and_until_a_moment_after_it_is_told_to_stop()
+-> Result<()> {
     let (_turn, cluster) = own_cluster().await?;
     let (port, metrics) = (ports::free()?, ports::free()?);
     install(&cluster, port).await?;
     let webhook = format!("--webhook-bind-address=:{port}");
     let exposed = format!("--metrics-bind-address=:{metrics}");
-    let arguments = ["--enable-webhook", &webhook, &exposed];
-    let _controller = Controller::start(&cluster, &arguments).await?;
+    let arguments = ["--enable-webhook", &webhook, &exposed, "--leader-elect"];
+    let mut controller = Controller::start(&cluster, &arguments).await?;
     until_reviewed(&cluster).await?;
     call_at(&cluster, &format!("https://[::1]:{port}{PATH}")).await?;
     until_reviewed(&cluster).await?;
@@ -93,17 +95,7 @@ async fn a_port_alone_is_called_by_ipv4_and_ipv6() -> Result<()> {
         let (status, _) = fetch::get(format!("{host}:{metrics}").parse()?, "/metrics").await?;
         assert_eq!(status, 200, "{host}");
     }
-    Ok(())
-}
 
-/// API servers learn with a delay that it is no longer an endpoint of the Service.
-#[tokio::test]
-async fn a_replica_that_is_told_to_stop_serves_for_a_moment_and_ends_in_time() -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
-    let port = ports::free()?;
-    install(&cluster, port).await?;
-    let mut controller = start(&cluster, port, &["--leader-elect"]).await?;
-    until_reviewed(&cluster).await?;
     let told = Instant::now();
     kill(Pid::from_raw(controller.pid().try_into()?), Signal::SIGTERM)?;
     sleep(Duration::from_secs(2)).await;
