@@ -13,7 +13,7 @@ const GOOD: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> {
+fn a_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> {
     // Every other setting is read by the same function.
     for (variable, value, words) in [
         ("NODE_NAME", "", "is not set; take it from the downward API"),
