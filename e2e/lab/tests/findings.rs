@@ -1,6 +1,7 @@
 //! Bugs that the laboratory has found, each as the smallest schedule that showed it. Changing a scenario changes what its seeds
 //! mean: then its findings must be searched again.
 
+use nodegate::engine::kind::Watch;
 use nodegate_lab::sim::Fault;
 use nodegate_lab::sim::fault::Side;
 use nodegate_lab::sim::script::holds;
@@ -107,4 +108,41 @@ fn the_rules_that_were_read_before_a_suspension_close_no_node_after_it() {
         },
     ];
     holds("dry-run-again", 16_081_799_182_427_139_999, &faults);
+}
+
+#[test]
+fn a_rule_that_was_suspended_unseen_closes_no_node_though_its_status_was_written() {
+    let faults = [
+        Fault::Lagging {
+            watch: Watch::Rules,
+            at: ms(23_000),
+            lasts: ms(49_000),
+        },
+        Fault::Stop {
+            instance: 0,
+            at: ms(6000),
+            down: ms(2000),
+        },
+    ];
+    holds("rule-suspended", 5_748_426_317_929_076_952, &faults);
+}
+
+#[test]
+fn a_node_that_was_in_use_during_a_partition_is_not_closed_as_a_joining_one() {
+    let faults = [partition(6299, 92_653)];
+    holds("partial-outage", 256_875_485_107_754_319, &faults);
+}
+
+#[test]
+fn the_command_line_need_not_know_how_long_a_controller_was_blind() {
+    let faults = [partition(10_908, 93_445)];
+    holds("release-forged", 13_893_861_977_724_604_059, &faults);
+}
+
+fn partition(at: u64, lasts: u64) -> Fault {
+    Fault::Partition {
+        instance: 0,
+        at: ms(at),
+        lasts: ms(lasts),
+    }
 }

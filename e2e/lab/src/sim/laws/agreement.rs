@@ -26,6 +26,8 @@ use crate::{Key, Kind};
 /// How long until an Event explains why a node is held: one minute after the hold begins, which may come a heartbeat timeout
 /// and a grace period after the last change.
 const TOLD: Time = s(260);
+/// All views are current again within this time after a fault: a watch is retried within a second and confirmed within three.
+const REGAINED: Time = s(5);
 
 /// The command line agrees with the controller.
 pub struct Agreement;
@@ -98,10 +100,11 @@ fn repairs(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
     rule.is_some_and(|rule| !rule["spec"]["repair"].is_null())
 }
 
-/// Whether a controller may still extend the deadlines of late nodes by the time in which it could not observe them.
+/// Whether a controller may still extend the deadlines of late nodes by the time in which it could not observe them. Its views are
+/// current again within [`REGAINED`] after a fault.
 fn is_settling(moment: &Moment<'_>) -> bool {
-    let mut blind_until = moment.faults.iter().filter_map(Fault::ends);
-    blind_until.any(|until| moment.cluster.now() <= until * 2)
+    let mut ends = moment.faults.iter().filter_map(Fault::ends);
+    ends.any(|end| moment.cluster.now() <= (end + REGAINED) * 2)
 }
 
 /// Whether only a watcher can know what the rule concludes from a reboot: one before the bootstrap was completed, of which
