@@ -45,7 +45,7 @@ struct ClaimWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// The live read of the node.
-    Look,
+    LiveRead,
     /// The patch that tells Karpenter not to wait for the node's pods.
     Hurry,
     /// The delete request.
@@ -96,7 +96,7 @@ impl Claims {
         }
         let name = deletion.node.name.clone();
         let purpose = Purpose::Claim(claim.name.clone());
-        work.slot.begin((deletion, Step::Look));
+        work.slot.begin((deletion, Step::LiveRead));
         out.ask(purpose, Request::ReadNode { name });
     }
 
@@ -128,7 +128,7 @@ impl Claims {
         let next = match (step, answer) {
             (_, Err(error)) => Err(error),
             _ if !goes_on => Err(RequestError::Conflict),
-            (Step::Look, Ok(Answer::Node(node))) => {
+            (Step::LiveRead, Ok(Answer::Node(node))) => {
                 let is_as_judged = node.clone().read();
                 let is_as_judged = is_as_judged.is_ok_and(|now| now.is_same(&deletion.node));
                 cache.update_node(*node, out.now);

@@ -74,35 +74,35 @@ impl NodeLiveReads {
                 && invalidated.is_none_or(|invalidated| invalidated <= asked)
         };
         let had = self.had.as_ref().filter(|(asked, _)| counts(*asked));
-        had.map(|(_, looked)| looked.clone()).unwrap_or_default()
+        had.map(|(_, kinds)| kinds.clone()).unwrap_or_default()
     }
 
     /// Notes what was read. Earlier reads that still count are kept, and the whole is as old as the oldest of them.
     fn had(
         &mut self,
         asked: Instant,
-        looked: StaleKinds,
+        kinds: StaleKinds,
         invalidated: Option<Instant>,
         now: Instant,
     ) {
         let before = self.fresh(invalidated, now);
         let since = self.had.as_ref().filter(|_| !before.is_empty());
         let asked = since.map_or(asked, |(before, _)| asked.min(*before));
-        self.had = Some((asked, looked.and(before)));
+        self.had = Some((asked, kinds.and(before)));
     }
 
     /// Handles the end of a live read. What it did read counts.
-    pub fn ended(&mut self, looked: EndedRead, invalidated: Option<Instant>, out: &mut Effects) {
+    pub fn ended(&mut self, ended: EndedRead, invalidated: Option<Instant>, out: &mut Effects) {
         let now = out.now.monotonic;
-        self.had(looked.asked, looked.kinds, invalidated, now);
-        let Some(error) = &looked.error else {
+        self.had(ended.asked, ended.kinds, invalidated, now);
+        let Some(error) = &ended.error else {
             self.retry = Backoff::default();
             return;
         };
         self.retry.failed(Pauses::REFUSED, now);
         if error.is_refusal() {
             let what = "cannot read again what the node is decided on";
-            out.pacer.complain(what, &looked.name, error, now);
+            out.pacer.complain(what, &ended.name, error, now);
         }
     }
 }
@@ -147,27 +147,27 @@ impl LiveReads {
             self.queue.insert(name.clone());
             return None;
         }
-        debug!(node = %name, ?kinds, "looking again before it is decided");
-        let look = LiveRead {
+        debug!(node = %name, ?kinds, "reading live before the decision");
+        let live_read = LiveRead {
             asked: now,
             awaits_node: kinds.is_of_the_node(),
             awaits_cluster: kinds.is_of_the_cluster() && !self.has_read_cluster_for(now),
             kinds,
             error: None,
         };
-        if look.awaits_node {
+        if live_read.awaits_node {
             let name = name.clone();
             let request = Request::ReadNodeLive {
                 name: name.clone(),
-                pods: cache.pods_to_read(&look.kinds),
-                kinds: look.kinds.clone(),
+                pods: cache.pods_to_read(&live_read.kinds),
+                kinds: live_read.kinds.clone(),
             };
             out.ask(Purpose::LiveRead(name), request);
         }
-        if look.awaits_cluster {
+        if live_read.awaits_cluster {
             self.read_cluster(cache, out);
         }
-        self.under_way.insert(name.clone(), look);
+        self.under_way.insert(name.clone(), live_read);
         self.end(name, out)
     }
 
@@ -188,11 +188,11 @@ impl LiveReads {
         read: Result<Unread, RequestError>,
         out: &mut Effects,
     ) -> Option<EndedRead> {
-        let look = self.under_way.get_mut(name)?;
-        look.awaits_node = false;
+        let live_read = self.under_way.get_mut(name)?;
+        live_read.awaits_node = false;
         match read {
-            Ok(unread) => look.has_not_read(&unread),
-            Err(error) => look.fails(error),
+            Ok(unread) => live_read.has_not_read(&unread),
+            Err(error) => live_read.fails(error),
         }
         self.end(name, out)
     }
@@ -216,21 +216,21 @@ impl LiveReads {
         let mut waiting: Vec<_> = self
             .under_way
             .iter()
-            .filter(|(_, look)| look.awaits_cluster)
-            .map(|(name, look)| (name.clone(), look.asked))
+            .filter(|(_, live_read)| live_read.awaits_cluster)
+            .map(|(name, live_read)| (name.clone(), live_read.asked))
             .collect();
         waiting.sort();
         let mut ended = Vec::new();
-        for (name, look_asked) in waiting {
-            if error.is_none() && !self.has_read_cluster_for(look_asked) {
+        for (name, live_read_asked) in waiting {
+            if error.is_none() && !self.has_read_cluster_for(live_read_asked) {
                 // That read was requested too early for this node.
                 self.read_cluster(cache, out);
                 continue;
             }
-            if let Some(look) = self.under_way.get_mut(&name) {
-                look.awaits_cluster = false;
+            if let Some(live_read) = self.under_way.get_mut(&name) {
+                live_read.awaits_cluster = false;
                 if let Some(error) = &error {
-                    look.fails(error.clone());
+                    live_read.fails(error.clone());
                 }
             }
             ended.extend(self.end(&name, out));
@@ -248,20 +248,20 @@ impl LiveReads {
 
     /// Ends a live read that waits for nothing any more.
     fn end(&mut self, name: &Arc<str>, out: &mut Effects) -> Option<EndedRead> {
-        let look = self.under_way.get(name)?;
-        if look.awaits_node || look.awaits_cluster {
+        let live_read = self.under_way.get(name)?;
+        if live_read.awaits_node || live_read.awaits_cluster {
             return None;
         }
-        let mut look = self.under_way.remove(name)?;
-        look.has_not_read(&self.unread);
+        let mut live_read = self.under_way.remove(name)?;
+        live_read.has_not_read(&self.unread);
         out.count(Count::LiveRead {
-            answered: look.error.is_none(),
+            answered: live_read.error.is_none(),
         });
         Some(EndedRead {
             name: name.clone(),
-            asked: look.asked,
-            kinds: look.kinds,
-            error: look.error,
+            asked: live_read.asked,
+            kinds: live_read.kinds,
+            error: live_read.error,
         })
     }
 

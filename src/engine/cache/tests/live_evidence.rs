@@ -6,7 +6,7 @@ use crate::condition::ComponentGroup;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, Unread};
 
 /// A live read of the node or the cluster, as far as it concerns this kind.
-fn look(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
+fn read_live(cache: &mut Cache, watch: Watch, shown: Option<Object>, version: u64) {
     let mut of_node = NodeEvidence::default();
     let mut of_cluster = ClusterEvidence {
         rules: list(None, 0),
@@ -75,12 +75,12 @@ fn what_is_gone_is_not_brought_back_by_what_was_read_before() {
             for seen in before {
                 cache.see(seen, now(1));
             }
-            look(&mut cache, watch, Some(there()), 7);
+            read_live(&mut cache, watch, Some(there()), 7);
             assert_eq!(names(&cache, watch), [""; 0], "{watch:?}: {name}");
         }
         // The other way round: the live read is ahead of the watch.
         let mut cache = empty();
-        look(&mut cache, watch, None, 9);
+        read_live(&mut cache, watch, None, 9);
         cache.see(Seen::Apply(there()), now(1));
         assert_eq!(names(&cache, watch), [""; 0], "{watch:?}");
         cache.see(gone(), now(1));
@@ -96,7 +96,7 @@ fn what_is_gone_is_not_brought_back_by_what_was_read_before() {
 fn a_cluster_that_was_restored_is_taken_as_it_is_listed() {
     for watch in KINDS {
         let mut cache = empty();
-        look(&mut cache, watch, None, 90);
+        read_live(&mut cache, watch, None, 90);
         let object = |version| object_of(watch, "n", version, "shown");
         cache.see(Seen::Apply(object(95)), now(1));
         for seen in [
@@ -109,7 +109,7 @@ fn a_cluster_that_was_restored_is_taken_as_it_is_listed() {
             cache.see(seen, now(1));
         }
         assert_eq!(names(&cache, watch), ["n"], "{watch:?}");
-        look(&mut cache, watch, None, 16);
+        read_live(&mut cache, watch, None, 16);
         assert_eq!(names(&cache, watch), [""; 0], "{watch:?}");
     }
 }
@@ -124,10 +124,10 @@ fn a_live_read_counts_unless_a_newer_state_is_known() {
         for (name, known_in, shown_in, read_in, mark) in [
             ("gone since", 5, None, 9, None),
             ("gone at that very time", 9, None, 9, None),
-            ("came after the look", 10, None, 9, Some("known")),
+            ("came after the live read", 10, None, 9, Some("known")),
             ("has changed since", 5, Some(7), 9, Some("shown")),
             ("as it was", 5, Some(5), 9, Some("known")),
-            ("changed after the look", 8, Some(7), 9, Some("known")),
+            ("changed after the live read", 8, Some(7), 9, Some("known")),
         ] {
             let mut cache = empty();
             cache.see(
@@ -135,7 +135,7 @@ fn a_live_read_counts_unless_a_newer_state_is_known() {
                 now(1),
             );
             let shown = shown_in.map(|version| object_of(watch, "n", version, "shown"));
-            look(&mut cache, watch, shown, read_in);
+            read_live(&mut cache, watch, shown, read_in);
             assert_eq!(
                 names(&cache, watch).len(),
                 usize::from(mark.is_some()),
@@ -148,7 +148,7 @@ fn a_live_read_counts_unless_a_newer_state_is_known() {
         }
         // An unknown object is added.
         let mut cache = empty();
-        look(
+        read_live(
             &mut cache,
             watch,
             Some(object_of(watch, "n", 7, "shown")),
@@ -172,7 +172,7 @@ fn a_live_read_does_not_affect_pods_on_other_nodes() {
             now(1),
         );
     }
-    look(
+    read_live(
         &mut cache,
         Watch::Pods(ComponentGroup::Class(0)),
         Some(object_of(
