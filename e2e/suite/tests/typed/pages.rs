@@ -121,7 +121,7 @@ pub(crate) const BARE: [Page; 2] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 28] = [
+pub(crate) const INSTALLED: [Page; 31] = [
     Page {
         before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
         apart: &[
@@ -188,10 +188,19 @@ pub(crate) const INSTALLED: [Page; 28] = [
         ],
         ..page("docs/troubleshooting.md", At::Repository)
     },
+    page("examples/all-daemon-sets/README.md", At::Beside),
+    Page {
+        before: &[(
+            "job-per-node.sh",
+            "kubectl label nodes --all --overwrite example.com/pool=gpu",
+        )],
+        ..page("examples/check/README.md", At::Beside)
+    },
     page("examples/cni-reporter/README.md", At::Repository),
     page("examples/cni/README.md", At::Beside),
     page("examples/csi/README.md", At::Beside),
     page("examples/disruption/README.md", At::Beside),
+    page("examples/dra/README.md", At::Beside),
     page("examples/gardener/README.md", At::Beside),
     page("examples/gpu/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
