@@ -13,8 +13,8 @@ use crate::{Key, Kind};
 
 /// The condition that the `DaemonSet` `kube-system/agent` is ready.
 const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
-/// The condition that the newest run of the check `nccl` in `checks` has succeeded.
-const CHECK: &str = "check.nodegate.dev/checks.nccl";
+/// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
+const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 
 pub(super) const ALL: &[Base] = &[
@@ -230,7 +230,7 @@ pub(super) const ALL: &[Base] = &[
         |cluster, _| {
             place(cluster, rule("check").waits_for(CHECK, "True").object());
             let ends = |phase: &str| json!({"phase": phase});
-            let run = |name: &str| Key::namespaced(Kind::Pod, "checks", name);
+            let run = |name: &str| Key::namespaced(Kind::Pod, "kube-system", name);
             let operator = Operator::default()
                 .creates(s(20), check_run("a-0", "n-0"))
                 .creates(s(20), check_run("a-1", "n-1"))

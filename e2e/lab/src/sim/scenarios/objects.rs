@@ -195,9 +195,9 @@ pub(super) fn place(cluster: &mut Cluster, (key, object): (Key, Value)) {
 /// A run of the check `nccl`, bound to a node.
 #[must_use]
 pub(super) fn check_run(name: &str, node: &str) -> (Key, Value) {
-    let key = Key::namespaced(Kind::Pod, "checks", name);
+    let key = Key::namespaced(Kind::Pod, "kube-system", name);
     let metadata = json!({
-        "name": name, "namespace": "checks", "labels": {"nodegate.dev/check": "nccl"},
+        "name": name, "namespace": "kube-system", "labels": {"nodegate.dev/check": "nccl"},
     });
     (
         key,
