@@ -25,7 +25,8 @@ pub(crate) enum At {
 }
 
 /// Pages that are skipped, and why.
-const APART: [(&str, &str); 5] = [
+const APART: [(&str, &str); 6] = [
+    ("CONTRIBUTING.md", "CI calls most of them"),
     (
         "charts/nodegate/README.md",
         "docs/installation.md has the same",
@@ -90,17 +91,13 @@ const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
 /// Pages to type before an installation, in this order.
 pub(crate) const BARE: [Page; 2] = [
     Page {
-        names: &[
-            (
-                "kubectl delete -k . ",
-                "helm uninstall nodegate --namespace nrr-system ",
-            ),
-            RULE,
-            ("KEY", KEY),
-        ],
+        names: &[RULE, ("KEY", KEY)],
         before: &[
+            (
+                "rollout status",
+                "helm uninstall nodegate --namespace nrr-system",
+            ),
             ("rollout status", "cp 0.yaml kustomization.yaml"),
-            ("helm install", "kubectl delete -k ."),
             (
                 "custom-columns",
                 "kubectl apply --server-side -k config/crd",
@@ -111,6 +108,7 @@ pub(crate) const BARE: [Page; 2] = [
         apart: &[
             ("oci://", "make test-release installs from a registry"),
             ("make image", "needs a container engine"),
+            ("cargo run", "it would run until it is stopped"),
         ],
         ..page("docs/installation.md", At::Repository)
     },
@@ -123,11 +121,12 @@ pub(crate) const BARE: [Page; 2] = [
 /// Pages to type where Nodegate runs, in this order.
 pub(crate) const INSTALLED: [Page; 28] = [
     Page {
-        before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
+        names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
-            ("make demo", "CI calls most of them"),
-            ("oci://", "make test-release installs from a registry"),
-            ("cargo run", "it would run until it is stopped"),
+            ("make demo", "CI calls it"),
+            ("hack/try-cluster", "another test here runs it"),
+            ("make image", "needs a container engine"),
+            ("cargo install", "a release build takes minutes"),
         ],
         ..page("README.md", At::Repository)
     },
@@ -203,8 +202,8 @@ pub(crate) const INSTALLED: [Page; 28] = [
     Page {
         before: &[
             (
-                "delete deployment nrr-controller-manager\nkubectl delete",
-                "kubectl apply --server-side --force-conflicts -k config/default",
+                "apply --server-side --force-conflicts -k .",
+                "cp 0.yaml kustomization.yaml",
             ),
             (
                 "-f crds.yaml",
@@ -213,6 +212,11 @@ pub(crate) const INSTALLED: [Page; 28] = [
         ],
         apart: &[
             ("OLD-NAMESPACE", "needs the other project's chart"),
+            ("--take-ownership", "needs the other project's chart"),
+            (
+                "node-readiness-controller/config",
+                "needs the other project's source",
+            ),
             ("logs deployment", "needs a kubelet"),
         ],
         ..page(
