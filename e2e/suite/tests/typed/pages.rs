@@ -89,7 +89,7 @@ const A_TAINT: &str = "kubectl taint nodes --all example.com/network=:NoSchedule
 const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
 
 /// Pages to type before an installation, in this order.
-pub(crate) const BARE: [Page; 2] = [
+pub(crate) const BARE: [Page; 3] = [
     Page {
         names: &[RULE, ("KEY", KEY)],
         before: &[
@@ -116,10 +116,15 @@ pub(crate) const BARE: [Page; 2] = [
         apart: &[("jq", "not everybody has jq")],
         ..page("docs/your-stack.md", At::Repository)
     },
+    // It upgrades the release of the page before.
+    Page {
+        apart: &[("-k .", "docs/installation.md has the same")],
+        ..page("docs/upgrade.md", At::Repository)
+    },
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 28] = [
+pub(crate) const INSTALLED: [Page; 30] = [
     Page {
         names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
@@ -131,6 +136,20 @@ pub(crate) const INSTALLED: [Page; 28] = [
         ..page("README.md", At::Repository)
     },
     page("docs/concepts.md", At::Repository),
+    Page {
+        before: &[
+            (
+                "apply -f network-2.yaml",
+                "sed 's/network-2/network/; s/dryRun: true/dryRun: false/' 0.yaml | kubectl apply -f -",
+            ),
+            ("apply -f network-2.yaml", "cp 0.yaml network-2.yaml"),
+        ],
+        ..page("docs/change-a-rule.md", At::Repository)
+    },
+    Page {
+        apart: &[("nodegate preview", "make test-cli holds it to a cluster")],
+        ..page("docs/gitops.md", At::Repository)
+    },
     Page {
         names: &[NODE],
         before: &[
