@@ -153,7 +153,7 @@ pub(crate) const INSTALLED: [Page; 30] = [
     Page {
         names: &[NODE],
         before: &[
-            ("get nrr cilium", "kubectl apply -f 0.yaml"),
+            ("apply -f cilium.yaml", "cp 0.yaml cilium.yaml"),
             (
                 "label node NODE example.com/first=yes",
                 "cp 1.yaml first.yaml",
