@@ -25,7 +25,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release sign test-release docs book lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -97,6 +97,9 @@ test-safety: controlplane build ## Run the tests of grace periods, silent report
 
 test-install: controlplane helm cert-manager build ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install --test permissions
+
+test-upgrade: controlplane build ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
+	hack/test-upgrade $(BEFORE)
 
 test-docs: controlplane helm build ## Type what the documentation has its readers type, and apply its manifests and examples
 	$(TEST) --test documentation --test typed --test examples
