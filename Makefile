@@ -189,9 +189,9 @@ alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	$(MAKE) chart
 
 chart: ## Copy into the chart what config/ has already (CRD, permissions, webhook, alerts), and write its table of values
-	rm -rf $(CHART)/crds $(CHART)/files
-	mkdir -p $(CHART)/crds $(CHART)/files
-	cp $(CRD) $(CHART)/crds/nodereadinessrules.readiness.node.x-k8s.io.yaml
+	rm -rf $(CHART)/files
+	mkdir -p $(CHART)/files
+	cp -R config/crd/bases $(CHART)/files/crd
 	cp -R config/rbac config/manager config/webhook config/prometheus $(CHART)/files/
 	cp -R config/karpenter config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
 	cd $(CHART)/files/policy && mv reporter/reporter.yaml . && rm -r reporter
