@@ -113,6 +113,10 @@ pub(crate) const BARE: [Page; 3] = [
         ..page("docs/installation.md", At::Repository)
     },
     Page {
+        before: &[(
+            "helm upgrade --install",
+            "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io --ignore-not-found",
+        )],
         apart: &[("jq", "not everybody has jq")],
         ..page("docs/your-stack.md", At::Repository)
     },
