@@ -9,7 +9,8 @@ use crate::selector::{is_dns_subdomain, is_namespace};
 pub(super) const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
 /// Prefix of the condition types that say whether the node has an allocatable amount of a resource.
 pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
-
+/// Prefix of the condition types that say whether the node has published the devices of a DRA driver.
+const RESOURCE_SLICE_PREFIX: &str = "resourceslice.nodegate.dev/";
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
 /// The prefixes of synthesized conditions that belong to no class.
@@ -81,6 +82,14 @@ impl Source {
 pub(crate) fn names_no_daemon_set(kind: &str) -> bool {
     let name = kind.strip_prefix(DAEMON_SET_PREFIX);
     name.is_some_and(|name| daemon_set(name).is_none())
+}
+
+/// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
+#[must_use]
+pub(crate) fn counts_something(kind: &str) -> bool {
+    [RESOURCE_PREFIX, RESOURCE_SLICE_PREFIX]
+        .iter()
+        .any(|prefix| kind.starts_with(prefix))
 }
 
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.

@@ -11,6 +11,7 @@ pub mod karpenter;
 mod meta;
 mod node;
 mod pod;
+mod resources;
 mod rule;
 mod taint;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub(crate) use node::KUBELETS_CONDITIONS;
 pub use node::{Node, NodeCondition, NodeMetadata, NodeObject};
 pub(crate) use pod::PodReady;
 pub use pod::{Pod, PodObject};
+pub use resources::Resources;
 pub use rule::RuleObject;
 
 pub use taint::{Taint, Toleration};
