@@ -250,7 +250,7 @@ pub struct NodeReadinessRuleSpec {
     validation = Rule::new("(!has(self.minimum) && !has(self.minimumFromLabel)) || self.type.startsWith('resource.nodegate.dev/') || self.type.startsWith('resourceslice.nodegate.dev/')")
         .message("minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types"),
     validation = Rule::new("self.requiredStatus != 'Unknown' || (!has(self.minimum) && !has(self.minimumFromLabel) && !has(self.reasons))")
-        .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, which is what a condition counts as that does not fit them: leave them out, or require True or False"),
+        .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, because a condition that does not fit them may count as Unknown: leave them out, or require True or False"),
 )]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
