@@ -36,12 +36,15 @@ pub struct Count<'a> {
 pub enum Counted<'a> {
     /// Allocatable units of this resource.
     Resource(&'a str),
+    /// Devices of this DRA driver without a taint that keeps pods off.
+    Devices(&'a str),
 }
 
 impl fmt::Display for Counted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resource(resource) => write!(f, "{resource} to allocate"),
+            Self::Devices(driver) => write!(f, "untainted devices of {driver}"),
         }
     }
 }
@@ -50,7 +53,7 @@ impl<'a> Condition<'a> {
     /// Whether the status is unknown because what it depends on has not been seen yet.
     #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
-        matches!(self.detail, Detail::DaemonSetNotSeen { .. })
+        matches!(self.detail, Detail::NotSeen { .. })
     }
 
     /// A condition without a transition time.

@@ -11,6 +11,7 @@ pub mod karpenter;
 mod meta;
 mod node;
 mod pod;
+mod resource_slice;
 mod resources;
 mod rule;
 mod taint;
@@ -29,8 +30,9 @@ pub use meta::{Metadata, MetadataObject, ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version};
 pub(crate) use node::KUBELETS_CONDITIONS;
 pub use node::{Node, NodeCondition, NodeMetadata, NodeObject};
-pub(crate) use pod::PodReady;
 pub use pod::{Pod, PodObject};
+pub(crate) use pod::{PodPhase, PodReady};
+pub use resource_slice::{ResourceSlice, ResourceSliceObject};
 pub use resources::Resources;
 pub use rule::RuleObject;
 

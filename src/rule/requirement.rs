@@ -72,7 +72,7 @@ impl RequiredCondition {
         }
     }
 
-    /// The resource that the rule counts.
+    /// The allocatable resource that the rule counts.
     #[must_use]
     pub fn counted_resource(&self) -> Option<&str> {
         match &self.source {

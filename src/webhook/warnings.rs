@@ -111,7 +111,7 @@ pub(super) fn warnings(
                 .nodes
                 .as_ref()
                 .and_then(|nodes| too_few(nodes, condition)),
-            Source::Class { .. } | Source::CsiDriver(_) | Source::DaemonSet(_) => None,
+            Source::Class { .. } | Source::CsiDriver(_) | Source::Component(_) => None,
         }
     }));
     warnings.into_iter().map(shortened).collect()

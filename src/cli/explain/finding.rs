@@ -9,7 +9,7 @@ use crate::api::ConditionStatus;
 use crate::cli::fleet::gap;
 use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Gap, PodDiagnosis, Snapshot};
-use crate::condition::{Detail, Source};
+use crate::condition::{Component, Count, Counted, Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
 
@@ -125,7 +125,10 @@ fn word(source: &Source) -> &'static str {
         Source::Class { .. } => "criticalComponents",
         Source::CsiDriver(_) => "csiNode",
         Source::Resource(_) => "allocatable",
-        Source::DaemonSet(_) => "daemonSet",
+        Source::Component(Component::DaemonSet(_)) => "daemonSet",
+        Source::Component(Component::AllDaemonSets) => "daemonSets",
+        Source::Component(Component::Check(_)) => "check",
+        Source::Component(Component::Devices(_)) => "resourceSlices",
         Source::Nobody => "nobody",
     }
 }
@@ -169,14 +172,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             )),
             ..Cause::of_node(node)
         }],
-        Detail::BelowMinimum { count, .. } => vec![Cause {
-            message: format!("the kubelet reports {} {}", count.number, count.of),
-            next: Some(NextStep::new(
-                "see what the device plugin on the node says",
-                pods_on(node),
-            )),
-            ..Cause::of_node(node)
-        }],
+        Detail::BelowMinimum { count, .. } => vec![too_few(count, node)],
         Detail::MinimumUnknown { label, .. } => vec![Cause {
             message: format!("whatever sets label {label} has not set it to a number"),
             next: Some(NextStep::new(
@@ -204,6 +200,21 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             ..Cause::of_node(node)
         }],
         _ => Vec::new(),
+    }
+}
+
+fn too_few(count: &Count<'_>, node: &Node) -> Cause {
+    let (teller, has_told) = match count.of {
+        Counted::Resource(_) => ("device plugin", "the kubelet reports"),
+        Counted::Devices(_) => ("DRA driver", "the driver has published"),
+    };
+    Cause {
+        message: format!("{has_told} {} {}", count.number, count.of),
+        next: Some(NextStep::new(
+            format!("see what the {teller} on the node says"),
+            pods_on(node),
+        )),
+        ..Cause::of_node(node)
     }
 }
 
