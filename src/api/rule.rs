@@ -34,6 +34,10 @@ use super::taint::TaintSpec;
 
 /// The maximum number of a rule's conditions.
 pub const MAX_CONDITIONS: usize = 32;
+/// The maximum number of a condition's reasons.
+const MAX_REASONS: usize = 16;
+/// The reason of a condition, as in `metav1.Condition`.
+const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
 /// Which nodes stay closed until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -240,6 +244,14 @@ pub struct NodeReadinessRuleSpec {
 /// A condition of a node, and the status it has to have.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
+#[x_kube(
+    validation = Rule::new("!has(self.minimum) || !has(self.minimumFromLabel)")
+        .message("minimum and minimumFromLabel cannot be used together: leave one of them out"),
+    validation = Rule::new("(!has(self.minimum) && !has(self.minimumFromLabel)) || self.type.startsWith('resource.nodegate.dev/') || self.type.startsWith('resourceslice.nodegate.dev/')")
+        .message("minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types"),
+    validation = Rule::new("self.requiredStatus != 'Unknown' || (!has(self.minimum) && !has(self.minimumFromLabel) && !has(self.reasons))")
+        .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, because a condition that does not fit them may count as Unknown: leave them out, or require True or False"),
+)]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
     /// whatever its labels, `daemonsets.nodegate.dev/all` for all of them, `check.nodegate.dev/<namespace>.<name>` for a
@@ -271,6 +283,35 @@ pub struct ConditionRequirement {
     /// `enforcementMode: continuous`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_status: Option<ConditionStatus>,
+
+    /// How many there have to be, for example 8: the condition counts as `True` from this many on, and as `False` below.
+    /// Only with types that count something: `resource.nodegate.dev/<resource>` counts what the node has to allocate, in
+    /// whole units of the resource (devices; bytes of memory and huge pages), and `resourceslice.nodegate.dev/<driver>`
+    /// counts untainted devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub minimum: Option<i64>,
+
+    /// The label of the node that says how many there have to be, for example `nvidia.com/gpu.count`, in place of
+    /// `minimum`. On a node without this label, or where it is no whole number of at least 1, the condition counts as
+    /// `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    #[x_kube(validation = (
+        "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",
+        "minimumFromLabel must be the key of a label, for example nvidia.com/gpu.count",
+    ))]
+    pub minimum_from_label: Option<String>,
+
+    /// The reasons with which the condition counts: with any other reason it counts as `Unknown`. Absent: it counts with
+    /// every reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(min = 1, max = MAX_REASONS),
+        inner(length(min = 1, max = 256), regex(pattern = REASON))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub reasons: Vec<String>,
 }
 
 impl ConditionRequirement {
@@ -362,6 +403,9 @@ mod tests {
             spec.conditions[0].status_if_missing(),
             ConditionStatus::Unknown
         );
+        assert_eq!(spec.conditions[0].minimum, None);
+        assert_eq!(spec.conditions[0].minimum_from_label, None);
+        assert!(spec.conditions[0].reasons.is_empty());
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
         assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
@@ -375,6 +419,13 @@ mod tests {
     #[test]
     fn a_rule_with_everything_is_read_and_written_without_a_change() {
         let mut rule = upstream();
+        rule["spec"]["conditions"][1] = json!({
+            "type": "resource.nodegate.dev/nvidia.com/gpu",
+            "requiredStatus": "True",
+            "minimum": 8,
+            "minimumFromLabel": "nvidia.com/gpu.count",
+            "reasons": ["ResourceAllocatable"],
+        });
         rule["spec"].as_object_mut().unwrap().extend([
             ("taintPolicy".into(), json!("remove-only")),
             ("regateOnReboot".into(), json!(true)),

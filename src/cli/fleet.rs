@@ -56,8 +56,7 @@ impl OnNode {
 
 impl Lack {
     fn of(finding: &Finding<'_>) -> Self {
-        let condition = finding.condition.as_ref();
-        let reason = condition.map(|it| it.detail.reason().to_owned());
+        let reason = finding.detail().map(|it| it.reason().to_owned());
         Self {
             kind: finding.requirement.kind.clone(),
             status: finding.current,

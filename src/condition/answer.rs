@@ -5,7 +5,7 @@ use super::detail::Detail;
 use super::facts::{ClassFacts, ComponentFacts, Facts};
 use super::groups::Component;
 use super::source::Source;
-use super::state::Condition;
+use super::state::{Condition, Count, Counted};
 use super::{check, csi, daemon_sets, devices, named, pods};
 use crate::api::ConditionStatus;
 
@@ -56,10 +56,18 @@ impl<'a> Facts<'_, 'a> {
             }
             Source::CsiDriver(driver) => Some(csi::driver_registered(self, driver)),
             Source::Resource(resource) => {
-                Some(if self.node.resources.contains(resource.as_str()) {
+                let resources = &self.node.resources;
+                let condition = if resources.has(resource) {
                     Condition::met(Detail::ResourceAllocatable { resource })
                 } else {
                     Condition::unmet(Detail::ResourceNotAllocatable { resource })
+                };
+                Some(Condition {
+                    count: Some(Count {
+                        number: resources.units(resource),
+                        of: Counted::Resource(resource),
+                    }),
+                    ..condition
                 })
             }
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::detail::Detail;
 use super::facts::ComponentFacts;
-use super::state::Condition;
+use super::state::{Condition, Count, Counted};
 use crate::object::ResourceSlice;
 
 pub(super) const DEVICES_PUBLISHED: &str = "DevicesPublished";
@@ -33,6 +33,14 @@ impl Devices<'_> {
     /// Whether every slice of every pool is there, and a device.
     fn are_published(&self) -> bool {
         self.slices >= self.expected && self.devices > 0
+    }
+
+    /// How many devices have no taint that keeps pods off; `None` while a slice is missing, since the scheduler uses no device
+    /// of an incomplete pool.
+    fn untainted(&self) -> Option<u64> {
+        let is_complete = self.is_served && self.slices >= self.expected;
+        let untainted = self.devices.saturating_sub(self.tainted);
+        u64::try_from(untainted).ok().filter(|_| is_complete)
     }
 
     pub(super) fn reason(&self) -> &'static str {
@@ -73,10 +81,17 @@ impl fmt::Display for Devices<'_> {
 pub(super) fn published<'a>(driver: &'a str, facts: &ComponentFacts<'_, 'a>) -> Condition<'a> {
     let devices = count(driver, facts.slices, facts.named.is_served);
     let detail = Detail::Devices(devices);
-    if devices.are_published() && devices.tainted == 0 {
+    let condition = if devices.are_published() && devices.tainted == 0 {
         Condition::met(detail)
     } else {
         Condition::unmet(detail)
+    };
+    Condition {
+        count: devices.untainted().map(|number| Count {
+            number,
+            of: Counted::Devices(driver),
+        }),
+        ..condition
     }
 }
 
@@ -109,16 +124,47 @@ fn count<'a>(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Devi
 mod tests {
     use super::*;
 
-    #[test]
-    fn devices_count_once_each_pool_is_complete_in_its_newest_generation() {
-        let slice = |pool: &str, generation, of, devices, tainted| ResourceSlice {
+    fn slice(
+        pool: &str,
+        generation: i64,
+        of: usize,
+        devices: usize,
+        tainted: usize,
+    ) -> ResourceSlice {
+        ResourceSlice {
             pool: pool.into(),
             generation,
             of,
             devices,
             tainted,
             ..ResourceSlice::default()
-        };
+        }
+    }
+
+    #[test]
+    fn untainted_devices_are_counted_while_every_pool_is_complete() {
+        for (name, slices, is_served, untainted) in [
+            ("nothing", vec![], true, Some(0)),
+            ("not served", vec![], false, None),
+            ("a tainted one", vec![slice("a", 1, 1, 8, 1)], true, Some(7)),
+            ("one slice of two", vec![slice("a", 1, 2, 8, 0)], true, None),
+            (
+                "two pools",
+                vec![slice("a", 1, 1, 8, 8), slice("b", 2, 1, 4, 0)],
+                true,
+                Some(4),
+            ),
+        ] {
+            assert_eq!(
+                count("d", &slices, is_served).untainted(),
+                untainted,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn devices_count_once_each_pool_is_complete_in_its_newest_generation() {
         for (name, slices, reason) in [
             ("nothing", vec![], DEVICES_NOT_PUBLISHED),
             (

@@ -9,6 +9,7 @@ use super::effects::Effects;
 use super::notice::{About, Notice};
 use super::pacer::Undone;
 use crate::api::ConditionStatus;
+use crate::condition::Detail;
 use crate::object::Node;
 use crate::plan::{
     ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, Waiting,
@@ -38,7 +39,7 @@ struct HoldTold {
     rule_uid: Arc<str>,
     /// When the next announcement may be made.
     not_before: Instant,
-    /// The unmet conditions of the last announcement, each with its status and reason.
+    /// The unmet conditions of the last announcement, each with its status and its reason or count.
     told: Vec<(Arc<str>, ConditionStatus, String)>,
 }
 
@@ -162,16 +163,15 @@ impl Announced {
     }
 }
 
-/// The unmet conditions, each with its status and reason.
+/// The unmet conditions, each with its status and reason, or with how many there are of something.
 fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     let unmet = outcome.evaluation.unmet().map(|finding| {
-        let condition = finding.condition.as_ref();
-        let reason = condition.map_or("", |condition| condition.detail.reason());
-        (
-            finding.requirement.kind.clone(),
-            finding.current,
-            reason.to_owned(),
-        )
+        let reason = match finding.detail() {
+            None => String::new(),
+            Some(detail @ Detail::BelowMinimum { .. }) => detail.to_string(),
+            Some(detail) => detail.reason().to_owned(),
+        };
+        (finding.requirement.kind.clone(), finding.current, reason)
     });
     unmet.collect()
 }

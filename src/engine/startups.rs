@@ -125,14 +125,14 @@ impl Startup {
             .max(rule.created)
             .filter(|since| is_first && *since <= now)?;
         let is_new = is_new(joined, now);
-        let met = |finding: &Finding<'_>| {
-            let transition = finding.condition.as_ref().and_then(|it| it.transition);
-            match transition.filter(|at| (since..=now).contains(at)) {
-                _ if !finding.is_met() => Met::NotYet,
-                Some(at) => Met::At(at),
-                None if is_new => Met::At(now),
-                None => Met::Earlier,
-            }
+        let met = |finding: &Finding<'_>| match finding
+            .transition()
+            .filter(|at| (since..=now).contains(at))
+        {
+            _ if !finding.is_met() => Met::NotYet,
+            Some(at) => Met::At(at),
+            None if is_new => Met::At(now),
+            None => Met::Earlier,
         };
         let findings = outcome.evaluation.results.iter();
         Some(Self {

@@ -1,16 +1,16 @@
 //! The Node: labels, taints, conditions and Nodegate's own annotations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::MapAccess;
 
 use super::annotations;
-use super::field::{Field, Form, Unreadable, items, objects};
+use super::field::{Field, Unreadable, items, objects};
 use super::karpenter;
 use super::meta::{self, Metadata, MetadataObject, Version};
+use super::resources::Resources;
 use super::taint::{Taint, TaintObject};
 use crate::api::{ConditionStatus, TaintEffect};
 
@@ -46,8 +46,8 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// All conditions.
     pub conditions: Vec<NodeCondition>,
-    /// Names of the resources with an allocatable amount above zero.
-    pub resources: BTreeSet<String>,
+    /// What the node has to allocate.
+    pub resources: Resources,
     /// Identifies the node's present boot; empty before the kubelet has reported it.
     pub boot_id: Arc<str>,
 }
@@ -206,7 +206,7 @@ struct Spec {
 #[serde(rename_all = "camelCase", default)]
 struct Status {
     conditions: Field<Vec<Field<ConditionObject>>>,
-    allocatable: Field<Allocatable>,
+    allocatable: Field<Resources>,
     node_info: Field<NodeInfo>,
 }
 
@@ -287,50 +287,8 @@ impl NodeObject {
                 .flatten()
                 .filter_map(|condition| NodeCondition::of(condition.if_readable()?))
                 .collect(),
-            resources: status.allocatable.if_readable().unwrap_or_default().0,
+            resources: status.allocatable.if_readable().unwrap_or_default(),
             boot_id: node_info.boot_id.if_readable().unwrap_or_default().into(),
-        })
-    }
-}
-
-/// The resources with an allocatable amount above zero.
-#[derive(Debug, Clone, Default)]
-struct Allocatable(BTreeSet<String>);
-
-impl Form for Allocatable {
-    fn of_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
-        let mut resources = BTreeSet::new();
-        while let Some((name, quantity)) = object.next_entry::<String, Field<Quantity>>()? {
-            if matches!(
-                quantity,
-                Field::Is(Quantity {
-                    is_above_zero: true
-                })
-            ) {
-                resources.insert(name);
-            }
-        }
-        Ok(Some(Self(resources)))
-    }
-}
-
-/// An amount of a resource.
-struct Quantity {
-    is_above_zero: bool,
-}
-
-impl Form for Quantity {
-    /// The API server writes quantities in canonical form: zero has no digit but `0`, and a negative number has a sign.
-    fn of_text(text: &str) -> Option<Self> {
-        Some(Self {
-            is_above_zero: !text.starts_with('-')
-                && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte)),
-        })
-    }
-
-    fn of_integer(number: i64) -> Option<Self> {
-        Some(Self {
-            is_above_zero: number > 0,
         })
     }
 }
@@ -411,10 +369,10 @@ mod tests {
         }));
         assert_eq!((&*node.name, &*node.uid, node.version), ("n", "u", 7));
         assert_eq!(node.annotations, Some(BTreeMap::new()));
-        assert_eq!(
-            node.resources,
-            BTreeSet::from(["nvidia.com/gpu", "hugepages-2Mi"].map(str::to_owned))
-        );
+        let units = ["nvidia.com/gpu", "example.com/none", "hugepages-1Gi"]
+            .map(|resource| node.resources.units(resource));
+        assert_eq!(units, [2, 0, 0]);
+        assert!(node.resources.has("hugepages-2Mi"));
         assert_eq!(
             node.condition("Ready").unwrap().status,
             ConditionStatus::True
@@ -423,27 +381,5 @@ mod tests {
             node.condition("Odd").unwrap().status,
             ConditionStatus::Unknown
         );
-    }
-
-    #[test]
-    fn quantities_above_zero_are_told_from_none() {
-        for (quantity, above) in [
-            (json!("0"), false),
-            (json!("1"), true),
-            (json!("10"), true),
-            (json!("500m"), true),
-            (json!(0), false),
-            (json!(3), true),
-            (json!(-3), false),
-            (json!("-1"), false),
-            (json!("1Gi"), true),
-            (json!([1]), false),
-        ] {
-            let node = node(json!({
-                "metadata": {"name": "n", "uid": "u"},
-                "status": {"allocatable": {"r": quantity}},
-            }));
-            assert_eq!(node.resources.contains("r"), above, "{quantity}");
-        }
     }
 }

@@ -102,9 +102,7 @@ pub(super) fn unmet_since(
 
 /// Since when the conditions have been unmet by the times on the Node.
 fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timestamp> {
-    let mut transitions = evaluation
-        .unmet()
-        .map(|result| result.condition.as_ref()?.transition);
+    let mut transitions = evaluation.unmet().map(Finding::transition);
     match spec.policy {
         // One unmet condition suffices, so the first transition counts.
         ConditionPolicy::AllOf => transitions.flatten().min(),

@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
 use super::rejection::Rejection;
+use super::requirement::RequiredCondition;
 use super::taint_key::is_foreign;
 use crate::api::names::FINALIZER;
 use crate::api::{
-    ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, ExistingNodes,
-    NodeReadinessRuleSpec, Repair, TaintEffect, TaintPolicy,
+    ConditionPolicy, Disruption, Duration, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec,
+    Repair, TaintEffect, TaintPolicy,
 };
-use crate::condition::{CriticalComponentClass, Source};
+use crate::condition::CriticalComponentClass;
 use crate::object::{self, Taint};
 use crate::selector::Selector;
 
@@ -99,27 +100,6 @@ pub struct CompiledSpec {
     pub grace_period: Option<Duration>,
     /// How fast open nodes may be closed.
     pub disruption: Option<Disruption>,
-}
-
-/// A condition that a rule requires.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequiredCondition {
-    /// The condition type.
-    pub kind: Arc<str>,
-    /// The source of conditions of this type.
-    pub source: Source,
-    /// The required status.
-    pub required: ConditionStatus,
-    /// The status to assume if the node lacks the condition.
-    pub default: Option<ConditionStatus>,
-}
-
-impl RequiredCondition {
-    /// The status that counts if the node lacks the condition.
-    #[must_use]
-    pub fn status_if_missing(&self) -> ConditionStatus {
-        self.default.unwrap_or(ConditionStatus::Unknown)
-    }
 }
 
 impl Rule {
@@ -251,12 +231,7 @@ impl CompiledSpec {
             conditions: spec
                 .conditions
                 .into_iter()
-                .map(|condition| RequiredCondition {
-                    source: Source::of(&condition.type_, classes),
-                    kind: condition.type_.into(),
-                    required: condition.required_status,
-                    default: condition.default_status,
-                })
+                .map(|condition| RequiredCondition::compile(condition, classes))
                 .collect(),
             policy: spec.condition_policy,
             mode: spec.enforcement_mode,

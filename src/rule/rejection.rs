@@ -4,8 +4,11 @@
 //! and the message.
 
 use super::taint_key;
-use crate::api::{ConditionPolicy, EnforcementMode, MAX_CONDITIONS, NodeReadinessRuleSpec};
-use crate::condition::names_nothing;
+use crate::api::{
+    ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, MAX_CONDITIONS,
+    NodeReadinessRuleSpec,
+};
+use crate::condition::{counts_something, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Why a rule is rejected.
@@ -56,6 +59,14 @@ pub enum Rejection {
         /// What it should look like.
         advice: &'static str,
     },
+    /// Fields of a condition that do not go with its other fields.
+    #[error("spec.conditions[{index}]{problem}")]
+    Requirement {
+        /// The index of the condition.
+        index: usize,
+        /// The field, the kind of error, and the message.
+        problem: &'static str,
+    },
     /// The API server would refuse the taint value, and with it the whole patch of the node.
     #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
     TaintValue(String),
@@ -103,6 +114,11 @@ impl Rejection {
                 all.push(Self::AnyOfBootstrap);
             }
         }
+        let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
+        all.extend(conditions.filter_map(|(index, condition)| {
+            let problem = problem_of(condition)?;
+            Some(Self::Requirement { index, problem })
+        }));
         let key = &spec.taint.key;
         if let Err(problem) = taint_key::check(key, spec.taint_policy) {
             let key = key.clone();
@@ -116,5 +132,27 @@ impl Rejection {
                 .map(Self::TaintValue),
         );
         all
+    }
+}
+
+/// What is wrong with the fields of a condition that ask for more than its status.
+fn problem_of(condition: &ConditionRequirement) -> Option<&'static str> {
+    let asks_for_minimum = condition.minimum.is_some() || condition.minimum_from_label.is_some();
+    if condition.minimum.is_some() && condition.minimum_from_label.is_some() {
+        Some(".minimum: Forbidden: minimum and minimumFromLabel cannot be used together")
+    } else if asks_for_minimum && !counts_something(&condition.type_) {
+        Some(
+            ".minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
+        )
+    } else if condition.minimum.is_some_and(|minimum| minimum < 1) {
+        Some(".minimum: Invalid value: minimum must be at least 1")
+    } else if (asks_for_minimum || !condition.reasons.is_empty())
+        && condition.required_status == ConditionStatus::Unknown
+    {
+        Some(
+            ".requiredStatus: Forbidden: minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown",
+        )
+    } else {
+        None
     }
 }

@@ -18,6 +18,8 @@ pub struct RuleSet {
     passing: PassingTaints,
     /// The condition types on Nodes whose heartbeats some rule needs.
     followed: BTreeSet<Arc<str>>,
+    /// The resources that some rule counts.
+    counted: BTreeSet<Arc<str>>,
     /// UIDs of the rules with a `repair`.
     repairing: BTreeSet<Arc<str>>,
 }
@@ -53,6 +55,12 @@ impl RuleSet {
             .filter(|requirement| requirement.source == Source::Node)
             .map(|requirement| requirement.kind.clone())
             .collect();
+        let counted = rules
+            .iter()
+            .filter_map(|rule| rule.active())
+            .flat_map(|spec| &spec.conditions)
+            .filter_map(|requirement| requirement.counted_resource().map(Arc::from))
+            .collect();
         let repairs = |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.repair.is_some());
         let repairing = rules.iter().filter(repairs);
         Self {
@@ -64,6 +72,7 @@ impl RuleSet {
                 managed,
             },
             followed,
+            counted,
         }
     }
 
@@ -96,6 +105,12 @@ impl RuleSet {
     #[must_use]
     pub fn followed(&self) -> &BTreeSet<Arc<str>> {
         &self.followed
+    }
+
+    /// The resources that some rule counts.
+    #[must_use]
+    pub fn counted(&self) -> &BTreeSet<Arc<str>> {
+        &self.counted
     }
 
     /// UIDs of the rules with a `repair`.

@@ -1,5 +1,6 @@
 //! Nodes and their `CSINode`s, from watches, write responses and live reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -81,15 +82,14 @@ impl Cache {
 
     fn put_node(&mut self, node: Node) {
         let name = node.name.clone();
-        let entry = self.entry(&name);
-        let version = node.version;
-        let known = entry.node.replace(node);
-        let is_same = |known: Node| entry.node == Some(Node { version, ..known });
-        if known.as_ref().map(|known| &known.labels) != entry.node.as_ref().map(|node| &node.labels)
-        {
+        let entry = entry(&mut self.entries, &name);
+        let known = entry.node.take();
+        let node = entry.node.insert(node);
+        if known.as_ref().is_none_or(|it| it.labels != node.labels) {
             entry.selected_at = 0;
         }
-        if !known.is_some_and(is_same) {
+        let counted = self.rule_set.counted();
+        if known.is_none_or(|known| is_news(known, node, counted)) {
             self.mark(&name);
         }
     }
@@ -133,4 +133,14 @@ impl Cache {
             self.drop_if_empty(name);
         }
     }
+}
+
+/// Whether a decision may depend on what has changed: not on versions, nor on amounts of resources that no rule counts.
+fn is_news(mut known: Node, node: &Node, counted: &BTreeSet<Arc<str>>) -> bool {
+    known.version = node.version;
+    let amounts_differ = known.resources != node.resources;
+    if amounts_differ && known.resources.count_alike(&node.resources, counted) {
+        known.resources.clone_from(&node.resources);
+    }
+    known != *node
 }

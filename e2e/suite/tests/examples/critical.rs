@@ -136,6 +136,32 @@ async fn examples_gpu() -> Result<()> {
     scene.keeps_taint("other", TAINT, false).await
 }
 
+#[tokio::test]
+async fn examples_gpu_by_count() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/gpu-by-count";
+    let scene = Scene::of("gpu/by-count.yaml", None).await?;
+    scene
+        .join(node("gpu-1").label("example.com/pool", "gpu"))
+        .await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    // GPU feature discovery.
+    let label = serde_json::json!({"metadata": {"labels": {"nvidia.com/gpu.count": "8"}}});
+    nodegate_testbed::changes::patch_node(&scene.client, "gpu-1", &label).await?;
+    for (gpus, is_closed) in [("7", true), ("8", false)] {
+        let offer = serde_json::json!({"status": {
+            "capacity": {"nvidia.com/gpu": "8"},
+            "allocatable": {"nvidia.com/gpu": gpus},
+        }});
+        nodegate_testbed::changes::patch_node_status(&scene.client, "gpu-1", &offer).await?;
+        if is_closed {
+            scene.keeps_taint("gpu-1", TAINT, true).await?;
+        } else {
+            scene.has_taint("gpu-1", TAINT, false).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Follows a node of the Gardener example from its registration until its components in `kube-system` are ready.
 async fn join_gardener(scene: &Scene, taint: &str) -> Result<()> {
     let worker = scene.join(node("worker").taint(taint, NO_SCHEDULE)).await?;

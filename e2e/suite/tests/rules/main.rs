@@ -10,6 +10,7 @@ mod denied;
 mod dry_run;
 mod events;
 mod frozen;
+mod requirements;
 mod rule;
 mod selecting;
 mod several;

@@ -116,6 +116,14 @@ const ZONE_THRESHOLD: &str =
 const LARGE_CLUSTER: &str =
     "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50";
 
+const MINIMUM_TWICE: &str =
+    "minimum and minimumFromLabel cannot be used together: leave one of them out";
+const MINIMUM_TYPE: &str = "minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types";
+const MINIMUM_LABEL: &str =
+    "minimumFromLabel must be the key of a label, for example nvidia.com/gpu.count";
+const UNKNOWN_TERMS: &str =
+    "minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown";
+
 /// The schema's own error.
 const BAD_DURATION: &str = "should match";
 
@@ -243,11 +251,34 @@ pub(crate) const CASES: &[Case] = &[
     create("a slash", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system/cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
     create("two dots", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system..cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
 
+    // How many, and with which reasons.
+    create("a minimum of a resource", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimum: 8}]}"),
+    create("a minimum of devices", BOOTSTRAP, "{conditions: [{type: resourceslice.nodegate.dev/gpu.nvidia.com, requiredStatus: 'True', minimum: 8}]}"),
+    create("a minimum in bytes", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/hugepages-1Gi, requiredStatus: 'True', minimum: 68719476736}]}"),
+    create("a minimum from a label", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: nvidia.com/gpu.count}]}"),
+    create("a minimum from a label without a prefix", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: GPUs}]}"),
+    create("a minimum of zero", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 0}]}").fails("should be greater than or equal to 1"),
+    create("a minimum that is a quantity", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 8k}]}").fails("must be of type integer"),
+    create("two minimums", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 1, minimumFromLabel: b}]}").fails(MINIMUM_TWICE),
+    create("a minimum of what is not counted", BOOTSTRAP, "{conditions: [{type: csidriver.nodegate.dev/a, requiredStatus: 'True', minimum: 1}]}").fails(MINIMUM_TYPE),
+    create("a minimum from a label of what is not counted", BOOTSTRAP, "{conditions: [{type: Ready, requiredStatus: 'True', minimumFromLabel: a}]}").fails(MINIMUM_TYPE),
+    create("a minimum from what is no label", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimumFromLabel: a/b/c}]}").fails(MINIMUM_LABEL),
+    create("a minimum from a label in upper case", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimumFromLabel: Example.com/a}]}").fails(MINIMUM_LABEL),
+    create("a minimum with Unknown", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: Unknown, minimum: 1}]}").fails(UNKNOWN_TERMS),
+    create("reasons", BOOTSTRAP, "{conditions: [{type: Ready, requiredStatus: 'True', reasons: [KubeletReady, 'Other:Reason_1']}]}"),
+    create("16 reasons", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P]}]}"),
+    create("17 reasons", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q]}]}").fails("must have at most 16 items"),
+    create("no reasons", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: []}]}").fails("should have at least 1 items"),
+    create("a reason twice", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [A, A]}]}").fails("Duplicate value"),
+    create("a reason that is a sentence", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [it is done]}]}").fails("should match"),
+    create("reasons with Unknown", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: Unknown, reasons: [A]}]}").fails(UNKNOWN_TERMS),
+
     // Immutable fields.
     update("a condition is removed", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a required status changes", BOOTSTRAP, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'False'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status appears", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status vanishes", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("a minimum appears", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True'}]}", "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 2}]}").fails(CONDITIONS_IMMUTABLE),
     update("conditions in another order", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}, {type: B, requiredStatus: 'True'}]}", "{conditions: [{type: B, requiredStatus: 'True'}, {type: A, requiredStatus: 'True'}]}"),
     update("the mode changes", CONTINUOUS, "{}", "{enforcementMode: bootstrap-only}").fails(MODE_IMMUTABLE),
     update("allOf is written out", CONTINUOUS, "{}", "{conditionPolicy: allOf}"),

@@ -158,11 +158,16 @@ impl Facts<'_> {
             return synthesized(self.after_reboot(rule, driver, registered));
         }
         if let Some(resource) = kind.strip_prefix("resource.nodegate.dev/") {
-            let amount = &self.node["status"]["allocatable"][resource];
-            let has_some = amount
-                .as_str()
-                .is_some_and(|amount| !amount.starts_with('0'));
-            return synthesized(Answer::of(has_some));
+            let number = |value: &Value| value.as_str().and_then(|it| it.parse::<i64>().ok());
+            let amount = number(&self.node["status"]["allocatable"][resource]).unwrap_or(0);
+            let minimum = match &asked.minimum_from_label {
+                Some(label) => number(&self.node["metadata"]["labels"][label]),
+                None => Some(asked.minimum.unwrap_or(1)),
+            };
+            return match minimum {
+                Some(minimum) => synthesized(Answer::of(amount >= minimum)),
+                None => Answer::No,
+            };
         }
         if let Some(name) = kind.strip_prefix("daemonset.nodegate.dev/") {
             return match name.split_once('.') {
@@ -204,7 +209,11 @@ impl Facts<'_> {
         match conditions.find(|condition| condition["type"] == kind) {
             None => is(asked.status_if_missing().as_str()),
             Some(condition) => {
-                let said = is(condition["status"].as_str().unwrap_or_default());
+                let reason = condition["reason"].as_str().unwrap_or_default();
+                let is_accepted =
+                    asked.reasons.is_empty() || asked.reasons.iter().any(|it| it == reason);
+                let status = condition["status"].as_str().unwrap_or_default();
+                let said = is(if is_accepted { status } else { "Unknown" });
                 match self.word(rule, kind) {
                     Word::Good => said,
                     Word::Silent => is("Unknown"),
