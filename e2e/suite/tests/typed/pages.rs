@@ -237,6 +237,7 @@ pub(crate) const INSTALLED: [Page; 30] = [
                 "needs the other project's source",
             ),
             ("logs deployment", "needs a kubelet"),
+            ("run nodegate-image", "needs a kubelet"),
         ],
         ..page(
             "docs/moving-in/node-readiness-controller.md",
