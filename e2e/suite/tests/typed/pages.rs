@@ -113,6 +113,10 @@ pub(crate) const BARE: [Page; 3] = [
         ..page("docs/installation.md", At::Repository)
     },
     Page {
+        before: &[(
+            "helm upgrade --install",
+            "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io --ignore-not-found",
+        )],
         apart: &[("jq", "not everybody has jq")],
         ..page("docs/your-stack.md", At::Repository)
     },
@@ -124,7 +128,7 @@ pub(crate) const BARE: [Page; 3] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 30] = [
+pub(crate) const INSTALLED: [Page; 33] = [
     Page {
         names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
@@ -206,10 +210,19 @@ pub(crate) const INSTALLED: [Page; 30] = [
         ],
         ..page("docs/troubleshooting.md", At::Repository)
     },
+    page("examples/all-daemon-sets/README.md", At::Beside),
+    Page {
+        before: &[(
+            "job-per-node.sh",
+            "kubectl label nodes --all --overwrite example.com/pool=gpu",
+        )],
+        ..page("examples/check/README.md", At::Beside)
+    },
     page("examples/cni-reporter/README.md", At::Repository),
     page("examples/cni/README.md", At::Beside),
     page("examples/csi/README.md", At::Beside),
     page("examples/disruption/README.md", At::Beside),
+    page("examples/dra/README.md", At::Beside),
     page("examples/gardener/README.md", At::Beside),
     page("examples/gpu/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
