@@ -97,6 +97,10 @@ pub(crate) const BARE: [Page; 3] = [
                 "rollout status",
                 "helm uninstall nodegate --namespace nrr-system",
             ),
+            (
+                "rollout status",
+                "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io",
+            ),
             ("rollout status", "cp 0.yaml kustomization.yaml"),
             (
                 "custom-columns",
