@@ -97,6 +97,10 @@ pub(crate) const BARE: [Page; 3] = [
                 "rollout status",
                 "helm uninstall nodegate --namespace nrr-system",
             ),
+            (
+                "rollout status",
+                "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io",
+            ),
             ("rollout status", "cp 0.yaml kustomization.yaml"),
             (
                 "custom-columns",
@@ -250,6 +254,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
                 "needs the other project's source",
             ),
             ("logs deployment", "needs a kubelet"),
+            ("run nodegate-image", "needs a kubelet"),
         ],
         ..page(
             "docs/moving-in/node-readiness-controller.md",
