@@ -3,7 +3,7 @@
 use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, rule_name};
 use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::cli::snapshot::Program;
+use crate::cli::snapshot::{Program, ResourceKind};
 use crate::condition::Source;
 use crate::object::ObjectKey;
 use crate::rule::{CompiledSpec, Rejection, Rule};
@@ -78,6 +78,10 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             ));
         }
     }
+    // What could not be read may be there.
+    if !field.inventory.has_read(ResourceKind::DaemonSets) {
+        return faults;
+    }
     let is_missing = |key: &&ObjectKey| field.inventory.daemon_set(key).is_none();
     for daemon_set in spec.daemon_sets().filter(is_missing) {
         let what = Advice::Missing {
@@ -98,6 +102,10 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         } else {
             fault
         });
+    }
+    // Without the configuration, the cluster may have other classes.
+    if !field.inventory.has_read(ResourceKind::ConfigMaps) {
+        return faults;
     }
     let classes = field.inventory.classes.iter().enumerate();
     for (_, class) in classes.filter(|(index, _)| spec.waits_for_class(*index)) {

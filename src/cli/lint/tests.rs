@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cli::page::Render;
+use crate::cli::snapshot::{Gap, ResourceKind};
 use crate::config::Config;
 use serde_json::{Value, json};
 
@@ -208,6 +209,31 @@ fn what_is_not_among_files_may_be_elsewhere() {
         (answer.findings[0].severity, answer.is_no()),
         (Severity::Warning, false)
     );
+}
+
+#[test]
+fn what_could_not_be_read_is_not_missing() {
+    let objects = [network(), named("a", "none")];
+    for (kind, expected) in [
+        (ResourceKind::DaemonSets, &[][..]),
+        (ResourceKind::ConfigMaps, &["NG011"]),
+        (ResourceKind::NodePools, &["NG003", "NG011"]),
+    ] {
+        let mut inventory = inventory(&objects);
+        inventory.gaps.push(Gap {
+            kind,
+            forbidden: true,
+            why: String::new(),
+        });
+        let answer = lint(&inventory);
+        let mut found: Vec<_> = answer.findings.iter().map(|it| it.id).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{kind:?}");
+        let unread = answer.unread().unwrap();
+        assert!(unread.contains(kind.name()), "{unread}");
+        let text = answer.text(&Page::plain(crate::testing::at(0)));
+        assert!(!text.contains("nothing found\n"), "{text}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fleet::{OnNode, State, fleet};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{PASSED_OVER, passed_over_message};
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
@@ -40,6 +40,9 @@ pub(super) struct Preview {
     /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Which lists were refused, if any: more nodes may be closed than it says.
+    #[serde(skip)]
+    pub unread: Option<String>,
 }
 
 /// The effect of one rule.
@@ -161,6 +164,7 @@ pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) ->
     Preview {
         is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
         notes: notes(after, &previews),
+        unread: unread_lists(&after.gaps),
         rules: previews,
         closes,
         opens,
