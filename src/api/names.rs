@@ -44,6 +44,9 @@ pub const STARTUP_PREFIX: &str = "nodegate.dev/startup-";
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";
 
+/// Annotation on a node or a Karpenter `NodePool` that forbids repair, unless its value is `false`.
+pub const DO_NOT_REPAIR: &str = "nodegate.dev/do-not-repair";
+
 /// Name of the Lease for leader election. The Node Readiness Controller uses it too, so that the two never write at the same
 /// time.
 pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";

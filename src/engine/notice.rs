@@ -94,6 +94,8 @@ topics! {
         "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
         "The node's time is up, and the rule asks for nothing else.";
+    REPAIR_SPARED: Normal "NodeRepairSpared" "RepairNode" on "Node",
+        "The node's time is up, and an annotation on it, its `NodeClaim` or its `NodePool` forbids repair.";
     REPAIR_IMPOSSIBLE: Warning "NodeRepairImpossible" "RepairNode" on "Node",
         "The node's time is up, and nothing can be done.";
     REPAIR_BLOCKED: Warning "NodeRepairBlocked" "RepairNode" on "Node",
@@ -338,6 +340,13 @@ impl Notice {
     #[must_use]
     pub fn of_lateness(node: About, rule: &str, why: &str) -> Self {
         Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
+    }
+
+    /// The node is not repaired because an annotation forbids it.
+    #[must_use]
+    pub fn of_spared_node(node: About, rule: &str, why: &str) -> Self {
+        let note = format!("Rule '{rule}' does not repair this node: {why}");
+        Self::new(node, &REPAIR_SPARED, note)
     }
 
     /// The node cannot be repaired.

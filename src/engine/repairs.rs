@@ -35,6 +35,8 @@ struct Told {
 enum Message {
     /// The node is late, and the rule asks for nothing else.
     Late(String),
+    /// Which annotation spares the node.
+    Spared(String),
     /// Why repair is impossible.
     Impossible(String),
     /// How many nodes are unhealthy, so that repair is blocked.
@@ -68,6 +70,9 @@ impl RepairTold {
                 (_, Some(Verdict::Spare(Spared::NoClaim(why)))) if why != NoClaim::Unseen => {
                     Message::Impossible(why.to_string())
                 }
+                (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => {
+                    Message::Spared(format!("{why}. {}", late(outcome)))
+                }
                 (_, Some(Verdict::Spare(why))) => {
                     debug!(node = %node.name, rule = %rule.name, %why, "not repaired");
                     continue;
@@ -89,7 +94,9 @@ impl RepairTold {
         for (rule, message) in messages {
             let is_news = |told: &Told| match (&told.what, message) {
                 (Message::Blocked(_), Message::Blocked(_)) => now >= told.at + BLOCKED_INTERVAL,
-                (Message::Late(_), Message::Late(_)) => false,
+                (Message::Late(_), Message::Late(_)) | (Message::Spared(_), Message::Spared(_)) => {
+                    false
+                }
                 (before, now) => before != now,
             };
             let known = self.0.iter().position(|told| told.rule == rule.uid);
@@ -104,6 +111,7 @@ impl RepairTold {
                     out.count(Count::Repaired { rule: name, action });
                     Notice::of_lateness(about, &rule.name, why)
                 }
+                Message::Spared(why) => Notice::of_spared_node(about, &rule.name, why),
                 Message::Impossible(why) => Notice::of_impossible_repair(about, &rule.name, why),
                 Message::Blocked(why) => {
                     out.count(Count::RepairBlocked { rule: name });

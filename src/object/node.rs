@@ -38,8 +38,8 @@ pub struct Node {
     /// Our annotations on the node, with startup records emptied. `None` if the node has no annotations at all, which matters
     /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
-    /// Whether an annotation forbids repair.
-    pub do_not_repair: bool,
+    /// The annotation that forbids repair, if there is one.
+    pub do_not_repair: Option<&'static str>,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
@@ -65,7 +65,7 @@ pub struct NodeMetadata {
     deleting: bool,
     labels: BTreeMap<String, String>,
     annotations: Option<BTreeMap<String, String>>,
-    do_not_repair: bool,
+    do_not_repair: Option<&'static str>,
 }
 
 /// A condition of a node's status.
@@ -352,7 +352,7 @@ impl TryFrom<Metadata> for NodeMetadata {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
-            do_not_repair: karpenter::forbid_repair(&meta),
+            do_not_repair: karpenter::forbids_repair(&meta),
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),

@@ -64,8 +64,13 @@ pub enum Spared<'a> {
     #[error("Karpenter has initialized the node")]
     Initialized,
     /// An annotation forbids repair.
-    #[error("annotation karpenter.sh/do-not-repair forbids it")]
-    DoNotRepair,
+    #[error("annotation {key} on {on} forbids it")]
+    DoNotRepair {
+        /// The annotation.
+        key: &'static str,
+        /// The object that has it.
+        on: Annotated<'a>,
+    },
     /// The claim is being deleted.
     #[error("its NodeClaim is being deleted")]
     ClaimDeleting,
@@ -75,6 +80,27 @@ pub enum Spared<'a> {
     /// There is no claim to delete.
     #[error(transparent)]
     NoClaim(NoClaim<'a>),
+}
+
+/// An object whose annotation forbids the repair of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Annotated<'a> {
+    /// The node itself.
+    Node,
+    /// The node's claim, of this name.
+    NodeClaim(&'a str),
+    /// The node's pool, of this name.
+    NodePool(&'a str),
+}
+
+impl fmt::Display for Annotated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node => f.write_str("the node"),
+            Self::NodeClaim(name) => write!(f, "NodeClaim '{name}'"),
+            Self::NodePool(name) => write!(f, "NodePool '{name}'"),
+        }
+    }
 }
 
 /// The limit that blocks a repair.
@@ -156,14 +182,27 @@ impl<'a> Case<'a> {
         if is_initialized(self.node) || is_at(Stage::Initialized) {
             return Some(Spared::Initialized);
         }
-        if self.node.do_not_repair || claim.is_some_and(|claim| claim.do_not_repair) {
-            return Some(Spared::DoNotRepair);
+        if let Some(forbidden) = self.forbidden() {
+            return Some(forbidden);
         }
         match claim?.stage {
             Stage::Deleting => Some(Spared::ClaimDeleting),
             Stage::Rebooting => Some(Spared::Rebooting),
             Stage::Starting | Stage::Initialized => None,
         }
+    }
+
+    /// The annotation that forbids repair, if the node, its claim or its pool has one.
+    fn forbidden(&self) -> Option<Spared<'a>> {
+        let claim = self.karpenter.claim().ok();
+        let pool = self.karpenter.pool();
+        let on_node = self.node.do_not_repair.map(|key| (key, Annotated::Node));
+        let on_claim =
+            || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
+        let on_pool =
+            || pool.and_then(|it| Some((it.do_not_repair?, Annotated::NodePool(&it.name))));
+        let (key, on) = on_node.or_else(on_claim).or_else(on_pool)?;
+        Some(Spared::DoNotRepair { key, on })
     }
 
     /// What to do with the node now.

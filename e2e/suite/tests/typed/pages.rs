@@ -170,6 +170,7 @@ pub(crate) const INSTALLED: [Page; 28] = [
         ..page("docs/observing.md", At::Repository)
     },
     Page {
+        names: &[NODE],
         apart: &[("nodegate controller", "it would run until it is stopped")],
         ..page("docs/repair.md", At::Repository)
     },
