@@ -268,6 +268,9 @@ impl Engine {
             self.rules.tend(&self.cache, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);
+            if self.cache.take_outage() {
+                self.rules.outage_is_over();
+            }
             self.retry_refused();
             self.evaluate(leading_since);
             self.rules.finish_deletions(&self.cache, &mut self.out);

@@ -8,7 +8,7 @@ use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use crate::api::{MaxUnhealthy, Repair, RepairAction};
+use crate::api::{Repair, RepairAction, UnhealthyLimit};
 use crate::object::karpenter::Stage;
 use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
@@ -111,7 +111,7 @@ pub struct Blocked<'a> {
     /// Their health.
     pub count: GroupHealth,
     /// The rule's limit.
-    pub limit: MaxUnhealthy,
+    pub limit: UnhealthyLimit,
 }
 
 impl fmt::Display for Blocked<'_> {
@@ -123,10 +123,10 @@ impl fmt::Display for Blocked<'_> {
         } = self;
         write!(
             f,
-            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} \
-             allows {}",
+            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and {} allows {}",
             count.unhealthy,
             count.total,
+            limit.in_force(count.total),
             limit.of(count.total),
         )
     }
@@ -225,7 +225,7 @@ impl<'a> Case<'a> {
                 Err(why) => return Verdict::Spare(Spared::NoClaim(why)),
             },
         };
-        let (group, limit) = (self.group(), self.repair.max_unhealthy);
+        let (group, limit) = (self.group(), self.repair.limit());
         let count = census.of(group);
         if count.exceeds(limit) {
             return Verdict::Blocked(Blocked {

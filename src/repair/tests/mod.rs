@@ -412,12 +412,16 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
 
 #[test]
 fn zero_pauses_repair() {
-    for limit in ["0", "0%"] {
+    for limit in [
+        "maxUnhealthy: 0",
+        "maxUnhealthy: 0%",
+        "maxUnhealthy: 100%, maxUnhealthyCount: 0",
+    ] {
         let paused = rule("gate")
             .bootstrap_only()
             .waits_for("Net")
             .spec(&format!(
-                "repair: {{readinessTTL: 15m, action: Release, maxUnhealthy: {limit}}}"
+                "repair: {{readinessTTL: 15m, action: Release, {limit}}}"
             ));
         let cluster = Cluster::new(&paused, &[overdue("n")]);
         let verdict = cluster.verdict(0, at(900));

@@ -140,10 +140,14 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
             "node {name} is younger than any time that it may be given"
         ));
     }
-    let limit = rule.spec.repair.map(|repair| repair.max_unhealthy)?;
+    let repair = rule.spec.repair.as_ref()?;
     let (late, all) = late(moment, change, node);
-    (late > limit.of(all))
-        .then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
+    let share = repair.max_unhealthy.of(all);
+    let count = repair
+        .max_unhealthy_count
+        .and_then(|count| count.try_into().ok());
+    let limit = count.map_or(share, |count| share.min(count));
+    (late > limit).then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
 }
 
 /// How many nodes of the same pool were late during the whole maximum age of evidence, and how many nodes it has.

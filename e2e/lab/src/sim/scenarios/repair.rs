@@ -119,6 +119,30 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
+        "replace-paused",
+        "a rule pauses repair by its number of nodes, until it allows one",
+        s(180),
+        |cluster, _| {
+            let repair = json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthyCount": 0});
+            let (key, paused) = repairing("DeleteNodeClaim").with("repair", repair).object();
+            let operator = Operator::default().edits(
+                s(130),
+                key.clone(),
+                json!({"spec": {"repair": {"maxUnhealthyCount": 1}}}),
+            );
+            place(cluster, (key, paused));
+            let mut actors = pool(cluster, Reporter::new(READY).ails("pool-2"));
+            actors.push(Box::new(operator));
+            actors
+        },
+        |cluster| {
+            gone(cluster, &claim("pool-2"))?;
+            there(cluster, &["pool-1", "pool-3", "pool-4", "pool-5", "pool-6"])?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    .settings(karpenter),
+    Base::new(
         "release-forged",
         "a kubelet writes on its node that its time has long been up: it is not opened for that",
         s(150),
