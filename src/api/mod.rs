@@ -28,7 +28,7 @@ pub use disruption::Disruption;
 pub use duration::Duration;
 
 pub(crate) use repair::UnhealthyLimit;
-pub use repair::{Repair, RepairAction};
+pub use repair::{RemediationTemplate, Repair, RepairAction};
 pub(crate) use rule::MAX_CONDITIONS;
 pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
 pub(crate) use status::{

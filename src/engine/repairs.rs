@@ -70,6 +70,9 @@ impl RepairTold {
                 (_, Some(Verdict::Spare(Spared::NoClaim(why)))) if why != NoClaim::Unseen => {
                     Message::Impossible(why.to_string())
                 }
+                (_, Some(Verdict::Spare(why @ (Spared::NoTemplate | Spared::NoMachine)))) => {
+                    Message::Impossible(why.to_string())
+                }
                 (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => {
                     Message::Spared(format!("{why}. {}", late(outcome)))
                 }
@@ -133,7 +136,7 @@ impl RepairTold {
 }
 
 /// The message that the node is late, and what it lacks.
-fn late(outcome: &Outcome<'_>) -> String {
+pub(super) fn late(outcome: &Outcome<'_>) -> String {
     let lacks: Vec<_> = outcome
         .evaluation
         .unmet()
@@ -146,15 +149,15 @@ fn late(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// What keeps a rule from repairing any node, if anything does.
-pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
-    let repair = rule.active()?.repair?;
-    if repair.action != RepairAction::DeleteNodeClaim {
-        return None;
-    }
-    match cache.karpenter().availability() {
-        Err(why) => Some(why.to_string()),
-        Ok(()) => None,
+/// What keeps a rule from repairing any node, if anything does. `refused` is why its last remediation was refused.
+pub(super) fn obstacle(cache: &Cache, rule: &Rule, refused: Option<&str>) -> Option<String> {
+    match rule.active()?.repair.as_ref()?.action {
+        RepairAction::DeleteNodeClaim => {
+            let unavailable = cache.karpenter().availability().err();
+            unavailable.map(|why| why.to_string())
+        }
+        RepairAction::Remediate | RepairAction::AnnotateMachine => refused.map(str::to_owned),
+        RepairAction::Release | RepairAction::None => None,
     }
 }
 
@@ -166,7 +169,7 @@ pub(super) fn prospects(
 ) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);
-    let Some(repair) = repair.and_then(|spec| spec.repair) else {
+    let Some(repair) = repair.and_then(|spec| spec.repair.as_ref()) else {
         return prospects;
     };
     if !stats.would_repair_any() {

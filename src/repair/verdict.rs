@@ -8,9 +8,9 @@ use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use crate::api::{Repair, RepairAction, UnhealthyLimit};
+use crate::api::{RemediationTemplate, Repair, RepairAction, UnhealthyLimit};
 use crate::object::karpenter::Stage;
-use crate::object::{Node, NodeClaim};
+use crate::object::{Node, NodeClaim, ObjectKey};
 use crate::rule::Rule;
 
 /// A node that a rule gates, with everything that matters for its repair.
@@ -80,6 +80,12 @@ pub enum Spared<'a> {
     /// There is no claim to delete.
     #[error(transparent)]
     NoClaim(NoClaim<'a>),
+    /// There is no template to make a remediation from.
+    #[error("the rule names no remediationTemplate")]
+    NoTemplate,
+    /// There is no Machine to annotate.
+    #[error("the node's annotations name no Cluster API Machine")]
+    NoMachine,
 }
 
 /// An object whose annotation forbids the repair of a node.
@@ -137,6 +143,10 @@ impl fmt::Display for Blocked<'_> {
 pub enum Remedy<'a> {
     /// Its claim is deleted, so that a new node replaces it.
     DeleteNodeClaim(&'a NodeClaim),
+    /// A remediation is made from this template, for another controller.
+    Remediate(&'a RemediationTemplate),
+    /// This Machine of it is annotated, for Cluster API.
+    AnnotateMachine(&'a ObjectKey),
     /// It is opened with unmet conditions.
     Release,
     /// It is reported in an Event.
@@ -149,6 +159,8 @@ impl Remedy<'_> {
     pub fn action(self) -> RepairAction {
         match self {
             Self::DeleteNodeClaim(_) => RepairAction::DeleteNodeClaim,
+            Self::Remediate(_) => RepairAction::Remediate,
+            Self::AnnotateMachine(_) => RepairAction::AnnotateMachine,
             Self::Release => RepairAction::Release,
             Self::Report => RepairAction::None,
         }
@@ -216,10 +228,19 @@ impl<'a> Case<'a> {
         }
         let remedy = match self.repair.action {
             RepairAction::None => return Verdict::Repair(Remedy::Report),
-            RepairAction::Release if self.karpenter == Karpenter::Unseen => {
+            // Its claim may forbid repair.
+            _ if self.karpenter == Karpenter::Unseen => {
                 return Verdict::Spare(Spared::NoClaim(NoClaim::Unseen));
             }
             RepairAction::Release => Remedy::Release,
+            RepairAction::Remediate => match &self.repair.remediation_template {
+                Some(template) => Remedy::Remediate(template),
+                None => return Verdict::Spare(Spared::NoTemplate),
+            },
+            RepairAction::AnnotateMachine => match &self.node.machine {
+                Some(machine) => Remedy::AnnotateMachine(machine),
+                None => return Verdict::Spare(Spared::NoMachine),
+            },
             RepairAction::DeleteNodeClaim => match self.karpenter.claim() {
                 Ok(claim) => Remedy::DeleteNodeClaim(claim),
                 Err(why) => return Verdict::Spare(Spared::NoClaim(why)),

@@ -12,7 +12,7 @@ use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::Outcome;
-use crate::repair::{Deadline, Verdict};
+use crate::repair::{Deadline, RemediationRecord, Verdict};
 use crate::rule::RuleSet;
 
 /// Why a node is open or closed.
@@ -171,6 +171,12 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
         }
         Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
         _ => {}
+    }
+    if let Some(record) = RemediationRecord::recorded(node, &rule.uid).filter(|it| it.done) {
+        remarks.push(match &record.object {
+            Some(object) => format!("{} was made for it", object.of_node(&node.name)),
+            None => "its Machine was annotated for remediation".into(),
+        });
     }
     if outcome.rebooted.is_some() {
         remarks.push(

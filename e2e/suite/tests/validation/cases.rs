@@ -235,6 +235,11 @@ pub(crate) const CASES: &[Case] = &[
     create("a limit above 100%", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: 101%}}").fails(MAX_UNHEALTHY),
     create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
+    create("repair by a remediation", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate, remediationTemplate: {apiVersion: a.example.com/v1, kind: RebootTemplate, name: reboot, namespace: fencing}}}"),
+    create("repair by a Machine", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: AnnotateMachine}}"),
+    create("a remediation without a template", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate}}").fails("action Remediate needs a remediationTemplate"),
+    create("a template of no template's kind", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: a.example.com/v1, kind: Rebooting, name: reboot, namespace: fencing}}}").fails("kind must end with Template"),
+    create("a template without a group", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: v1beta1, kind: RebootTemplate, name: reboot, namespace: fencing}}}").fails("apiVersion must be a group and a version"),
     create("a negative number", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthyCount: -1}}").fails(MAX_UNHEALTHY_COUNT),
 
     // A condition about a DaemonSet must name one.

@@ -80,7 +80,7 @@ fn judge(
     }
     let rules = ledger.rules(change.revision - 1);
     let deletes = |rule: &&std::sync::Arc<Rule>| {
-        let action = rule.spec.repair.map(|repair| repair.action);
+        let action = rule.spec.repair.as_ref().map(|repair| repair.action);
         action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
     };
     let mut why = format!("no rule repairs node {name}");

@@ -101,6 +101,7 @@ fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let Some(repair) = rule
         .spec
         .repair
+        .as_ref()
         .filter(|it| it.action == RepairAction::Release)
     else {
         return false;

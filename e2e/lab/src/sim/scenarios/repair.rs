@@ -119,6 +119,27 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
+        "remediate-missing",
+        "a rule asks for remediations of a kind that the cluster lacks: the others' nodes are opened all the same",
+        s(150),
+        |cluster, _| {
+            let template = json!({
+                "apiVersion": "example.com/v1",
+                "kind": "RebootTemplate",
+                "name": "reboot",
+                "namespace": "default",
+            });
+            let repair = json!({"readinessTTL": "1m", "action": "Remediate", "remediationTemplate": template});
+            place(cluster, repairing("Remediate").with("repair", repair).object());
+            let reporter = Reporter::new(READY).ails("n-1");
+            with(joining(5), [Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
         "replace-paused",
         "a rule pauses repair by its number of nodes, until it allows one",
         s(180),
