@@ -180,8 +180,12 @@ impl Requester {
                 let deleted = remediation::delete(&self.client, of, &object);
                 self.measured(REMEDIATION, deleted).await
             }
-            engine::Request::ReadNodeLive { name, kinds, pods } => {
-                let evidence = self.looker.node(&name, &kinds, pods).await?;
+            engine::Request::ReadNodeLive {
+                name,
+                kinds,
+                components,
+            } => {
+                let evidence = self.looker.node(&name, &kinds, components).await?;
                 Ok(Answer::NodeEvidence(Box::new(evidence)))
             }
             engine::Request::ReadClusterLive { daemon_sets } => Ok(Answer::ClusterEvidence(
