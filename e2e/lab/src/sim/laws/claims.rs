@@ -73,9 +73,7 @@ fn judge(
     if node["metadata"]["labels"]["karpenter.sh/initialized"] == "true" {
         return Err(format!("node {name} was initialized"));
     }
-    if [&**node, claim].into_iter().any(|it| forbids_repair(it))
-        || pool_forbade(moment, change, node)
-    {
+    if [&**node, claim].into_iter().any(forbids_repair) || pool_forbade(moment, change, node) {
         return Err(format!("node {name} is not to be repaired"));
     }
     let rules = ledger.rules(change.revision - 1);
