@@ -150,6 +150,8 @@ pub struct Cache {
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
+    /// Whether an outage has ended since the last [`Cache::take_outage`].
+    outage_ended: bool,
     /// Freshness at the last evaluation.
     weighed: Weighed,
     /// The nodes on which the controller did not act because something was stale.
@@ -202,6 +204,7 @@ impl Cache {
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
+            outage_ended: false,
             weighed: Weighed::default(),
             withheld: Set::default(),
             settling: Settling::default(),

@@ -18,7 +18,7 @@ use crate::api::RepairAction;
 use crate::object::{Node, NodeClaim, Version};
 
 /// How long a deletion that found no free slot waits before it tries again.
-const TURN: Duration = Duration::from_millis(250);
+pub(super) const TURN: Duration = Duration::from_millis(250);
 
 /// The repair of a node by deleting its `NodeClaim`.
 #[derive(Debug)]

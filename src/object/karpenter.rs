@@ -10,14 +10,14 @@ use serde::Deserialize;
 
 use super::field::{Field, Form, Unreadable, items, objects};
 use super::meta::{self, Metadata, Version};
-use crate::api::names::READINESS_TTL;
+use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
 pub const NODE_POOL_LABEL: &str = "karpenter.sh/nodepool";
 /// Label on nodes: `true` once Karpenter counts on the node for workload.
 pub const INITIALIZED_LABEL: &str = "karpenter.sh/initialized";
-/// Annotation on nodes and `NodeClaim`s that forbids repair.
-pub const DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
+/// Karpenter's annotation on nodes and `NodeClaim`s that forbids repair.
+const KARPENTERS_DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
 /// Annotation on `NodeClaim`s: until when Karpenter waits for the node's pods, in RFC 3339.
 pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 /// Taint of new nodes until Karpenter has labelled them.
@@ -44,8 +44,8 @@ pub struct NodeClaim {
     pub readiness_ttl: Option<String>,
     /// The termination timestamp as written.
     pub termination: Option<String>,
-    /// Whether an annotation forbids repair.
-    pub do_not_repair: bool,
+    /// The annotation that forbids repair, if there is one.
+    pub do_not_repair: Option<&'static str>,
 }
 
 /// The stage of a `NodeClaim`.
@@ -69,15 +69,17 @@ pub struct NodePool {
     pub name: Arc<str>,
     /// The readiness TTL in its annotation, as written.
     pub readiness_ttl: Option<String>,
+    /// The annotation that forbids repair of its nodes, if there is one.
+    pub do_not_repair: Option<&'static str>,
 }
 
-/// Whether these annotations of a node or a `NodeClaim` forbid repair. Karpenter accepts only `true`; here anything but `false`
-/// does, so that a typo does not cost a node.
-pub(super) fn forbid_repair(meta: &ObjectMeta) -> bool {
-    let annotations = meta.annotations.as_ref();
-    annotations
-        .and_then(|annotations| annotations.get(DO_NOT_REPAIR))
-        .is_some_and(|value| value != "false")
+/// The annotation of a node, a `NodeClaim` or a `NodePool` that forbids repair, if there is one. Karpenter accepts only `true`;
+/// here anything but `false` forbids, so that a typo does not cost a node.
+pub(super) fn forbids_repair(meta: &ObjectMeta) -> Option<&'static str> {
+    let annotations = meta.annotations.as_ref()?;
+    [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR]
+        .into_iter()
+        .find(|key| annotations.get(*key).is_some_and(|value| value != "false"))
 }
 
 /// A `NodeClaim` on the wire.
@@ -183,7 +185,7 @@ impl NodeClaimObject {
                 .annotations
                 .as_ref()
                 .and_then(|annotations| annotations.get(TERMINATION_TIMESTAMP).cloned()),
-            do_not_repair: forbid_repair(&meta),
+            do_not_repair: forbids_repair(&meta),
         })
     }
 }
@@ -204,6 +206,7 @@ impl NodePoolObject {
         let meta = self.metadata.read()?;
         Ok(NodePool {
             name: meta::name(&meta),
+            do_not_repair: forbids_repair(&meta),
             readiness_ttl: meta
                 .annotations
                 .and_then(|mut annotations| annotations.remove(READINESS_TTL)),
@@ -318,14 +321,15 @@ mod tests {
 
     #[test]
     fn everything_but_false_forbids_repair() {
-        for (value, forbidden) in [("true", true), ("yes", true), ("", true), ("false", false)] {
-            let meta = json!({"name": "c", "uid": "u",
-                              "annotations": {"karpenter.sh/do-not-repair": value}});
-            assert_eq!(
-                claim(json!({ "metadata": meta })).do_not_repair,
-                forbidden,
-                "{value}"
-            );
+        for key in [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR] {
+            for (value, forbids) in [("true", true), ("yes", true), ("", true), ("false", false)] {
+                let object =
+                    json!({"metadata": {"name": "c", "uid": "u", "annotations": {key: value}}});
+                let pool: NodePoolObject = serde_json::from_value(object.clone()).unwrap();
+                let expected = forbids.then_some(key);
+                assert_eq!(pool.read().unwrap().do_not_repair, expected, "{value}");
+                assert_eq!(claim(object).do_not_repair, expected, "{value}");
+            }
         }
     }
 }

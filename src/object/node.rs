@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
 
 use super::annotations;
 use super::field::{Field, Unreadable, items, objects};
 use super::karpenter;
-use super::meta::{self, Metadata, MetadataObject, Version};
+use super::meta::{self, Metadata, MetadataObject, ObjectKey, Version};
 use super::resources::Resources;
 use super::taint::{Taint, TaintObject};
 use crate::api::{ConditionStatus, TaintEffect};
@@ -38,8 +39,10 @@ pub struct Node {
     /// Our annotations on the node, with startup records emptied. `None` if the node has no annotations at all, which matters
     /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
-    /// Whether an annotation forbids repair.
-    pub do_not_repair: bool,
+    /// The annotation that forbids repair, if there is one.
+    pub do_not_repair: Option<&'static str>,
+    /// The Cluster API `Machine` that the node's annotations name.
+    pub machine: Option<ObjectKey>,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
@@ -65,7 +68,8 @@ pub struct NodeMetadata {
     deleting: bool,
     labels: BTreeMap<String, String>,
     annotations: Option<BTreeMap<String, String>>,
-    do_not_repair: bool,
+    do_not_repair: Option<&'static str>,
+    machine: Option<ObjectKey>,
 }
 
 /// A condition of a node's status.
@@ -114,6 +118,7 @@ impl Node {
         self.labels = patched.labels;
         self.annotations = patched.annotations;
         self.do_not_repair = patched.do_not_repair;
+        self.machine = patched.machine;
         if let Some(taints) = taints {
             self.taints = taints;
         }
@@ -269,6 +274,7 @@ impl NodeObject {
             uid: meta.uid,
             version: meta.version,
             do_not_repair: meta.do_not_repair,
+            machine: meta.machine,
             created: meta.created,
             deleting: meta.deleting,
             labels: meta.labels,
@@ -293,6 +299,17 @@ impl NodeObject {
     }
 }
 
+/// The Cluster API `Machine` that a node's annotations name.
+fn machine(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let annotations = meta.annotations.as_ref()?;
+    let named = |key| annotations.get(key).filter(|name| !name.is_empty());
+    let namespace = named("cluster.x-k8s.io/cluster-namespace")?.as_str();
+    Some(ObjectKey::new(
+        namespace,
+        named("cluster.x-k8s.io/machine")?.as_str(),
+    ))
+}
+
 impl TryFrom<MetadataObject> for NodeMetadata {
     type Error = Unreadable;
 
@@ -310,7 +327,8 @@ impl TryFrom<Metadata> for NodeMetadata {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
-            do_not_repair: karpenter::forbid_repair(&meta),
+            do_not_repair: karpenter::forbids_repair(&meta),
+            machine: machine(&meta),
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),

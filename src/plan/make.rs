@@ -118,6 +118,7 @@ pub fn plan<'a>(
     }
     draft.forget_deleted_rules();
     draft.forget_deadlines();
+    draft.withdraw_remediations();
     draft.postpone();
     draft.end_taint(None);
     draft.publish();

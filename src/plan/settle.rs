@@ -237,6 +237,7 @@ impl<'a> Draft<'a> {
         } else if is_over {
             self.forget_deadline(&rule.uid);
         }
+        self.remediate(ruling.contender, ruling.decision, ruling.verdict);
         if matches!(ruling.completion, BootstrapRecord::Unstamped) {
             let [key, _] = completion_keys(rule);
             self.set_annotation(key, completion_value(self.node, rule, spec));

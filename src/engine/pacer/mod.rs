@@ -40,7 +40,7 @@ pub enum Class {
     Node,
     /// Rules' finalizers and statuses.
     Rule,
-    /// `NodeClaim`s.
+    /// `NodeClaim`s and remediations.
     Claim,
     /// Live reads, which change nothing.
     LiveRead,

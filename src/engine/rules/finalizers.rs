@@ -83,7 +83,9 @@ impl Rules {
     }
 
     fn sync_rule(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+        let mut is_taken_over = false;
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
+            is_taken_over = rule.finalizer;
             out.count(Count::RuleCame {
                 rule: rule.name.clone(),
             });
@@ -94,6 +96,12 @@ impl Rules {
             work.closures.take(),
             self.closure_limits,
         );
+        // Another process may just have closed nodes, or nobody could for a while.
+        if (is_taken_over || rule.is_suspended())
+            && let Some(closures) = &mut work.closures
+        {
+            closures.start_over();
+        }
         if rule.deleting && work.pending.is_none() {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
             work.pending = Some(cache.node_names().cloned().collect());

@@ -25,6 +25,8 @@ pub struct RuleWork {
     pub passed_over: Vec<PassedOver>,
     /// The obstacle to any repair that was last logged.
     pub obstacle: Option<String>,
+    /// Why the last remediation for it was refused; `None` if it was not.
+    pub refused_remediation: Option<String>,
     pub closures: Option<Closures>,
     /// The generation whose rejection was announced.
     pub rejected: Option<i64>,
@@ -51,6 +53,7 @@ impl RuleWork {
             pending: None,
             passed_over: Vec::new(),
             obstacle: None,
+            refused_remediation: None,
             closures: None,
             rejected: None,
             finalizers: WriteSlot::default(),

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::basis::{Basis, Unmade, whole_second};
 use super::rule_stats::{Role, RuleStats};
+use crate::api::RepairAction;
 use crate::engine::cache::MOST_NAMED;
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
@@ -62,12 +63,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     });
     if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
-        conditions.push(condition(
-            "RepairUnavailable",
-            true,
-            "NoNodeClaims",
-            message,
-        ));
+        let repair = spec.repair.as_ref().map(|repair| repair.action);
+        let reason = match repair {
+            Some(RepairAction::Remediate | RepairAction::AnnotateMachine) => "RemediationRefused",
+            _ => "NoNodeClaims",
+        };
+        conditions.push(condition("RepairUnavailable", true, reason, message));
     }
     if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;

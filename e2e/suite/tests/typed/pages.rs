@@ -196,6 +196,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
         ..page("docs/observing.md", At::Repository)
     },
     Page {
+        names: &[NODE],
         apart: &[("nodegate controller", "it would run until it is stopped")],
         ..page("docs/repair.md", At::Repository)
     },

@@ -108,6 +108,7 @@ const GRACE: &str =
     "gracePeriod must be above zero, for example 2m; leave it out to close a node at once";
 const TTL: &str =
     "readinessTTL must be at least 1m: a node needs time to start, write for example 15m";
+const MAX_UNHEALTHY_COUNT: &str = "maxUnhealthyCount must not be negative: write a number of nodes, for example 5, or 0 to pause repair";
 const MAX_UNHEALTHY: &str = "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%";
 const EVICTION_RATE: &str = "evictionRate must be above 0 nodes a second, for example 0.1; to add no taint at all set taintPolicy: remove-only";
 const SECONDARY_RATE: &str = "secondaryEvictionRate must not be negative: write nodes a second, for example 0.01, or 0 to stop tainting in a partially disrupted zone";
@@ -235,12 +236,19 @@ pub(crate) const CASES: &[Case] = &[
     create("repair with a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 5}}"),
     create("repair with 100%", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: None, maxUnhealthy: 100%}}"),
     create("repair that is paused", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 0}}"),
+    create("repair with a share and a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 20%, maxUnhealthyCount: 5}}"),
     create("repair without a time", BOOTSTRAP, "{repair: {action: Release}}").fails("spec.repair.readinessTTL: Required value"),
     create("repair within less than a minute", BOOTSTRAP, "{repair: {readinessTTL: 30s}}").fails(TTL),
     create("an action that does not exist", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: Reboot}}").fails("supported values: \"DeleteNodeClaim\", \"Release\", \"None\""),
     create("a limit above 100%", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: 101%}}").fails(MAX_UNHEALTHY),
     create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
+    create("repair by a remediation", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate, remediationTemplate: {apiVersion: a.example.com/v1, kind: RebootTemplate, name: reboot, namespace: fencing}}}"),
+    create("repair by a Machine", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: AnnotateMachine}}"),
+    create("a remediation without a template", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate}}").fails("action Remediate needs a remediationTemplate"),
+    create("a template of no template's kind", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: a.example.com/v1, kind: Rebooting, name: reboot, namespace: fencing}}}").fails("kind must end with Template"),
+    create("a template without a group", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: v1beta1, kind: RebootTemplate, name: reboot, namespace: fencing}}}").fails("apiVersion must be a group and a version"),
+    create("a negative number", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthyCount: -1}}").fails(MAX_UNHEALTHY_COUNT),
 
     // A condition about a DaemonSet must name one.
     create("a DaemonSet", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),

@@ -6,7 +6,7 @@ use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::ledger::{Glances, Shared};
-use super::rule::{Rule, boot_id, governing, is_introduced};
+use super::rule::{Rule, boot_id, forbids_repair, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
@@ -95,15 +95,20 @@ fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 
-/// Whether the rule releases late nodes and the node's deadline has passed, by the clock that is farthest ahead.
+/// Whether the rule releases late nodes, nothing forbids that, and the node's deadline has passed, by the clock that is
+/// farthest ahead.
 fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let Some(repair) = rule
         .spec
         .repair
+        .as_ref()
         .filter(|it| it.action == RepairAction::Release)
     else {
         return false;
     };
+    if forbids_repair(facts.node) {
+        return false;
+    }
     let latest = wall(facts.at + steps(moment));
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let created = facts.node["metadata"]["creationTimestamp"]
@@ -214,16 +219,22 @@ mod tests {
 
     #[test]
     fn a_node_is_given_up_when_its_time_is_up_and_not_before() {
-        for (at, justified) in [(59, false), (61, true)] {
+        for (at, veto, justified) in [
+            (59, "false", false),
+            (61, "false", true),
+            (61, "true", false),
+        ] {
             let mut story = Story::default();
             let repair = json!({ "readinessTTL": "1m", "action": "Release" });
             story.create(rule(
                 &json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
             ));
-            story.create(gated(node("n")));
+            let mut late = gated(node("n"));
+            late["metadata"]["annotations"] = json!({ "nodegate.dev/do-not-repair": veto });
+            story.create(late);
             story.at(at);
             lift(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified, "{at}");
+            assert_eq!(judge(&story).is_ok(), justified, "{at}, {veto}");
         }
     }
 

@@ -190,6 +190,15 @@ pub(crate) fn governing<'a>(
     claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
 }
 
+/// Whether an annotation of this node, claim or pool forbids repair.
+#[must_use]
+pub(super) fn forbids_repair(object: &Value) -> bool {
+    let annotations = &object["metadata"]["annotations"];
+    ["nodegate.dev/do-not-repair", "karpenter.sh/do-not-repair"]
+        .iter()
+        .any(|key| annotations[key].as_str().is_some_and(|it| it != "false"))
+}
+
 /// Whether a node has all labels that selectors need: the component that adds them has removed its taint.
 #[must_use]
 pub(crate) fn is_introduced(node: &Value) -> bool {
