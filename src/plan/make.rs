@@ -30,7 +30,8 @@ pub fn plan<'a>(
         .iter()
         .filter_map(|index| {
             let rule = &*cluster.rules.rules()[*index];
-            rule.active().map(|spec| Contender { rule, spec })
+            let index = *index;
+            rule.active().map(|spec| Contender { rule, spec, index })
         })
         .collect();
     let mut draft = Draft {
@@ -102,6 +103,9 @@ pub fn plan<'a>(
     let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
     concerned.sort_unstable();
     concerned.dedup();
+    if contenders.iter().any(|it| !it.spec.after.is_empty()) {
+        concerned.sort_by_key(|(key, effect)| draft.rank(key, *effect, &contenders));
+    }
     for (key, effect) in concerned {
         let contenders: SmallVec<[Contender; 4]> = contenders
             .iter()

@@ -8,7 +8,7 @@ use super::surroundings::{NodeSample, Surroundings};
 use crate::api::{self, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
 use crate::condition::{CriticalComponentClass, Source, can_share_a_node, tolerates};
 use crate::object::ObjectKey;
-use crate::rule::{CompiledSpec, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Rule};
 use crate::wording::cut;
 
 /// The longest warning that the API server passes on untruncated, in bytes.
@@ -94,6 +94,8 @@ pub(super) fn warnings(
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(missing(surroundings));
+    let rules = surroundings.rules.iter();
+    warnings.extend(AfterUnknown::of(spec, rules).map(|unknown| unknown.to_string()));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match condition.source {

@@ -40,7 +40,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     let spec = match &rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
-            return vec![condition(ACCEPTED, false, "Invalid", rejection.to_string())];
+            return vec![condition(
+                ACCEPTED,
+                false,
+                rejection.reason(),
+                rejection.to_string(),
+            )];
         }
     };
     let is_suspended = rule.is_suspended();
@@ -90,6 +95,14 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
             "CountedAsAbsent",
             message,
         ));
+    }
+    if let Some(unknown) = basis.after_unknown {
+        let reason = if unknown.missing.is_empty() {
+            "RuleNotAccepted"
+        } else {
+            "NoSuchRule"
+        };
+        conditions.push(condition("AfterUnknown", true, reason, unknown.to_string()));
     }
     if !basis.empty_classes.is_empty() {
         let classes = enumerated(basis.empty_classes.iter().map(|it| (*it).to_owned()));
