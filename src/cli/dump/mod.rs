@@ -19,6 +19,7 @@ use super::page::{Page, Render};
 use super::read::{ABOUT, AboutDump, FORM, ListError, Missing, ObjectSource};
 use super::snapshot::{Binding, EventAbout, Filter, ResourceKind, Snapshot};
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
+use crate::engine::kind::Watch;
 use crate::selector::Selector;
 use fields::{kept, redacted};
 use hashed::Hashed;
@@ -157,6 +158,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         | ResourceKind::Nodes
         | ResourceKind::CsiNodes
         | ResourceKind::DaemonSets
+        | ResourceKind::ResourceSlices
         | ResourceKind::NodeClaims
         | ResourceKind::NodePools => vec![all],
         // These filters match the ones for reading the limits.
@@ -184,11 +186,9 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
             };
             let of_classes = (snapshot.classes().iter())
                 .map(|class| with(&class.selector, class.namespaces.single()));
-            let cluster = snapshot.view.cluster();
-            let of_named = cluster.named.iter().filter_map(|named| {
-                let there = cluster.daemon_sets(named.group).get(&named.key)?;
-                Some(with(there.selector.as_ref()?, Some(&named.key.namespace)))
-            });
+            let watched = snapshot.view.components();
+            let pods = watched.filter(|(watch, _)| matches!(watch, Watch::Pods(_)));
+            let of_named = pods.map(|(_, scope)| Filter::of_scope(scope));
             let unbound = Filter {
                 binding: Binding::Unbound,
                 ..all
