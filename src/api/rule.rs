@@ -134,6 +134,12 @@ pub const MAX_AFTER: usize = 8;
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
         .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateAfterMaintenance"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnRevision) || !self.regateOnRevision")
+        .message("regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateOnRevision"),
+    validation = Rule::new("!has(self.regateOnRevision) || !self.regateOnRevision || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
+        .message("regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
+        .field_path(".regateOnRevision"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.existingNodes) || self.existingNodes != 'Leave'")
         .message("existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
         .field_path(".existingNodes"),
@@ -214,6 +220,12 @@ pub struct NodeReadinessRuleSpec {
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_after_maintenance: bool,
+
+    /// When true, a node that completed its bootstrap is closed again when a named `DaemonSet` is updated there: from when its
+    /// pod of the revision that the bootstrap was completed with goes, until the conditions are met. Only with
+    /// `enforcementMode: bootstrap-only`, and only where every condition is `daemonset.nodegate.dev/<namespace>.<name>`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regate_on_revision: bool,
 
     /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
     /// conditions, as any other node; `Leave` leaves them alone until they join anew. `Leave` only with `enforcementMode:
@@ -365,7 +377,8 @@ mod tests {
             ConditionStatus::Unknown
         );
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
-        assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
+        assert!(!spec.dry_run && !spec.regate_on_reboot);
+        assert!(!spec.regate_after_maintenance && !spec.regate_on_revision);
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
         assert!(!spec.suspend);
         assert!(spec.after.is_empty());
@@ -382,6 +395,7 @@ mod tests {
             ("taintPolicy".into(), json!("remove-only")),
             ("regateOnReboot".into(), json!(true)),
             ("regateAfterMaintenance".into(), json!(true)),
+            ("regateOnRevision".into(), json!(true)),
             ("existingNodes".into(), json!("Leave")),
             ("suspend".into(), json!(true)),
             ("after".into(), json!(["first", "second"])),

@@ -16,6 +16,7 @@ mod names;
 mod observations;
 mod placement;
 mod pods;
+mod revisions;
 mod source;
 mod state;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use groups::{ByGroup, Component, ComponentGroup, NamedComponent};
 pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
 pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
+pub(crate) use revisions::Revisions;
 pub(crate) use source::{RESERVED_PREFIXES, names_nothing};
 pub use source::{Source, is_ours};
 pub use state::Condition;

@@ -13,13 +13,13 @@ use super::outcome::{Origin, Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Reboot, Source, Trust};
+use crate::condition::{Detail, Facts, Reboot, Revisions, Source, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
-use crate::rule::Rule;
 use crate::rule::ownership::{
     BootstrapRecord, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
+use crate::rule::{CompiledSpec, Rule};
 
 /// A node that opens within this time after it joined is written once: ownership of a taint that it registered with is recorded
 /// only later.
@@ -47,12 +47,22 @@ struct Dispute<'s, 'a> {
     facts: &'s Facts<'s, 'a>,
 }
 
+/// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
+type RuleRevisions<'a> = SmallVec<[Revisions<'a>; 1]>;
+
+fn revisions<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> RuleRevisions<'a> {
+    let named = spec.daemon_sets().filter(|_| spec.regate_on_revision);
+    named.filter_map(|key| Revisions::of(key, facts)).collect()
+}
+
 /// What one rule decides about one taint.
 struct Ruling<'a> {
     contender: Contender<'a>,
     governs: bool,
     evaluation: Evaluation<'a>,
     completion: BootstrapRecord<'a>,
+    /// The revisions that the rule goes by.
+    revisions: RuleRevisions<'a>,
     rebooted: Option<Reboot>,
     patience: Patience,
     deadline: Option<Result<Deadline, NoTtl>>,
@@ -92,14 +102,20 @@ impl<'a> Draft<'a> {
                 if !contender.rule.is_suspended() {
                     self.put_on_record(&ruling);
                 }
-                decided = Some((*contender, ruling.decision, ruling.patience.joining));
+                let joining = ruling.patience.joining;
+                decided = Some((
+                    *contender,
+                    ruling.decision,
+                    joining,
+                    ruling.revisions.clone(),
+                ));
             }
             self.plan.outcomes.push(ruling.outcome(&dispute));
         }
         match decided {
             Some((contender, ..)) if contender.rule.is_suspended() => {}
-            Some((contender, decision, joining)) => {
-                self.carry_out(contender, decision, joining, owners);
+            Some((contender, decision, joining, revisions)) => {
+                self.carry_out(contender, decision, joining, &revisions, owners);
             }
             None => self.clean_up(key, effect, contenders, owners),
         }
@@ -109,7 +125,8 @@ impl<'a> Draft<'a> {
     fn rule_on(&mut self, contender: Contender<'a>, dispute: &Dispute<'_, 'a>) -> Ruling<'a> {
         let Contender { rule, spec, .. } = contender;
         let (tainted, facts) = (dispute.tainted, dispute.facts);
-        let completion = BootstrapRecord::of(self.node, rule, spec);
+        let revisions = revisions(spec, facts);
+        let completion = BootstrapRecord::of(self.node, rule, spec, &revisions);
         let rebooted = self
             .state
             .observations
@@ -148,6 +165,7 @@ impl<'a> Draft<'a> {
                 .is_some_and(|governing| ptr::eq(governing.rule, rule)),
             evaluation,
             completion,
+            revisions,
             rebooted,
             patience,
             deadline: None,
@@ -249,7 +267,8 @@ impl<'a> Draft<'a> {
         }
         if matches!(ruling.completion, BootstrapRecord::Unstamped) {
             let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(self.node, rule, spec));
+            let value = completion_value(self.node, rule, spec, &ruling.revisions);
+            self.set_annotation(key, value);
         }
     }
 
@@ -307,12 +326,14 @@ impl<'a> Draft<'a> {
         contender: Contender<'a>,
         decision: Decision,
         joining: bool,
+        revisions: &[Revisions<'a>],
         owners: &[Ownership<'_>],
     ) {
         let Contender { rule, spec, .. } = contender;
         if decision.completes_bootstrap() {
             let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(self.node, rule, spec));
+            let value = completion_value(self.node, rule, spec, revisions);
+            self.set_annotation(key, value);
             // A node that was given up does not count as ready.
             if decision != Decision::GiveUp {
                 self.writes.completes.push(rule.uid.clone());

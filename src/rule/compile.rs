@@ -95,6 +95,8 @@ pub struct CompiledSpec {
     pub regate_on_reboot: bool,
     /// Whether a completed bootstrap counts only until the node's next maintenance.
     pub regate_after_maintenance: bool,
+    /// Whether a completed bootstrap counts only for the revisions of the named `DaemonSet`s that it happened with.
+    pub regate_on_revision: bool,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
     /// How long the conditions must have been unmet before an open node is closed.
@@ -275,6 +277,7 @@ impl CompiledSpec {
             },
             regate_on_reboot: spec.regate_on_reboot,
             regate_after_maintenance: spec.regate_after_maintenance,
+            regate_on_revision: spec.regate_on_revision,
             heartbeat_timeout: spec.heartbeat_timeout,
             grace_period: spec.grace_period,
             disruption: spec.disruption,

@@ -15,6 +15,7 @@ mod maintenance;
 mod orphans;
 mod plan;
 mod publishing;
+mod revisions;
 mod several;
 mod stale_kinds;
 mod suspended;
