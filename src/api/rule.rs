@@ -10,10 +10,6 @@
 //! fields.
 
 #![expect(
-    clippy::duplicated_attributes,
-    reason = "each print column is an attribute of its own, with keys of the same names"
-)]
-#![expect(
     clippy::struct_excessive_bools,
     reason = "the fields of the resource are what they are"
 )]

@@ -8,16 +8,23 @@ use crate::api::TaintEffect;
 use crate::rule::Rule;
 
 impl<'a> Draft<'a> {
+    /// Sorts taints by when to settle them, then by key and effect.
+    pub(super) fn put_in_order(
+        &self,
+        taints: &mut [(&str, TaintEffect)],
+        contenders: &[Contender<'a>],
+    ) {
+        taints.sort_unstable();
+        if contenders.iter().any(|it| !it.spec.after.is_empty()) {
+            taints.sort_by_key(|(key, effect)| self.rank(key, *effect, contenders));
+        }
+    }
+
     /// When to settle a taint: after those whose governing rules come before the one that governs it.
     ///
     /// Nothing waits for a rule that does not govern, so that an order exists. A dry run beside a governing rule may therefore
     /// be decided before a rule that it comes after: it does not wait then.
-    pub(super) fn rank(
-        &self,
-        key: &str,
-        effect: TaintEffect,
-        contenders: &[Contender<'a>],
-    ) -> usize {
+    fn rank(&self, key: &str, effect: TaintEffect, contenders: &[Contender<'a>]) -> usize {
         let mut claimants = contenders.iter().filter(|it| it.spec.taint.is(key, effect));
         let rank = |contender: &Contender<'a>| self.cluster.rules.rank(contender.index);
         let governing = claimants.clone().find(|it| it.rule.live().is_some());

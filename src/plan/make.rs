@@ -101,11 +101,8 @@ pub fn plan<'a>(
         .filter_map(|rule| rule.left_behind(&state.node.labels))
         .map(|reach| (reach.key.as_str(), reach.effect));
     let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
-    concerned.sort_unstable();
+    draft.put_in_order(&mut concerned, &contenders);
     concerned.dedup();
-    if contenders.iter().any(|it| !it.spec.after.is_empty()) {
-        concerned.sort_by_key(|(key, effect)| draft.rank(key, *effect, &contenders));
-    }
     for (key, effect) in concerned {
         let contenders: SmallVec<[Contender; 4]> = contenders
             .iter()

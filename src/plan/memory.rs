@@ -9,6 +9,10 @@ use crate::api::EnforcementMode;
 
 /// What this process remembers about one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and may go with any of the others"
+)]
 pub struct Memory {
     /// UID of the rule.
     pub rule: Arc<str>,

@@ -1,8 +1,8 @@
 //! Rules that come after others: the order in which they are decided, and the circles that no order fits.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Rule};
@@ -57,16 +57,21 @@ pub(crate) fn circle_of<'a>(
     Some(rejection(&rules, &circle(0, &predecessors(&rules))?))
 }
 
-fn rejection(rules: &[impl Deref<Target = Rule>], circle: &[usize]) -> Rejection {
-    Rejection::Circle(circle.iter().map(|it| rules[*it].name.clone()).collect())
+fn rejection(rules: &[impl Borrow<Rule>], circle: &[usize]) -> Rejection {
+    Rejection::Circle(
+        circle
+            .iter()
+            .map(|it| rules[*it].borrow().name.clone())
+            .collect(),
+    )
 }
 
 /// For each rule, those that it comes after: a rule that cannot be used or is being deleted comes after none, and none comes
 /// after it.
-fn predecessors(rules: &[impl Deref<Target = Rule>]) -> Vec<Vec<usize>> {
+fn predecessors(rules: &[impl Borrow<Rule>]) -> Vec<Vec<usize>> {
     let usable = |rule: &'_ Rule| !rule.deleting && rule.spec.is_ok();
-    let indices: BTreeMap<&str, usize> = rules
-        .iter()
+    let rules = || rules.iter().map(Borrow::borrow);
+    let indices: BTreeMap<&str, usize> = rules()
         .enumerate()
         .filter(|(_, rule)| usable(rule))
         .map(|(index, rule)| (&*rule.name, index))
@@ -78,7 +83,7 @@ fn predecessors(rules: &[impl Deref<Target = Rule>]) -> Vec<Vec<usize>> {
             .filter_map(|name| indices.get(&**name).copied())
             .collect()
     };
-    rules.iter().map(|rule| of(rule)).collect()
+    rules().map(of).collect()
 }
 
 /// The rank of each rule; `None` for one that is in a circle or comes after one that is.
@@ -128,20 +133,32 @@ pub(crate) struct AfterUnknown<'a> {
 
 impl<'a> AfterUnknown<'a> {
     /// The names of this kind among all rules; `None` if there are none.
-    pub(crate) fn of<'r>(
-        spec: &'a CompiledSpec,
-        rules: impl Iterator<Item = &'r Rule> + Clone,
-    ) -> Option<Self> {
-        let rule = |name: &str| rules.clone().find(|rule| *rule.name == *name);
+    pub(crate) fn of(spec: &'a CompiledSpec, rules: &[impl Borrow<Rule>]) -> Option<Self> {
+        let rule = |name: &str| {
+            rules
+                .iter()
+                .map(Borrow::borrow)
+                .find(|it: &&Rule| *it.name == *name)
+        };
         let named = |is_meant: fn(Option<&Rule>) -> bool| -> Vec<&'a str> {
             let names = spec.after.iter().map(|name| &**name);
-            names.filter(|name| is_meant(rule(name))).collect()
+            let is_meant = |name: &&str| is_meant(rule(name));
+            names.filter(is_meant).collect()
         };
         let unknown = Self {
             missing: named(|rule| rule.is_none()),
             rejected: named(|rule| rule.is_some_and(|rule| rule.spec.is_err())),
         };
         (!unknown.missing.is_empty() || !unknown.rejected.is_empty()).then_some(unknown)
+    }
+
+    /// The reason in CamelCase, for a rule's status.
+    pub(crate) fn reason(&self) -> &'static str {
+        if self.missing.is_empty() {
+            "RuleNotAccepted"
+        } else {
+            "NoSuchRule"
+        }
     }
 }
 

@@ -68,6 +68,10 @@ pub struct Reach {
 
 /// A valid spec.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "the fields of the resource are what they are"
+)]
 pub struct CompiledSpec {
     /// The required conditions.
     pub conditions: Vec<RequiredCondition>,

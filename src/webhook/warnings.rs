@@ -94,8 +94,8 @@ pub(super) fn warnings(
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(missing(surroundings));
-    let rules = surroundings.rules.iter();
-    warnings.extend(AfterUnknown::of(spec, rules).map(|unknown| unknown.to_string()));
+    let unknown = AfterUnknown::of(spec, &surroundings.rules);
+    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match condition.source {

@@ -128,8 +128,7 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
 
 /// Rules that it comes after and that are not there, or cannot be used.
 fn after_unknown(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
-    let rules = field.rules.rules().iter().map(|rule| &**rule);
-    let unknown = AfterUnknown::of(spec, rules)?;
+    let unknown = AfterUnknown::of(spec, field.rules.rules())?;
     let way_out = "kubectl get nodereadinessrules lists those that there are";
     let fault = Fault::new(
         FaultKind::AFTER_UNKNOWN,

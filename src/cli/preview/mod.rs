@@ -296,8 +296,8 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
             warnings.push(conflict.to_string());
         }
     }
-    let rules = view.rules().rules().iter().map(|rule| &**rule);
-    warnings.extend(AfterUnknown::of(spec, rules).map(|unknown| unknown.to_string()));
+    let unknown = AfterUnknown::of(spec, view.rules().rules());
+    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     if selected == 0 {
         warnings.push(format!("no node is selected by {}", spec.selector));
     }

@@ -238,8 +238,7 @@ impl RuleWork {
         let disruption = closures.map(|closures| closures.tell(rule, out));
         let rules = cache.cluster().rules.rules();
         let spec = rule.spec.as_ref().ok();
-        let after_unknown =
-            spec.and_then(|spec| AfterUnknown::of(spec, rules.iter().map(|rule| &**rule)));
+        let after_unknown = spec.and_then(|spec| AfterUnknown::of(spec, rules));
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,

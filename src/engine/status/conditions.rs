@@ -97,20 +97,11 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         ));
     }
     if let Some(unknown) = basis.after_unknown {
-        let reason = if unknown.missing.is_empty() {
-            "RuleNotAccepted"
-        } else {
-            "NoSuchRule"
-        };
-        conditions.push(condition("AfterUnknown", true, reason, unknown.to_string()));
+        let (reason, message) = (unknown.reason(), unknown.to_string());
+        conditions.push(condition("AfterUnknown", true, reason, message));
     }
     if !basis.empty_classes.is_empty() {
-        let classes = enumerated(basis.empty_classes.iter().map(|it| (*it).to_owned()));
-        let message = format!(
-            "no DaemonSet is of the critical component class that the rule waits for, so that it opens every node on which \
-             no labelled pod runs: {classes} (label the DaemonSets and their pod templates, or name them by \
-             daemonset.nodegate.dev/<namespace>.<name>)"
-        );
+        let message = nothing_to_wait_for(basis.empty_classes);
         conditions.push(condition(
             "NothingToWaitFor",
             true,
@@ -128,6 +119,16 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         conditions.push(condition(SUSPENDED, true, "Suspended", message.into()));
     }
     conditions
+}
+
+/// The message about classes that have no `DaemonSet`, and how to fix that.
+fn nothing_to_wait_for(classes: &[&str]) -> String {
+    let classes = enumerated(classes.iter().map(|it| (*it).to_owned()));
+    format!(
+        "no DaemonSet is of the critical component class that the rule waits for, so that it opens every node on which no \
+         labelled pod runs: {classes} (label the DaemonSets and their pod templates, or name them by \
+         daemonset.nodegate.dev/<namespace>.<name>)"
+    )
 }
 
 /// The conditions of a suspended rule. What they say of its nodes stays unchanged.

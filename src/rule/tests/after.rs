@@ -101,8 +101,7 @@ fn names_that_hold_nothing_up_are_told() {
     ] {
         let world = of(&rules(&[("a", ""), ("e", "e"), ("f", after)]));
         let spec = world.rules()[2].spec.as_ref().unwrap();
-        let rules = world.rules().iter().map(|rule| &**rule);
-        let told = AfterUnknown::of(spec, rules).map(|unknown| unknown.to_string());
+        let told = AfterUnknown::of(spec, world.rules()).map(|unknown| unknown.to_string());
         let expected =
             expected.map(|it| format!("spec.after names rules that no node waits for: {it}"));
         assert_eq!(told, expected, "{after}");

@@ -316,14 +316,14 @@ fn a_rule_that_upstream_took_can_be_changed_as_long_as_no_fault_is_added() {
     }
 }
 
+const CIRCLE: &str = "validation failed: [spec.after: Invalid value: these rules come after each other in a circle, so that none of them is in force: ";
+
 #[test]
 fn the_last_rule_of_a_circle_is_refused_and_one_that_is_there_stays_editable() {
     let named = |name: &str, after: &str| {
         let taint = format!("{{key: readiness.k8s.io/{name}}}");
         rule(name, &format!("spec: {{after: [{after}], taint: {taint}}}"))
     };
-    const REFUSAL: &str = "validation failed: [spec.after: Invalid value: these rules come after each other in a circle, so \
-                           that none of them is in force: ";
     for (what, new, before, others, refused) in [
         (
             "no circle",
@@ -362,7 +362,7 @@ fn the_last_rule_of_a_circle_is_refused_and_one_that_is_there_stays_editable() {
             None,
         ),
     ] {
-        let refused = refused.map(|names| format!("{REFUSAL}{names}]"));
+        let refused = refused.map(|names| format!("{CIRCLE}{names}]"));
         let result = match verdict(&new, before.as_ref(), &beside(&others)) {
             ReviewResult::Accepted { .. } => None,
             ReviewResult::Rejected(why) => Some(why),
@@ -373,7 +373,7 @@ fn the_last_rule_of_a_circle_is_refused_and_one_that_is_there_stays_editable() {
     let there = [named("a", "b"), named("b", "a")];
     match verdict(&other, Some(&there[0]), &beside(&there)) {
         ReviewResult::Accepted { warnings } => {
-            assert!(warnings[0].contains("in a circle"), "{warnings:?}")
+            assert!(warnings[0].contains("in a circle"), "{warnings:?}");
         }
         ReviewResult::Rejected(why) => panic!("{why}"),
     }
