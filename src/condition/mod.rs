@@ -16,6 +16,7 @@ mod names;
 mod observations;
 mod placement;
 mod pods;
+mod revisions;
 mod source;
 mod state;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub(crate) use names::Names;
 pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
 pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
+pub(crate) use revisions::Revisions;
 pub(crate) use source::{RESERVED_PREFIXES, counts_something, names_nothing};
 pub use source::{Source, is_ours};
 pub(crate) use state::Counted;

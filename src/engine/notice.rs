@@ -77,8 +77,9 @@ topics! {
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
-        "A rule has kept the node closed for a minute: what each condition lacks; again when that is something else. Not of a rule \
-         that waits for critical components, whose events have names of their own (`Unready...`, `Unscheduled...`).";
+        "A rule has kept the node closed for a minute: what each condition lacks, or that another rule comes first \
+         (`WaitsForRule`); again when that is something else. Critical components that it waits for have events with names of \
+         their own (`Unready...`, `Unscheduled...`).";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
         "Another project's taint has been lifted, whose rule waits for critical components; in Gardener's words.";
     RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",

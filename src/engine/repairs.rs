@@ -137,12 +137,7 @@ impl RepairTold {
 
 /// The message that the node is late, and what it lacks.
 pub(super) fn late(outcome: &Outcome<'_>) -> String {
-    let lacks: Vec<_> = outcome
-        .evaluation
-        .unmet()
-        .map(crate::plan::Finding::why)
-        .collect();
-    let lacks = lacks.join("; ");
+    let lacks = outcome.evaluation.why();
     match outcome.deadline {
         Some(Ok(Deadline::At(at))) => format!("The node was to be ready by {at:.0}: {lacks}"),
         _ => lacks,

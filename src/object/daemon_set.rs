@@ -15,6 +15,9 @@ use crate::selector::{self, Requirement, RequirementObject, Selector};
 /// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
 const IGNORE_LABEL: &str = "nodegate.dev/ignore";
 
+/// The API server keeps the generation of the pod template in this annotation.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonSet {
@@ -30,6 +33,8 @@ pub struct DaemonSet {
     pub ignored: bool,
     /// Matches its pods; `None` if the selector is invalid.
     pub selector: Option<Selector>,
+    /// The generation of its pod template: it grows with each change of that.
+    pub template_generation: Option<i64>,
     /// The labels of its pod template.
     pub template_labels: BTreeMap<String, String>,
     /// `spec.nodeName` of its pod template; empty for any node.
@@ -196,6 +201,11 @@ impl DaemonSetObject {
             selector: selector
                 .and_then(|selector| Selector::parse(&selector).ok())
                 .filter(|selector| !selector.is_empty()),
+            template_generation: {
+                let annotations = meta.annotations.as_ref();
+                let generation = annotations.and_then(|it| it.get(TEMPLATE_GENERATION));
+                generation.and_then(|it| it.parse().ok())
+            },
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),

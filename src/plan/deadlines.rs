@@ -16,7 +16,7 @@ impl<'a> Draft<'a> {
     /// The readiness deadline of a node that the rule gates and has never opened: the recorded one, or a new one.
     pub(super) fn deadline(
         &self,
-        Contender { rule, spec }: Contender<'a>,
+        Contender { rule, spec, .. }: Contender<'a>,
         decision: Decision,
         now: Timestamp,
     ) -> Option<Result<Deadline, NoTtl>> {
@@ -57,7 +57,7 @@ impl<'a> Draft<'a> {
     /// What to do with a node that may be late under a governing rule, or what a dry run would do.
     pub(super) fn verdict(
         &mut self,
-        Contender { rule, spec }: Contender<'a>,
+        Contender { rule, spec, .. }: Contender<'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
         governs: bool,
         tainted: bool,

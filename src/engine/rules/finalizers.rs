@@ -106,11 +106,17 @@ impl Rules {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
             work.pending = Some(cache.node_names().cloned().collect());
         }
-        if let Err(rejection) = &rule.spec
-            && work.rejected.replace(rule.generation) != Some(rule.generation)
-        {
-            warn!(rule = %rule.name, "rule cannot be used: {rejection}");
-            out.tell(Notice::of_rejection(rule, &rejection.to_string()));
+        match &rule.spec {
+            Ok(spec) => {
+                work.rejected = None;
+                work.know_conditions(spec);
+            }
+            Err(rejection) => {
+                if work.rejected.replace(rule.generation) != Some(rule.generation) {
+                    warn!(rule = %rule.name, "rule cannot be used: {rejection}");
+                    out.tell(Notice::of_rejection(rule, &rejection.to_string()));
+                }
+            }
         }
         work.status_changed(out);
     }

@@ -21,7 +21,7 @@ use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis, Unmade};
 use crate::object::Version;
 use crate::plan::{ClusterState, PassedOver};
-use crate::rule::Rule;
+use crate::rule::{AfterUnknown, Rule};
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.
@@ -236,11 +236,15 @@ impl RuleWork {
         let rule = &*cached.rule;
         let closures = self.closures.as_mut();
         let disruption = closures.map(|closures| closures.tell(rule, out));
+        let rules = cache.cluster().rules.rules();
+        let spec = rule.spec.as_ref().ok();
+        let after_unknown = spec.and_then(|spec| AfterUnknown::of(spec, rules));
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
             passed_over: &self.passed_over,
             unmade: &unmade(rule, cache.cluster()),
+            after_unknown: after_unknown.as_ref(),
             empty_classes: &empty_classes(rule, cache.cluster()),
             disruption: disruption.as_ref(),
             governors: &governors,

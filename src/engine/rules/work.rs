@@ -8,7 +8,7 @@ use crate::engine::map::Set;
 use crate::engine::pacer::WriteSlot;
 use crate::engine::status::{RuleStats, WrittenStatus};
 use crate::plan::PassedOver;
-use crate::rule::{RequiredCondition, Rule};
+use crate::rule::{CompiledSpec, Rule};
 
 /// The engine's state for one rule.
 #[derive(Debug)]
@@ -40,14 +40,10 @@ pub struct RuleWork {
 
 impl RuleWork {
     pub fn new(rule: &Rule) -> Self {
-        let types = |requirement: &RequiredCondition| requirement.kind.clone();
-        let spec = rule.spec.iter();
         Self {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
-            conditions: spec
-                .flat_map(|spec| spec.conditions.iter().map(types))
-                .collect(),
+            conditions: Vec::new(),
             is_new: !rule.finalizer,
             stats: RuleStats::default(),
             pending: None,
@@ -60,6 +56,14 @@ impl RuleWork {
             finalizer_refusals: 0,
             status: StatusWork::default(),
             is_queued: false,
+        }
+    }
+
+    /// Notes which conditions the rule requires.
+    pub fn know_conditions(&mut self, spec: &CompiledSpec) {
+        if self.conditions.is_empty() {
+            let conditions = spec.conditions.iter();
+            self.conditions = conditions.map(|it| it.kind.clone()).collect();
         }
     }
 

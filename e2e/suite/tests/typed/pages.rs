@@ -230,6 +230,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
     page("examples/dra/README.md", At::Beside),
     page("examples/gardener/README.md", At::Beside),
     page("examples/gpu/README.md", At::Beside),
+    page("examples/in-order/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
     page("examples/node-problem-detector/README.md", At::Beside),
     page("examples/security-agent/README.md", At::Beside),

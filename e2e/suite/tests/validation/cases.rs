@@ -103,6 +103,8 @@ const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode cont
 const CONTINUOUS_LEAVE: &str = "existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_REGATE: &str = "regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_MAINTENANCE: &str = "regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const CONTINUOUS_REVISION: &str = "regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const REVISION_OF_OTHERS: &str = "regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone";
 const HEARTBEAT: &str = "heartbeatTimeout must be at least 1m; write for example 10m";
 const GRACE: &str =
     "gracePeriod must be above zero, for example 2m; leave it out to close a node at once";
@@ -198,11 +200,21 @@ pub(crate) const CASES: &[Case] = &[
     create("a grace period while starting", BOOTSTRAP, "{gracePeriod: 2m}").fails(BOOTSTRAP_GRACE),
     create("disruption while starting", BOOTSTRAP, "{disruption: {}}").fails(BOOTSTRAP_DISRUPTION),
     create("repair at any time", CONTINUOUS, "{repair: {readinessTTL: 15m}}").fails(CONTINUOUS_REPAIR),
+    create("after eight others", CONTINUOUS, "{after: [a, b, c, d, e, f, g, h]}"),
+    create("after nine others", CONTINUOUS, "{after: [a, b, c, d, e, f, g, h, i]}").fails("must have at most 8 items"),
+    create("after the same twice", CONTINUOUS, "{after: [a, a]}").fails("Duplicate value"),
+    create("after a rule without a name", CONTINUOUS, "{after: ['']}").fails("should be at least 1 chars long"),
+    update("it comes after another from now on", BOOTSTRAP, "{after: [a]}", "{after: [b]}"),
     create("gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: true}").fails(CONTINUOUS_REGATE),
     create("no gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: false}"),
     create("gating after a reboot", BOOTSTRAP, "{regateOnReboot: true}"),
     create("gating after a maintenance at any time", CONTINUOUS, "{regateAfterMaintenance: true}").fails(CONTINUOUS_MAINTENANCE),
     create("gating after a maintenance", BOOTSTRAP, "{regateAfterMaintenance: true}"),
+    create("gating with a revision", BOOTSTRAP, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
+    create("gating with a revision at any time", CONTINUOUS, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}").fails(CONTINUOUS_REVISION),
+    create("gating with a revision of what has none", BOOTSTRAP, "{regateOnRevision: true}").fails(REVISION_OF_OTHERS),
+    create("gating with a revision among others", BOOTSTRAP, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}, {type: Ready, requiredStatus: 'True'}]}").fails(REVISION_OF_OTHERS),
+    create("no gating with a revision", CONTINUOUS, "{regateOnRevision: false}"),
 
     // Durations.
     create("a heartbeat timeout", CONTINUOUS, "{heartbeatTimeout: 6m}"),

@@ -162,17 +162,23 @@ impl Rule {
         {
             return true;
         }
-        let annotations = &node["metadata"]["annotations"];
-        let mut on_record = self.completion_keys().into_iter();
-        let Some(value) = on_record.find_map(|key| annotations[&key].as_str()) else {
+        let Some(recorded) = self.recorded_on(node) else {
             return false;
         };
         let boot = boot_id(node);
         if !self.spec.regate_on_reboot || boot.is_empty() {
             return true;
         }
-        let recorded: Value = serde_json::from_str(value).unwrap_or_default();
         recorded["boot-id"].as_str().is_none_or(|id| id == boot)
+    }
+
+    /// What is on record of the node's bootstrap.
+    #[must_use]
+    pub(crate) fn recorded_on(&self, node: &Value) -> Option<Value> {
+        let annotations = &node["metadata"]["annotations"];
+        let mut on_record = self.completion_keys().into_iter();
+        let value = on_record.find_map(|key| annotations[&key].as_str())?;
+        Some(serde_json::from_str(value).unwrap_or_default())
     }
 }
 
