@@ -1,9 +1,10 @@
 //! How current the view of each kind is. While a kind is stale, nothing harmful is done, unless a live read of the objects
 //! themselves confirms it.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
+
+use crate::engine::map::Map;
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
 pub const MAX_AGE: Duration = Duration::from_secs(20);
@@ -11,7 +12,7 @@ pub const MAX_AGE: Duration = Duration::from_secs(20);
 /// Tracks how current the view of each kind `K` is.
 #[derive(Debug)]
 pub(crate) struct Certainty<K> {
-    views: HashMap<K, View>,
+    views: Map<K, View>,
     /// When all views last became stale: evidence from before does not count.
     invalidated: Option<Instant>,
 }

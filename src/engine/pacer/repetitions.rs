@@ -1,7 +1,8 @@
 //! Limits equal log messages: the first is logged, then one a minute with the number of those suppressed.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
+
+use crate::engine::map::Map;
 
 /// How often an equal message is logged.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -11,7 +12,7 @@ const CAPACITY: usize = 256;
 /// The recently logged messages.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
-    told: HashMap<String, Told>,
+    told: Map<String, Told>,
 }
 
 #[derive(Debug)]

@@ -8,12 +8,13 @@
 //! behind everything else, newest node first.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::backoff::Pauses;
 use super::limits::ClassLimit;
+use crate::engine::map::Map;
 
 /// The common pauses after retries that were refused again.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_millis(600));
@@ -29,11 +30,11 @@ type Place = (bool, u32, Reverse<u64>);
 pub struct Retries {
     limit: ClassLimit,
     /// The nodes with a retry under way, and since when.
-    under_way: HashMap<Arc<str>, Instant>,
+    under_way: Map<Arc<str>, Instant>,
     /// How often in a row each write was refused, over all nodes.
-    in_a_row: HashMap<Arc<str>, u32>,
+    in_a_row: Map<Arc<str>, u32>,
     waiting: BTreeSet<(Place, Arc<str>)>,
-    places: HashMap<Arc<str>, Place>,
+    places: Map<Arc<str>, Place>,
     came: u64,
 }
 
@@ -42,10 +43,10 @@ impl Retries {
     pub fn new(at_a_time: u16) -> Self {
         Self {
             limit: ClassLimit::new(at_a_time, PAUSES),
-            under_way: HashMap::new(),
-            in_a_row: HashMap::new(),
+            under_way: Map::default(),
+            in_a_row: Map::default(),
             waiting: BTreeSet::new(),
-            places: HashMap::new(),
+            places: Map::default(),
             came: 0,
         }
     }
