@@ -347,13 +347,9 @@ mod tests {
     fn the_opposite_is_never_held_up() {
         let now = Instant::now();
         let mut contention = Contention::default();
-        follow(&mut contention, now, 10 * S);
-        assert!(
-            contention
-                .not_before(|_| true, Added, now + 10 * S)
-                .is_some()
-        );
-        assert_eq!(contention.not_before(|_| true, Removed, now + 10 * S), None);
+        let last = *follow(&mut contention, now, 10 * S).last().unwrap();
+        assert!(contention.not_before(|_| true, Added, last).is_some());
+        assert_eq!(contention.not_before(|_| true, Removed, last), None);
         assert_eq!(
             contention.not_before(|taint| *taint == "another", Added, now),
             None

@@ -163,8 +163,8 @@ mod tests {
     }
 
     /// Nodes whose writes are refused while `refused` says so, each with pauses of one second; an answer takes 10 milliseconds.
-    /// Returns the number of tries in each second.
-    fn tries(nodes: usize, seconds: u64, refused: impl Fn(u64) -> bool) -> Vec<usize> {
+    /// Returns the number of answers in each second.
+    fn answers(nodes: usize, seconds: u64, refused: impl Fn(u64) -> bool) -> Vec<usize> {
         let start = Instant::now();
         let mut retries = Retries::new(64);
         let mut refusals = vec![0_u32; nodes];
@@ -177,6 +177,7 @@ mod tests {
             for hundredth in 0..100 {
                 let now = start + Duration::from_millis(second * 1000 + hundredth * 10);
                 for node in std::mem::take(&mut under_way) {
+                    count += 1;
                     if refused(second) {
                         retries.refused(&name(node), WHAT, refusals[node], now);
                         refusals[node] += 1;
@@ -194,7 +195,6 @@ mod tests {
                         under_way.push(node);
                     }
                 }
-                count += under_way.len();
             }
             counts.push(count);
         }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_lasting_refusal_costs_a_few_tries_a_second_however_many_nodes_there_are() {
-        let counts = tries(2000, 20, |_| true);
+        let counts = answers(2000, 20, |_| true);
         // All first tries are made at once.
         assert!(counts[0] >= 2000, "{counts:?}");
         assert!(counts[5..].iter().all(|count| *count <= 4), "{counts:?}");
@@ -211,14 +211,14 @@ mod tests {
 
     #[test]
     fn when_the_cause_is_gone_all_are_through_within_seconds() {
-        let counts = tries(2000, 40, |second| second < 20);
+        let counts = answers(2000, 40, |second| second < 20);
         let after: usize = counts[20..25].iter().sum();
         assert_eq!(after, 2000, "{counts:?}");
     }
 
     #[test]
     fn a_few_nodes_hardly_notice() {
-        let counts = tries(3, 10, |_| true);
+        let counts = answers(3, 10, |_| true);
         assert!(counts.iter().sum::<usize>() >= 18, "{counts:?}");
     }
 
