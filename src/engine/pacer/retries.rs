@@ -176,8 +176,8 @@ mod tests {
             let mut count = 0;
             for hundredth in 0..100 {
                 let now = start + Duration::from_millis(second * 1000 + hundredth * 10);
+                count += under_way.len();
                 for node in std::mem::take(&mut under_way) {
-                    count += 1;
                     if refused(second) {
                         retries.refused(&name(node), WHAT, refusals[node], now);
                         refusals[node] += 1;
