@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use super::field::{Unreadable, items};
-use super::meta::{self, Metadata, ObjectKey, Version};
+use super::meta::{Metadata, ObjectKey};
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject, Selector};
@@ -19,8 +19,6 @@ pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Matches its pods; `None` if the selector is invalid.
@@ -182,7 +180,6 @@ impl DaemonSetObject {
         Ok(DaemonSet {
             key: ObjectKey::of(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
-            version: meta::resource_version(&meta),
             deleting: meta.deletion_timestamp.is_some(),
             selector: selector
                 .and_then(|selector| Selector::parse(&selector).ok())

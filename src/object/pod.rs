@@ -6,15 +6,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata, ObjectKey, Version};
+use super::meta::{Metadata, ObjectKey};
 
 /// The parts of a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     /// The pod's namespace and name.
     pub key: ObjectKey,
-    /// The object's resource version.
-    pub version: Version,
     /// The node that the pod is bound to; empty if it is not bound.
     pub node: Arc<str>,
     /// The UID of the `DaemonSet` that controls the pod, if one does.
@@ -115,7 +113,6 @@ impl PodObject {
             });
         Ok(Pod {
             key: ObjectKey::of(&meta),
-            version: meta::resource_version(&meta),
             node: node_name.unwrap_or_default().into(),
             daemon_set: meta
                 .owner_references

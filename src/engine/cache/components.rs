@@ -8,7 +8,7 @@ use super::Cache;
 use crate::condition::{ComponentGroup, CriticalComponentClass};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{DaemonSetObject, ObjectKey, Pod, PodObject};
+use crate::object::{self, DaemonSetObject, ObjectKey, Pod, PodObject};
 
 impl Cache {
     /// The class of a group, if it is not a named `DaemonSet`.
@@ -16,61 +16,56 @@ impl Cache {
         self.classes.get(group.class()?)
     }
 
-    pub(super) fn pod(&self, group: ComponentGroup, key: &ObjectKey) -> Option<&Pod> {
-        let node = self.pod_nodes.get(group)?.get(key)?;
-        let mut pods = self.entries.get(node)?.pods.get(group)?.iter();
-        pods.find(|pod| pod.key == *key)
-    }
-
     pub(super) fn see_pod(&mut self, group: ComponentGroup, object: PodObject) {
-        let identity = Identity::of(Watch::Pods(group), object.meta());
+        let watch = Watch::Pods(group);
+        let identity = Identity::of(watch, object.meta());
+        let version = object::resource_version(object.meta());
         let class = self.class(group);
         // If a class has several namespaces, its watch covers all namespaces.
         if class.is_some_and(|class| !class.namespaces.contains(&identity.key.namespace)) {
             return;
         }
-        let known = self.pod_nodes.get(group);
-        let known = known.and_then(|nodes| nodes.get(&identity.key).cloned());
+        let known = self.index.get(watch, &identity.key);
+        let known = known.and_then(|known| known.node.clone());
         let node = known.or_else(|| object.node_name().map(Arc::from));
         let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
         let is_of_a_class = class.is_some();
-        if let Some(pod) = self.understood(identity, node, read) {
+        if let Some(pod) = self.understood(identity, version, node, read) {
             // For a `DaemonSet` that is waited for by name, only its own pods count. Its selector may match others.
             if pod.is_live() && !pod.node.is_empty() && (is_of_a_class || pod.daemon_set.is_some())
             {
                 self.put_pod(group, pod);
             } else {
-                self.remove_pod(group, &pod.key);
+                self.remove(watch, &pod.key);
             }
         }
     }
 
     fn put_pod(&mut self, group: ComponentGroup, pod: Pod) {
-        // A pod is bound once. Another node means a new pod of the same name.
-        let known = self.pod_nodes.entry(group).get(&pod.key);
-        if known.is_some_and(|node| *node != pod.node) {
-            self.remove_pod(group, &pod.key);
-        }
         let name = pod.node.clone();
-        let nodes = self.pod_nodes.entry(group);
-        nodes.insert(pod.key.clone(), name.clone());
+        let kept = self.index.get_mut(Watch::Pods(group), &pod.key);
+        let before = kept.and_then(|kept| kept.node.replace(name.clone()));
+        // A pod is bound once. Another node means a new pod of the same name.
+        if before.as_ref().is_some_and(|node| *node != name) {
+            self.remove_pod(group, &pod.key, before);
+        }
         let pods = self.entry(&name).pods.entry(group);
         match pods.iter_mut().find(|known| known.key == pod.key) {
-            Some(known) => {
-                known.version = pod.version;
-                if *known == pod {
-                    return;
-                }
-                *known = pod;
-            }
+            Some(known) if *known == pod => return,
+            Some(known) => *known = pod,
             None => pods.push(pod),
         }
         self.mark(&name);
     }
 
-    pub(super) fn remove_pod(&mut self, group: ComponentGroup, key: &ObjectKey) {
-        let nodes = self.pod_nodes.get_mut(group);
-        if let Some(name) = nodes.and_then(|nodes| nodes.remove(key))
+    /// Removes a pod from its node, if it is bound.
+    pub(super) fn remove_pod(
+        &mut self,
+        group: ComponentGroup,
+        key: &ObjectKey,
+        node: Option<Arc<str>>,
+    ) {
+        if let Some(name) = node
             && let Some(entry) = self.entries.get_mut(&name)
         {
             let pods = entry.pods.entry(group);
@@ -83,16 +78,13 @@ impl Cache {
     /// Keeps a `DaemonSet`. For an unreadable one, the last readable state stays: it may run on any node.
     pub(super) fn see_daemon_set(&mut self, group: ComponentGroup, object: DaemonSetObject) {
         let identity = Identity::of(Watch::DaemonSets(group), object.meta());
-        let Some(daemon_set) = self.understood(identity, None, object.read()) else {
+        let version = object::resource_version(object.meta());
+        let Some(daemon_set) = self.understood(identity, version, None, object.read()) else {
             return;
         };
         let all = self.daemon_sets.entry(group);
-        if let Some(known) = all.get_mut(&daemon_set.key) {
-            // The status is not decoded, so besides the version only fields that matter to decisions can differ.
-            known.version = daemon_set.version;
-            if *known == daemon_set {
-                return;
-            }
+        if all.get(&daemon_set.key) == Some(&daemon_set) {
+            return;
         }
         let (key, selector) = (daemon_set.key.clone(), daemon_set.selector.clone());
         all.insert(key.clone(), daemon_set);

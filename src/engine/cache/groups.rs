@@ -127,9 +127,10 @@ impl Cache {
                 self.named.orders.push(Effect::Unwatch(watch));
             }
         }
+        self.index.remove_all(Watch::DaemonSets(group));
         self.daemon_sets.remove(group);
-        let nodes = self.pod_nodes.remove(group).unwrap_or_default();
-        let nodes: Set<Arc<str>> = nodes.into_values().collect();
+        let pods = self.index.remove_all(Watch::Pods(group));
+        let nodes: Set<Arc<str>> = pods.into_values().filter_map(|pod| pod.node).collect();
         for name in &nodes {
             if let Some(entry) = self.entries.get_mut(name) {
                 entry.pods.remove(group);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Cache;
 use crate::engine::broken::{Broken, Identity};
 use crate::engine::kind::Watch;
-use crate::object::Unreadable;
+use crate::object::{Unreadable, Version};
 
 impl Cache {
     /// The unreadable object because of which this node is left as it is, if any.
@@ -28,13 +28,18 @@ impl Cache {
         counts
     }
 
-    /// Returns the decoded object. If it is unreadable, notes that, and its node is left as it is until the object is readable.
+    /// Returns the decoded object, which is then indexed. If it is unreadable, notes that, and its node is left as it is until
+    /// the object is readable.
     pub(super) fn understood<T>(
         &mut self,
         object: Identity,
+        version: Version,
         node: Option<Arc<str>>,
         read: Result<T, Unreadable>,
     ) -> Option<T> {
+        if read.is_ok() {
+            self.index.put(object.watch, object.key.clone(), version);
+        }
         let (value, concerned) = self.unreadables.understood(object, node, read);
         self.mark_each(&concerned);
         value
