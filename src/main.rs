@@ -26,14 +26,14 @@ enum Command {
     #[command(args_override_self = true)]
     Controller {
         #[command(flatten)]
-        args: Box<controller::Args>,
+        args: Box<controller::ControllerArgs>,
         #[command(flatten)]
         log: LogArgs,
     },
     /// Run the reporter: check an endpoint on this node and report the outcome as a condition of the Node
     Reporter {
         #[command(flatten)]
-        args: Box<reporter::Args>,
+        args: Box<reporter::ReporterArgs>,
         #[command(flatten)]
         log: LogArgs,
     },

@@ -118,18 +118,18 @@ struct NodeAffinity {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeSelector {
-    node_selector_terms: Option<Vec<Term>>,
+    node_selector_terms: Option<Vec<TermObject>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Term {
+struct TermObject {
     match_expressions: Option<Vec<RequirementObject>>,
     match_fields: Option<Vec<RequirementObject>>,
 }
 
-impl From<Term> for NodeAffinityTerm {
-    fn from(term: Term) -> Self {
+impl From<TermObject> for NodeAffinityTerm {
+    fn from(term: TermObject) -> Self {
         let expressions = term.match_expressions.unwrap_or_default();
         let fields = term.match_fields.unwrap_or_default();
         if expressions.is_empty() && fields.is_empty() {

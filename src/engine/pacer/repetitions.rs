@@ -12,11 +12,11 @@ const CAPACITY: usize = 256;
 /// The recently logged messages.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
-    told: Map<String, Told>,
+    told: Map<String, Logged>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Logged {
     at: Instant,
     /// How often it was suppressed since then.
     again: u64,
@@ -33,7 +33,7 @@ impl Repetitions {
         let is_one_of_many = !self.told.contains_key(what) && self.told.len() >= CAPACITY;
         let what = if is_one_of_many { "" } else { what };
         let Some(told) = self.told.get_mut(what) else {
-            let told = Told { at: now, again: 0 };
+            let told = Logged { at: now, again: 0 };
             self.told.insert(what.to_owned(), told);
             return Some(0);
         };
