@@ -32,7 +32,7 @@ use super::kind::Watch;
 use super::map::{Map, Set};
 use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{Rule, RuleSet};
@@ -59,6 +59,8 @@ struct Entry {
     csi_node: Option<CsiNode>,
     /// Pods bound to the node, by group.
     pods: ByGroup<Vec<Pod>>,
+    /// `ResourceSlice`s of the node, by group.
+    slices: ByGroup<Vec<ResourceSlice>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     selecting: Vec<usize>,
     /// The rule generation at which `selecting` was computed; 0 for never.
@@ -251,6 +253,7 @@ impl Cache {
             node,
             csi_node: entry.csi_node.as_ref(),
             pods: &entry.pods,
+            slices: &entry.slices,
             selecting: &entry.selecting,
             observations: &entry.observations,
             joined: entry.joined,
@@ -276,7 +279,9 @@ impl Cache {
 
     /// How many objects of each watched kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let is_watched = |kind: &Watch| self.karpenter.is_watched() || !kind.is_optional();
+        let is_watched = |kind: &Watch| {
+            self.karpenter.is_watched() || !matches!(kind, Watch::NodeClaims | Watch::NodePools)
+        };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
         kinds.map(|kind| (kind.short_name(), self.index.count(kind)))
     }
@@ -335,6 +340,7 @@ impl Cache {
             entry.node.is_none()
                 && entry.csi_node.is_none()
                 && entry.pods.values().all(Vec::is_empty)
+                && entry.slices.values().all(Vec::is_empty)
         };
         if self.entries.get(name).is_some_and(is_empty) {
             self.entries.remove(name);

@@ -108,7 +108,7 @@ pub(super) fn warnings(
             Source::Class { .. }
             | Source::CsiDriver(_)
             | Source::Resource(_)
-            | Source::DaemonSet(_) => None,
+            | Source::Component(_) => None,
         }
     }));
     warnings.into_iter().map(shortened).collect()

@@ -18,7 +18,7 @@ impl Cache {
         let version = object::resource_version(object.meta());
         let key = identity.key.clone();
         let claim = self.understood(identity, version, None, object.read());
-        let concerned = if let Some(claim) = claim {
+        let concerned = if let Some((_, claim)) = claim {
             self.karpenter.put_claim(claim)
         } else {
             self.index.remove(Watch::NodeClaims, &key);
@@ -51,8 +51,8 @@ impl Cache {
     pub(super) fn see_pool(&mut self, object: NodePoolObject) {
         let identity = Identity::of(Watch::NodePools, object.meta());
         let version = object::resource_version(object.meta());
-        let name = identity.key.name.clone();
-        if let Some(pool) = self.understood(identity, version, None, object.read()) {
+        let pool = self.understood(identity, version, None, object.read());
+        if let Some((ObjectKey { name, .. }, pool)) = pool {
             let concerned = self.karpenter.put_pool(&name, pool);
             self.mark_concerned(concerned);
         }

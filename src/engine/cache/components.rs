@@ -1,14 +1,14 @@
-//! The pods and `DaemonSet`s of all component groups, from watches and live reads.
+//! The pods, `DaemonSet`s and `ResourceSlice`s of all component groups, from watches and live reads.
 
 use std::sync::Arc;
 
 use kube::Resource;
 
 use super::Cache;
-use crate::condition::{ComponentGroup, CriticalComponentClass};
+use crate::condition::{Component, ComponentGroup, CriticalComponentClass};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{self, DaemonSetObject, ObjectKey, Pod, PodObject};
+use crate::object::{self, DaemonSetObject, ObjectKey, Pod, PodObject, ResourceSliceObject};
 
 impl Cache {
     /// The class of a group, if it is not a named `DaemonSet`.
@@ -25,15 +25,18 @@ impl Cache {
         if class.is_some_and(|class| !class.namespaces.contains(&identity.key.namespace)) {
             return;
         }
-        let known = self.index.get(watch, &identity.key);
-        let known = known.and_then(|known| known.node.clone());
+        let known = self.index.node(watch, &identity.key);
         let node = known.or_else(|| object.node_name().map(Arc::from));
         let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
-        let is_of_a_class = class.is_some();
-        if let Some(pod) = self.understood(identity, version, node, read) {
-            // For a `DaemonSet` that is waited for by name, only its own pods count. Its selector may match others.
-            if pod.is_live() && !pod.node.is_empty() && (is_of_a_class || pod.daemon_set.is_some())
-            {
+        if let Some((key, mut pod)) = self.understood(identity, version, node, read) {
+            pod.key = key;
+            let counts = match self.named.component(group) {
+                None => pod.is_live(),
+                Some(Component::Check(_)) => true,
+                // Only the pods of `DaemonSet`s count. A selector may match others.
+                Some(_) => pod.is_live() && pod.daemon_set.is_some(),
+            };
+            if counts && !pod.node.is_empty() {
                 self.put_pod(group, pod);
             } else {
                 self.remove(watch, &pod.key);
@@ -43,12 +46,9 @@ impl Cache {
 
     fn put_pod(&mut self, group: ComponentGroup, pod: Pod) {
         let name = pod.node.clone();
-        let kept = self.index.get_mut(Watch::Pods(group), &pod.key);
-        let before = kept.and_then(|kept| kept.node.replace(name.clone()));
         // A pod is bound once. Another node means a new pod of the same name.
-        if before.as_ref().is_some_and(|node| *node != name) {
-            self.remove_pod(group, &pod.key, before);
-        }
+        let before = self.index.place(Watch::Pods(group), &pod.key, &name);
+        self.remove_pod(group, &pod.key, before);
         let pods = self.entry(&name).pods.entry(group);
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) if *known == pod => return,
@@ -58,7 +58,7 @@ impl Cache {
         self.mark(&name);
     }
 
-    /// Removes a pod from its node, if it is bound.
+    /// Removes a pod from this node.
     pub(super) fn remove_pod(
         &mut self,
         group: ComponentGroup,
@@ -75,11 +75,56 @@ impl Cache {
         }
     }
 
+    pub(super) fn see_slice(&mut self, group: ComponentGroup, object: ResourceSliceObject) {
+        let watch = Watch::ResourceSlices(group);
+        let identity = Identity::of(watch, object.meta());
+        let version = object::resource_version(object.meta());
+        let known = self.index.node(watch, &identity.key);
+        let node = known.or_else(|| object.node_name().map(Arc::from));
+        let slice = self.understood(identity, version, node, object.read());
+        let Some((key, mut slice)) = slice else {
+            return;
+        };
+        slice.name = key.name.clone();
+        if slice.node.is_empty() {
+            self.remove(watch, &key);
+            return;
+        }
+        let name = slice.node.clone();
+        let before = self.index.place(watch, &key, &name);
+        self.remove_slice(group, &key, before);
+        let slices = self.entry(&name).slices.entry(group);
+        match slices.iter_mut().find(|known| known.name == slice.name) {
+            Some(known) if *known == slice => return,
+            Some(known) => *known = slice,
+            None => slices.push(slice),
+        }
+        self.mark(&name);
+    }
+
+    /// Removes a slice from this node.
+    pub(super) fn remove_slice(
+        &mut self,
+        group: ComponentGroup,
+        key: &ObjectKey,
+        node: Option<Arc<str>>,
+    ) {
+        if let Some(name) = node
+            && let Some(entry) = self.entries.get_mut(&name)
+        {
+            let slices = entry.slices.entry(group);
+            slices.retain(|slice| slice.name != key.name);
+            self.mark(&name);
+            self.drop_if_empty(&name);
+        }
+    }
+
     /// Keeps a `DaemonSet`. For an unreadable one, the last readable state stays: it may run on any node.
     pub(super) fn see_daemon_set(&mut self, group: ComponentGroup, object: DaemonSetObject) {
         let identity = Identity::of(Watch::DaemonSets(group), object.meta());
         let version = object::resource_version(object.meta());
-        let Some(daemon_set) = self.understood(identity, version, None, object.read()) else {
+        let daemon_set = self.understood(identity, version, None, object.read());
+        let Some((_, daemon_set)) = daemon_set else {
             return;
         };
         let all = self.daemon_sets.entry(group);

@@ -20,18 +20,37 @@ pub(super) struct Kept {
 }
 
 impl Index {
-    /// Notes the version of an object's kept state.
-    pub(super) fn put(&mut self, watch: Watch, key: ObjectKey, version: Version) {
+    /// Notes the version of an object's kept state. Returns the key for what is kept, so that its text is in memory once.
+    pub(super) fn put(&mut self, watch: Watch, key: ObjectKey, version: Version) -> ObjectKey {
         let of_watch = self.0.entry(watch).or_default();
-        let known = of_watch.entry(key).or_insert(Kept {
+        let place = of_watch.entry(key);
+        let key = place.key().clone();
+        let known = place.or_insert(Kept {
             version,
             node: None,
         });
         known.version = version;
+        key
     }
 
     pub(super) fn get(&self, watch: Watch, key: &ObjectKey) -> Option<&Kept> {
         self.0.get(&watch)?.get(key)
+    }
+
+    /// The node that an object belongs to, unless its key names it.
+    pub(super) fn node(&self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
+        self.get(watch, key)?.node.clone()
+    }
+
+    /// Notes the node that an object belongs to; returns the earlier one, if that was another.
+    pub(super) fn place(
+        &mut self,
+        watch: Watch,
+        key: &ObjectKey,
+        node: &Arc<str>,
+    ) -> Option<Arc<str>> {
+        let before = self.get_mut(watch, key)?.node.replace(node.clone());
+        before.filter(|before| before != node)
     }
 
     pub(super) fn get_mut(&mut self, watch: Watch, key: &ObjectKey) -> Option<&mut Kept> {

@@ -54,9 +54,12 @@ impl Cache {
     pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Now) {
         let identity = Identity::of(Watch::Nodes, object.meta());
         let version = object::resource_version(object.meta());
-        let name = identity.key.name.clone();
-        let node = self.understood(identity, version, Some(name.clone()), object.read());
-        let Some(node) = node else { return };
+        let name = Some(identity.key.name.clone());
+        let node = self.understood(identity, version, name, object.read());
+        let Some((ObjectKey { name, .. }, mut node)) = node else {
+            return;
+        };
+        node.name = name.clone();
         let is_late = self.certainty.is_stale(Watch::Nodes, now.monotonic);
         let entry = entry(&mut self.entries, &name);
         if entry
@@ -106,9 +109,10 @@ impl Cache {
     pub(super) fn see_csi_node(&mut self, object: CsiNodeObject) {
         let identity = Identity::of(Watch::CsiNodes, object.meta());
         let version = object::resource_version(object.meta());
-        let name = identity.key.name.clone();
-        let csi_node = self.understood(identity, version, Some(name.clone()), object.read());
-        if let Some(csi_node) = csi_node {
+        let name = Some(identity.key.name.clone());
+        let csi_node = self.understood(identity, version, name, object.read());
+        if let Some((ObjectKey { name, .. }, mut csi_node)) = csi_node {
+            csi_node.name = name.clone();
             self.put_csi_node(&name, Some(csi_node));
         }
     }

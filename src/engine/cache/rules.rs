@@ -30,9 +30,8 @@ impl Cache {
     pub(super) fn see_rule(&mut self, object: RuleObject, now: Timestamp) {
         let identity = Identity::of(Watch::Rules, &object.metadata);
         let version = object::resource_version(&object.metadata);
-        let Some(object) = self.understood(identity, version, None, object.read()) else {
-            return;
-        };
+        let object = self.understood(identity, version, None, object.read());
+        let Some((_, object)) = object else { return };
         let mut rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let suspends = rule.suspended;
         rule.suspended |= self.suspends_all;

@@ -24,11 +24,15 @@ impl Cache {
                 self.shown.listed(watch, version);
                 self.synced(watch);
             }
-            Seen::NotInstalled(watch) if watch.is_optional() => {
+            Seen::NotInstalled(watch) if self.may_lack(watch) => {
+                if self.named.confirmed(watch) {
+                    self.certainty.begin(watch, now.monotonic, now.monotonic);
+                }
                 self.certain(watch, now.monotonic, now.monotonic);
                 self.relists.begin(watch);
                 self.drop_unlisted(watch);
                 self.know_karpenter(watch, Extent::NotInstalled);
+                self.served(watch, false);
             }
             Seen::NotInstalled(watch) | Seen::Interrupted(watch) => {
                 self.certainty.interrupted(watch);
@@ -61,6 +65,7 @@ impl Cache {
             Object::CsiNode(csi_node) => self.see_csi_node(csi_node),
             Object::Pod(group, pod) => self.see_pod(group, pod),
             Object::DaemonSet(group, daemon_set) => self.see_daemon_set(group, daemon_set),
+            Object::ResourceSlice(group, slice) => self.see_slice(group, slice),
             Object::Rule(rule) => self.see_rule(rule, now.wall),
             Object::NodeClaim(claim) => self.see_claim(claim),
             Object::NodePool(pool) => self.see_pool(pool),
@@ -82,6 +87,7 @@ impl Cache {
         let watch = object.watch();
         let node = match object {
             Object::Pod(_, pod) => pod.node_name().unwrap_or_default(),
+            Object::ResourceSlice(_, slice) => slice.node_name().unwrap_or_default(),
             Object::CsiNode(_) => &*key.name,
             _ => "",
         };
@@ -100,6 +106,7 @@ impl Cache {
             Watch::CsiNodes => self.remove_csi_node(&key.name),
             Watch::Pods(group) => self.remove_pod(group, key, kept.node),
             Watch::DaemonSets(group) => self.remove_daemon_set(group, key),
+            Watch::ResourceSlices(group) => self.remove_slice(group, key, kept.node),
             Watch::Rules => self.remove_rule(&key.name),
             Watch::NodeClaims => self.remove_claim(&key.name),
             Watch::NodePools => self.remove_pool(&key.name),
@@ -116,8 +123,23 @@ impl Cache {
         }
     }
 
+    /// Whether the cluster may lack the resource of this watch. A resource of Kubernetes' own that was there does not go: an
+    /// API server that does not have it is an older one, which is being replaced.
+    fn may_lack(&self, watch: Watch) -> bool {
+        let is_there = matches!(watch, Watch::ResourceSlices(_)) && self.certainty.is_known(watch);
+        watch.is_optional() && (!is_there || self.named.lacks(watch))
+    }
+
+    fn served(&mut self, watch: Watch, is_served: bool) {
+        if self.named.serve(watch, is_served) {
+            self.rule_news.are_untold = true;
+            self.mark_all();
+        }
+    }
+
     fn synced(&mut self, watch: Watch) {
         self.unsynced.remove(&watch);
+        self.served(watch, true);
         self.know_karpenter(watch, Extent::Everything);
     }
 

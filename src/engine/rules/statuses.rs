@@ -198,7 +198,11 @@ fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
         .filter_map(|condition| {
             let why = match &condition.source {
                 Source::Nobody => Unmade::NoSuchThing,
-                Source::DaemonSet(key) if cluster.named(key).is_none() => Unmade::TooMany,
+                Source::Component(component) => match cluster.named(component) {
+                    None => Unmade::TooMany,
+                    Some(named) if !named.is_served => Unmade::NotServed,
+                    Some(_) => return None,
+                },
                 _ => return None,
             };
             Some((condition.kind.clone(), why))

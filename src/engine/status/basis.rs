@@ -23,8 +23,10 @@ pub(crate) struct Prospects {
 pub(crate) enum Unmade {
     /// Nothing of that name exists.
     NoSuchThing,
-    /// Earlier rules name as many `DaemonSet`s as can be watched.
+    /// Earlier rules name as many components as can be watched.
     TooMany,
+    /// The API server does not have the kind of object that tells.
+    NotServed,
 }
 
 /// Inputs of a rule's status besides the stats.

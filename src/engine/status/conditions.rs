@@ -138,11 +138,13 @@ fn unmade(conditions: &[(Arc<str>, Unmade)]) -> Option<String> {
     let unknown = of(Unmade::NoSuchThing)
         .map(|kinds| format!("there is nothing of this name: {kinds} (check the spelling)"));
     let too_many = of(Unmade::TooMany).map(|kinds| {
-        format!(
-            "earlier rules name {MOST_NAMED} other DaemonSets, and no more are watched: {kinds}"
-        )
+        format!("earlier rules name {MOST_NAMED} others, and no more are watched: {kinds}")
     });
-    let parts: Vec<String> = unknown.into_iter().chain(too_many).collect();
+    let not_served = of(Unmade::NotServed).map(|kinds| {
+        format!("this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them): {kinds}")
+    });
+    let parts = unknown.into_iter().chain(too_many).chain(not_served);
+    let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| format!("counted as absent on every node; {}", parts.join("; ")))
 }
 
