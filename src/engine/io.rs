@@ -369,7 +369,7 @@ pub struct Hold {
 
 /// A condition that a node met during startup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct StartupStage {
     /// The condition's type.
     pub condition: Arc<str>,
     /// How long after both the node and the rule existed.
@@ -412,7 +412,7 @@ pub enum Count {
         /// The rule's name.
         rule: Arc<str>,
         /// The rule's conditions, except those for which the time is unknown.
-        stages: Vec<Stage>,
+        stages: Vec<StartupStage>,
     },
     /// A taint could not be added or removed.
     Failed {

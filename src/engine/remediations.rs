@@ -217,7 +217,7 @@ impl Remediation {
     ) -> Result<(), RequestError> {
         let read = answer.node()?;
         let now = read.clone().read();
-        let is_as_judged = now.is_ok_and(|now| now.is_same(&self.node));
+        let is_as_judged = now.is_ok_and(|now| now == self.node);
         cache.update_node(read, out.now);
         // A newer read may have shown that the rule is suspended or gone.
         let goes_on = match &self.subject {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use super::field::{Unreadable, items};
-use super::meta::{self, Metadata, ObjectKey, Version};
+use super::meta::{Metadata, ObjectKey};
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject, Selector};
@@ -25,8 +25,6 @@ pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether rules that wait for all `DaemonSet`s leave it out: its own label `nodegate.dev/ignore` is `true`.
@@ -130,18 +128,18 @@ struct NodeAffinity {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeSelector {
-    node_selector_terms: Option<Vec<Term>>,
+    node_selector_terms: Option<Vec<TermObject>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Term {
+struct TermObject {
     match_expressions: Option<Vec<RequirementObject>>,
     match_fields: Option<Vec<RequirementObject>>,
 }
 
-impl From<Term> for NodeAffinityTerm {
-    fn from(term: Term) -> Self {
+impl From<TermObject> for NodeAffinityTerm {
+    fn from(term: TermObject) -> Self {
         let expressions = term.match_expressions.unwrap_or_default();
         let fields = term.match_fields.unwrap_or_default();
         if expressions.is_empty() && fields.is_empty() {
@@ -192,7 +190,6 @@ impl DaemonSetObject {
         Ok(DaemonSet {
             key: ObjectKey::of(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
-            version: meta::resource_version(&meta),
             deleting: meta.deletion_timestamp.is_some(),
             ignored: {
                 let labels = meta.labels.as_ref();

@@ -33,7 +33,7 @@ pub struct NodeClaim {
     /// The object's resource version.
     pub version: Version,
     /// The claim's stage.
-    pub stage: Stage,
+    pub stage: ClaimStage,
     /// Its `NodePool`; a claim can also exist without one.
     pub node_pool: Option<Arc<str>>,
     /// The node that it became.
@@ -50,7 +50,7 @@ pub struct NodeClaim {
 
 /// The stage of a `NodeClaim`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stage {
+pub enum ClaimStage {
     /// There is no node yet, or Karpenter does not count on it for workload yet.
     #[default]
     Starting,
@@ -95,7 +95,7 @@ pub struct NodeClaimObject {
 #[serde(default)]
 struct Spec {
     #[serde(rename = "readinessTTL")]
-    readiness_ttl: Field<ReadinessTtl>,
+    readiness_ttl: Field<TtlText>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -120,9 +120,9 @@ objects!(Spec, Status, ConditionObject);
 
 /// `spec.readinessTTL` as text, for messages.
 #[derive(Debug, Clone)]
-struct ReadinessTtl(String);
+struct TtlText(String);
 
-impl Form for ReadinessTtl {
+impl Form for TtlText {
     fn of_text(text: &str) -> Option<Self> {
         Some(Self(text.to_owned()))
     }
@@ -161,13 +161,13 @@ impl NodeClaimObject {
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
             stage: if meta.deletion_timestamp.is_some() {
-                Stage::Deleting
+                ClaimStage::Deleting
             } else if condition("Rebooting").is_some_and(|status| status != "False") {
-                Stage::Rebooting
+                ClaimStage::Rebooting
             } else if condition("Initialized") == Some("True") {
-                Stage::Initialized
+                ClaimStage::Initialized
             } else {
-                Stage::Starting
+                ClaimStage::Starting
             },
             node_pool: named(
                 meta.labels
@@ -178,7 +178,7 @@ impl NodeClaimObject {
             provider_id: named(status.provider_id.as_readable().map(String::as_str)),
             readiness_ttl: match spec.readiness_ttl {
                 Field::Absent => None,
-                Field::Is(ReadinessTtl(text)) => Some(text),
+                Field::Is(TtlText(text)) => Some(text),
                 Field::Odd => Some("(no text)".into()),
             },
             termination: meta
@@ -280,7 +280,7 @@ mod tests {
             provider_id: Some("kwok://1".into()),
             readiness_ttl: Some("5m".into()),
             termination: Some("2026-01-01T00:00:00Z".into()),
-            stage: Stage::Rebooting,
+            stage: ClaimStage::Rebooting,
             ..NodeClaim::default()
         };
         assert_eq!(claim, expected);

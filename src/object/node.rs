@@ -28,8 +28,6 @@ pub struct Node {
     pub name: Arc<str>,
     /// The node's UID. A new node of the same name has another.
     pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// When the Node object was created.
     pub created: Option<Timestamp>,
     /// Whether the node is being deleted.
@@ -62,7 +60,7 @@ pub struct NodeMetadata {
     pub name: Arc<str>,
     /// As [`Node::uid`].
     pub uid: Arc<str>,
-    /// As [`Node::version`].
+    /// The object's resource version.
     pub version: Version,
     created: Option<Timestamp>,
     deleting: bool,
@@ -113,7 +111,6 @@ impl Node {
     /// come by the watch. Returns whether labels have changed.
     pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
         let relabelled = self.labels != patched.labels;
-        self.version = patched.version;
         self.deleting = patched.deleting;
         self.labels = patched.labels;
         self.annotations = patched.annotations;
@@ -162,16 +159,6 @@ impl Node {
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
-    }
-
-    /// Whether both states are equal for all decisions.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        *self
-            == Self {
-                version: self.version,
-                ..other.clone()
-            }
     }
 
     /// The value of one of our annotations.
@@ -272,7 +259,6 @@ impl NodeObject {
         Ok(Node {
             name: meta.name,
             uid: meta.uid,
-            version: meta.version,
             do_not_repair: meta.do_not_repair,
             machine: meta.machine,
             created: meta.created,
@@ -385,7 +371,7 @@ mod tests {
                        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": null},
                                       {"type": "Odd", "status": "Maybe"}]}
         }));
-        assert_eq!((&*node.name, &*node.uid, node.version), ("n", "u", 7));
+        assert_eq!((&*node.name, &*node.uid), ("n", "u"));
         assert_eq!(node.annotations, Some(BTreeMap::new()));
         let units = ["nvidia.com/gpu", "example.com/none", "hugepages-1Gi"]
             .map(|resource| node.resources.units(resource));

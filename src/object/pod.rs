@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata, ObjectKey, Version};
+use super::meta::{Metadata, ObjectKey};
 
 /// The label of a `DaemonSet`'s pod that names its revision.
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -18,8 +18,6 @@ const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
 pub struct Pod {
     /// The pod's namespace and name.
     pub key: ObjectKey,
-    /// The object's resource version.
-    pub version: Version,
     /// The node that the pod is bound to; empty if it is not bound.
     pub node: Arc<str>,
     /// The UID of the `DaemonSet` that controls the pod, if one does.
@@ -138,7 +136,6 @@ impl PodObject {
         let label = |key: &str| meta.labels.as_ref()?.get(key).map(String::as_str);
         Ok(Pod {
             key: ObjectKey::of(&meta),
-            version: meta::resource_version(&meta),
             node: node_name.unwrap_or_default().into(),
             daemon_set: meta
                 .owner_references

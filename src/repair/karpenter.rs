@@ -142,11 +142,6 @@ impl NodeClaims {
         self.all.get(name)
     }
 
-    /// Names of all claims.
-    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.all.keys()
-    }
-
     /// The claim of this node: the one whose status names the node, else the one that names its instance.
     ///
     /// # Errors

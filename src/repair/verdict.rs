@@ -9,7 +9,7 @@ use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 use crate::api::{RemediationTemplate, Repair, RepairAction, UnhealthyLimit};
-use crate::object::karpenter::Stage;
+use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim, ObjectKey};
 use crate::rule::Rule;
 
@@ -178,7 +178,7 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn spared(&self) -> Option<Spared<'a>> {
         let claim = self.karpenter.claim().ok();
-        let is_at = |stage: Stage| claim.is_some_and(|claim| claim.stage == stage);
+        let is_at = |stage: ClaimStage| claim.is_some_and(|claim| claim.stage == stage);
         if self.node.deleting {
             return Some(Spared::NodeDeleting);
         }
@@ -191,16 +191,16 @@ impl<'a> Case<'a> {
         if has_been_open(self.node, self.rule) {
             return Some(Spared::HasBeenOpen);
         }
-        if is_initialized(self.node) || is_at(Stage::Initialized) {
+        if is_initialized(self.node) || is_at(ClaimStage::Initialized) {
             return Some(Spared::Initialized);
         }
         if let Some(forbidden) = self.forbidden() {
             return Some(forbidden);
         }
         match claim?.stage {
-            Stage::Deleting => Some(Spared::ClaimDeleting),
-            Stage::Rebooting => Some(Spared::Rebooting),
-            Stage::Starting | Stage::Initialized => None,
+            ClaimStage::Deleting => Some(Spared::ClaimDeleting),
+            ClaimStage::Rebooting => Some(Spared::Rebooting),
+            ClaimStage::Starting | ClaimStage::Initialized => None,
         }
     }
 

@@ -8,7 +8,7 @@ use super::Cache;
 use super::cached_rule::CachedRule;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{self, RuleObject};
+use crate::object::{self, ObjectKey, RuleObject};
 use crate::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
@@ -18,9 +18,10 @@ impl Cache {
     /// Takes in a rule from a write response, unless the cache has a newer state.
     pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
         let meta = &object.metadata;
-        let known = self.rules.get(&object::name(meta));
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        let known = self.rules.get(&key.name);
         let is_known = known.is_some_and(|known| Some(&*known.rule.uid) == meta.uid.as_deref());
-        if is_known && !self.is_outdated(Watch::Rules, meta) {
+        if is_known && !self.is_outdated(Watch::Rules, &key, version) {
             self.see_rule(object, now);
             self.take_over_rules();
         }
@@ -28,9 +29,9 @@ impl Cache {
 
     pub(super) fn see_rule(&mut self, object: RuleObject, now: Timestamp) {
         let identity = Identity::of(Watch::Rules, &object.metadata);
-        let Some(object) = self.understood(identity, None, object.read()) else {
-            return;
-        };
+        let version = object::resource_version(&object.metadata);
+        let object = self.understood(identity, version, None, object.read());
+        let Some((_, object)) = object else { return };
         let mut rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let suspends = rule.suspended;
         rule.suspended |= self.suspends_all;
@@ -55,7 +56,7 @@ impl Cache {
         };
         let cached = CachedRule {
             suspends,
-            version: object::resource_version(&object.metadata),
+            version,
             rule,
             compiled,
             finalizers: object.metadata.finalizers.clone().unwrap_or_default(),

@@ -15,7 +15,7 @@ use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
 use crate::engine::map::{Map, Set};
 use crate::engine::notice::Notice;
-use crate::engine::pacer::{Class, Verdict};
+use crate::engine::pacer::{AfterWrite, Class};
 use crate::engine::patch;
 use crate::guard::Limits;
 use crate::object::RuleObject;
@@ -244,7 +244,7 @@ impl Rules {
                 }
                 cache.update_rule(object, out.now.wall);
             }
-            (Err(error), Verdict::Refused { again, before }) => {
+            (Err(error), AfterWrite::Refused { again, before }) => {
                 warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 if before == 0
                     && let Some(held) = cache.rules().get(&work.name)
@@ -261,8 +261,8 @@ impl Rules {
                 out.timers.wake_rule(uid, again);
             }
             // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
-            (Err(_), Verdict::Again(at)) => out.timers.wake_rule(uid, at),
-            (Err(_), Verdict::Done) => {}
+            (Err(_), AfterWrite::Again(at)) => out.timers.wake_rule(uid, at),
+            (Err(_), AfterWrite::Done) => {}
         }
     }
 }

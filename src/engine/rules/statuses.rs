@@ -15,7 +15,7 @@ use crate::engine::effects::{Effects, Purpose};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
 use crate::engine::notice::Notice;
-use crate::engine::pacer::Verdict;
+use crate::engine::pacer::AfterWrite;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis, Unmade};
@@ -171,7 +171,7 @@ impl Rules {
             Err(error) => {
                 work.status.written.failed();
                 let at = match verdict {
-                    Verdict::Refused { again, before } => {
+                    AfterWrite::Refused { again, before } => {
                         if before == 0
                             && let Some(held) = cache.rules().get(&work.name)
                         {
@@ -179,8 +179,8 @@ impl Rules {
                         }
                         again
                     }
-                    Verdict::Again(at) => at,
-                    Verdict::Done => now,
+                    AfterWrite::Again(at) => at,
+                    AfterWrite::Done => now,
                 };
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::{fixtures, never, sights};
 use serde_json::json;
@@ -72,8 +72,9 @@ async fn an_annotation_of_a_pool_or_a_node_forbids_repair_until_it_is_gone() -> 
         let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodePool");
         Api::<DynamicObject>::all_with(client.clone(), &ApiResource::from_gvk(&kind))
     };
-    fixtures::node_pool(TEST).create(&client).await?;
-    annotate(pools(), TEST, "true").await?;
+    let pool = fixtures::node_pool(TEST).annotation(VETO, "true").build();
+    let pool: DynamicObject = serde_json::from_value(pool)?;
+    pools().create(&PostParams::default(), &pool).await?;
     let deleting = rule(TEST, "DeleteNodeClaim").create(&client).await?;
     let releasing = fixtures::rule("vetoed-release", &key("vetoed-release"))
         .bootstrap_only()
