@@ -286,10 +286,7 @@ pub(super) const ALL: &[Base] = &[
             let kubelets = joining(3).then(s(50), "n-1", Deed::Fail("late", s(3600)));
             with(kubelets, [Box::new(operator)])
         },
-        |cluster| {
-            says(cluster, "daemonsets.nodegate.dev/all", "True")?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        |cluster| closed(cluster, GATE, &["n-1"]),
     ),
     Base::new(
         "devices",
