@@ -1,12 +1,13 @@
 //! Answers for a node's conditions, by source.
 
 use super::class::Question;
+use super::count::{Count, Counted};
 use super::detail::Detail;
 use super::devices::Devices;
 use super::facts::{ClassFacts, ComponentFacts, Facts};
 use super::groups::Component;
 use super::source::Source;
-use super::state::{Condition, Count, Counted};
+use super::state::Condition;
 use super::{check, csi, daemon_sets, named, pods};
 use crate::api::ConditionStatus;
 

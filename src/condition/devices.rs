@@ -19,10 +19,10 @@ pub struct Devices<'a> {
     /// How many slices these pools have by their own count.
     pub expected: usize,
     /// How many devices are in the slices.
-    pub devices: usize,
+    pub total: usize,
     /// How many of them have a taint that keeps pods off.
     pub tainted: usize,
-    /// Whether the cluster has ResourceSlices.
+    /// Whether the cluster has `ResourceSlice`s.
     pub is_served: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Devices<'a> {
             driver,
             slices: current().count(),
             expected: newest.keys().map(|pool| in_pool(pool)).sum(),
-            devices: current().map(|slice| slice.devices).sum(),
+            total: current().map(|slice| slice.devices).sum(),
             tainted: current().map(|slice| slice.tainted).sum(),
             is_served,
         }
@@ -54,14 +54,14 @@ impl<'a> Devices<'a> {
 
     /// Whether every slice of every pool is there, and a device.
     pub(super) fn are_published(&self) -> bool {
-        self.slices >= self.expected && self.devices > 0
+        self.slices >= self.expected && self.total > 0
     }
 
     /// How many devices have no taint that keeps pods off; `None` while a slice is missing, since the scheduler uses no device
     /// of an incomplete pool.
     pub(super) fn untainted(&self) -> Option<u64> {
         let is_complete = self.is_served && self.slices >= self.expected;
-        let untainted = self.devices.saturating_sub(self.tainted);
+        let untainted = self.total.saturating_sub(self.tainted);
         u64::try_from(untainted).ok().filter(|_| is_complete)
     }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Devices<'_> {
             driver,
             slices,
             expected,
-            devices,
+            total,
             tainted,
             is_served,
         } = self;
@@ -94,7 +94,7 @@ impl fmt::Display for Devices<'_> {
         }
         write!(
             f,
-            "{driver} has published {slices} of {expected} ResourceSlices with {devices} devices, {tainted} of them tainted"
+            "{driver} has published {slices} of {expected} ResourceSlices with {total} devices, {tainted} of them tainted"
         )
     }
 }

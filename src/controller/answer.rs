@@ -11,9 +11,13 @@ use crate::engine::RequestError;
 pub(super) const RBAC: &str = "config/rbac";
 /// ...to Karpenter's objects...
 pub(super) const KARPENTER_RBAC: &str = "config/karpenter";
-
 /// ...and to remediations and Machines.
 pub(super) const REMEDIATION_RBAC: &str = "config/remediation";
+
+/// The timeout of one request.
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+/// The field manager of all writes.
+pub(super) const FIELD_MANAGER: &str = "nodegate";
 
 /// Waits for an answer until the deadline.
 pub(super) async fn within<T>(

@@ -9,8 +9,7 @@ use kube::discovery::{self, Scope};
 use kube::{Api, Client, Error, ResourceExt};
 use serde_json::{Value, json};
 
-use super::answer::{REMEDIATION_RBAC, forbidden, within};
-use super::requests::{DEADLINE, FIELD_MANAGER};
+use super::answer::{DEADLINE, FIELD_MANAGER, REMEDIATION_RBAC, forbidden, within};
 use crate::api::RemediationTemplate;
 use crate::api::names::REMEDIATED_RULE;
 use crate::engine::RequestError;
@@ -29,6 +28,16 @@ pub(super) struct Of<'a> {
     pub node: &'a str,
     pub uid: &'a str,
     pub rule_uid: &'a str,
+}
+
+impl<'a> Of<'a> {
+    pub(super) fn new(node: &'a str, uid: &'a str, rule_uid: &'a str) -> Self {
+        Self {
+            node,
+            uid,
+            rule_uid,
+        }
+    }
 }
 
 impl Of<'_> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::http::Request as HttpRequest;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
@@ -11,7 +11,7 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use super::answer::within;
+use super::answer::{DEADLINE, FIELD_MANAGER, within};
 use super::events;
 use super::live_reads::Looker;
 use super::metrics::Metrics;
@@ -21,11 +21,6 @@ use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
 use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
-
-/// The timeout of one request.
-pub(super) const DEADLINE: Duration = Duration::from_secs(10);
-/// The field manager of all writes.
-pub(super) const FIELD_MANAGER: &str = "nodegate";
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
@@ -154,16 +149,13 @@ impl Requester {
                 rule_uid,
                 template,
             } => {
-                let of = Of {
-                    node: &name,
-                    uid: &uid,
-                    rule_uid: &rule_uid,
-                };
-                let made = remediation::make(&self.client, of, &template);
+                let of = Of::new(&name, &uid, &rule_uid);
+                let made = Box::pin(remediation::make(&self.client, of, &template));
                 self.measured(REMEDIATION, made).await
             }
             engine::Request::AnnotateMachine { name, machine } => {
                 let annotated = remediation::annotate(&self.client, &name, &machine);
+                let annotated = Box::pin(annotated);
                 self.measured(REMEDIATION, annotated).await
             }
             engine::Request::DeleteRemediation {
@@ -172,12 +164,8 @@ impl Requester {
                 rule_uid,
                 object,
             } => {
-                let of = Of {
-                    node: &name,
-                    uid: &uid,
-                    rule_uid: &rule_uid,
-                };
-                let deleted = remediation::delete(&self.client, of, &object);
+                let of = Of::new(&name, &uid, &rule_uid);
+                let deleted = Box::pin(remediation::delete(&self.client, of, &object));
                 self.measured(REMEDIATION, deleted).await
             }
             engine::Request::ReadNodeLive {

@@ -100,8 +100,8 @@ impl Watches {
     }
 
     /// Starts a watch. It ends at the latest when the receiver of the changes is dropped.
-    pub(crate) fn begin(&mut self, watch: Watch, scope: Scope) {
-        let begun = self.feeder.begin(&self.client, watch, &scope);
+    pub(crate) fn begin(&mut self, watch: Watch, scope: &Scope) {
+        let begun = self.feeder.begin(&self.client, watch, scope);
         self.under_way.insert(watch, begun);
     }
 

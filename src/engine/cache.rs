@@ -123,6 +123,10 @@ impl Default for RuleNews {
 
 /// What the watches have shown of the cluster.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something else, whatever becomes of the others"
+)]
 pub struct Cache {
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,

@@ -29,8 +29,7 @@ pub fn plan<'a>(
         .selecting
         .iter()
         .filter_map(|index| {
-            let rule = &*cluster.rules.rules()[*index];
-            let index = *index;
+            let (rule, index) = (&*cluster.rules.rules()[*index], *index);
             rule.active().map(|spec| Contender { rule, spec, index })
         })
         .collect();

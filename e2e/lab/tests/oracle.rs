@@ -61,7 +61,10 @@ fn a_fault_changes_nothing_about_how_it_ends() {
     let mut differences = Vec::new();
     let mut tried = 0;
     for scenario in scenarios::all() {
-        if DEPEND_ON_TIME.iter().any(|start| scenario.name.starts_with(start)) {
+        if DEPEND_ON_TIME
+            .iter()
+            .any(|start| scenario.name.starts_with(start))
+        {
             continue;
         }
         let quiet = run(&scenario, SEED, &[], &engine);

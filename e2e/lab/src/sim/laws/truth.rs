@@ -346,7 +346,7 @@ impl Facts<'_> {
         };
         let mut devices = current
             .iter()
-            .flat_map(|it| it["devices"].as_array())
+            .filter_map(|it| it["devices"].as_array())
             .flatten();
         let is_free = |device: &Value| {
             let taints = device["taints"].as_array();
