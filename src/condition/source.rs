@@ -10,7 +10,6 @@ use crate::selector::{is_dns_subdomain, is_namespace};
 pub(super) const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
 /// Prefix of the condition types that say whether the node has an allocatable amount of a resource.
 pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
-
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
 /// Prefix of the condition type that says whether every `DaemonSet` that runs on the node is ready there.
@@ -125,6 +124,14 @@ pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
             "name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
         }
     })
+}
+
+/// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
+#[must_use]
+pub(crate) fn counts_something(kind: &str) -> bool {
+    [RESOURCE_PREFIX, DEVICES_PREFIX]
+        .iter()
+        .any(|prefix| kind.starts_with(prefix))
 }
 
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.

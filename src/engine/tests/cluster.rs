@@ -13,6 +13,7 @@ use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
 use crate::plan::StaleKinds;
+use crate::repair::RemediationObject;
 
 /// All objects, by watch and name.
 #[derive(Debug, Default)]
@@ -167,6 +168,17 @@ impl Cluster {
                     .is_as(Watch::NodeClaims, &name, &uid, &version)
                     .map(|()| Answer::Done);
                 (format!("delete {name}"), answer)
+            }
+            Request::MakeRemediation { name, template, .. } => {
+                let made = RemediationObject::of(&template).of_node(&name);
+                (format!("make {made}"), Ok(Answer::Done))
+            }
+            Request::AnnotateMachine { name, machine } => {
+                (format!("annotate {machine} of {name}"), Ok(Answer::Done))
+            }
+            Request::DeleteRemediation { name, object, .. } => {
+                let made = object.of_node(&name);
+                (format!("unmake {made}"), Ok(Answer::Done))
             }
             Request::ReadNodeLive {
                 name,
