@@ -6,6 +6,7 @@ mod hashed;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+#[cfg(unix)]
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -47,9 +48,7 @@ pub(super) async fn dump(
     folder: &Path,
     hidden: Hidden,
 ) -> Result<Dumped, CliError> {
-    let mut private = DirBuilder::new();
-    let made = private.recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| CliError::dump(folder, error))?;
+    private_folder(folder).map_err(|error| CliError::dump(folder, error))?;
     let mut there = fs::read_dir(folder).map_err(|error| CliError::dump(folder, error))?;
     if there.next().is_some() {
         let why = "the folder is not empty, and nothing in it is overwritten; name another one";
@@ -100,10 +99,21 @@ pub(super) async fn dump(
     })
 }
 
-/// Creates a file that only its owner can read, because a dump reveals much of a cluster.
+/// Creates a folder that only its owner can read, because a dump reveals much of a cluster. On Windows it has its parent's rights,
+/// and so do the files in it.
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut options = DirBuilder::new();
+    #[cfg(unix)]
+    options.mode(0o700);
+    options.recursive(true).create(path)
+}
+
+/// Creates a file that only its owner can read.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(path)
+    #[cfg(unix)]
+    options.mode(0o600);
+    options.write(true).create_new(true).open(path)
 }
 
 /// Writes a list with one object per line.

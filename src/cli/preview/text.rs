@@ -42,6 +42,10 @@ impl Render for Preview {
     fn is_no(&self) -> bool {
         !self.closes.is_empty() || self.is_refused
     }
+
+    fn unread(&self) -> Option<String> {
+        self.unread.clone()
+    }
 }
 
 fn of_rule(rule: &RulePreview) -> Branch {

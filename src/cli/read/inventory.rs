@@ -11,59 +11,62 @@ use super::list::ListError;
 use super::source::{ObjectSource, or_note};
 use crate::api::names::CONFIG_MAP;
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Gap, Inventory, ResourceKind, Snapshot};
+use crate::cli::snapshot::{Filter, Inventory, ResourceKind, Snapshot};
 use crate::condition::CriticalComponentClass;
 use crate::config::Config;
 
-/// The kinds that are read, with their names in YAML.
-pub(crate) const KINDS: [(ResourceKind, &str); 4] = [
-    (ResourceKind::Rules, "NodeReadinessRule"),
-    (ResourceKind::DaemonSets, "DaemonSet"),
+/// A kind that is read, with its name in YAML.
+type Written = (ResourceKind, &'static str);
+
+/// The kinds that `lint` reads.
+pub(crate) const KINDS: [Written; 4] = [
+    SUGGESTED_FROM[0],
+    SUGGESTED_FROM[1],
     (ResourceKind::NodePools, "NodePool"),
     (ResourceKind::Deployments, "Deployment"),
 ];
+/// The kinds that `suggest` reads.
+pub(crate) const SUGGESTED_FROM: [Written; 2] = [
+    (ResourceKind::Rules, "NodeReadinessRule"),
+    (ResourceKind::DaemonSets, "DaemonSet"),
+];
 
-/// The inventory of a cluster or a dump.
+/// The inventory of a cluster or a dump: its objects of these kinds.
 pub(crate) async fn inventory(
     source: &ObjectSource,
     config: Option<&Path>,
+    kinds: &[Written],
 ) -> Result<Inventory, CliError> {
-    let mut gaps = Vec::new();
-    let inventory = objects(source, &mut gaps).await;
-    let (config, from) = if let Some(path) = config {
-        (Config::read(path)?, ClassesFrom::Named)
+    let mut inventory = objects(source, kinds).await;
+    let gaps = &mut inventory.gaps;
+    let config = if let Some(path) = config {
+        Config::read(path)?
     } else {
-        let leader = or_note(&mut gaps, ResourceKind::Leases, leader(source).await);
-        controller::config(source, leader.as_ref()).await?
+        let leader = or_note(gaps, ResourceKind::Leases, leader(source).await);
+        controller::config(source, leader.as_ref(), gaps).await?
     };
-    Ok(with_classes(inventory, config.classes()?, from, &gaps))
+    Ok(with_classes(inventory, config.classes()?))
 }
 
 /// The same, with the controller's configuration from a snapshot.
 pub(crate) async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
-    let mut gaps = Vec::new();
-    let inventory = objects(source, &mut gaps).await;
-    let classes = snapshot.classes().to_vec();
-    with_classes(inventory, classes, snapshot.classes_from, &gaps)
+    let mut inventory = objects(source, &KINDS).await;
+    let of_config = [ResourceKind::Leases, ResourceKind::ConfigMaps];
+    let gaps = of_config.iter().filter_map(|kind| snapshot.gap(*kind));
+    inventory.gaps.extend(gaps.cloned());
+    with_classes(inventory, snapshot.classes().to_vec())
 }
 
-fn with_classes(
-    mut inventory: Inventory,
-    classes: Vec<CriticalComponentClass>,
-    from: ClassesFrom,
-    gaps: &[Gap],
-) -> Inventory {
+fn with_classes(mut inventory: Inventory, classes: Vec<CriticalComponentClass>) -> Inventory {
     inventory.classes = classes;
-    if from == ClassesFrom::Assumed {
-        inventory.notes.push(ASSUMED.into());
-    }
-    inventory.notes.extend(gaps.iter().map(ToString::to_string));
+    let gaps = inventory.gaps.iter().map(ToString::to_string);
+    inventory.notes.extend(gaps);
     inventory
 }
 
-async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
+async fn objects(source: &ObjectSource, kinds: &[Written]) -> Inventory {
     let mut inventory = Inventory::default();
-    for (kind, name) in KINDS {
+    for (kind, name) in kinds.iter().copied() {
         let mut objects = source.list(kind, &Filter::default());
         let listed = loop {
             match objects.try_next().await {
@@ -80,7 +83,7 @@ async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
                 "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed".into(),
             );
         }
-        or_note(gaps, kind, listed);
+        or_note(&mut inventory.gaps, kind, listed);
     }
     inventory
 }

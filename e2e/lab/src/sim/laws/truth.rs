@@ -13,7 +13,8 @@ use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, owner};
-use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, governing, selects};
+use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
 
@@ -92,6 +93,8 @@ pub(super) struct Facts<'a> {
     pub csi_node_since: Time,
     /// The pods bound to it.
     pub pods: &'a [Arc<Value>],
+    /// Its `ResourceSlice`s.
+    pub slices: &'a [Arc<Value>],
     pub daemon_sets: &'a [Arc<Value>],
     /// All valid rules.
     pub rules: &'a [Arc<Rule>],
@@ -125,6 +128,47 @@ impl Facts<'_> {
         } else {
             Answer::all(answers)
         }
+    }
+
+    /// Whether a pod is there of each revision with which the bootstrap under this rule was completed. True of a rule that does
+    /// not go by them.
+    #[must_use]
+    pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {
+        let recorded = rule.recorded_on(self.node);
+        let recorded = recorded.filter(|_| rule.spec.regate_on_revision);
+        let revisions = recorded.and_then(|it| it["revisions"].as_object().cloned());
+        let mut revisions = revisions.into_iter().flatten();
+        revisions.all(|(daemon_set, revision)| {
+            self.pods.iter().any(|pod| {
+                let metadata = &pod["metadata"];
+                let namespace = metadata["namespace"].as_str().unwrap_or_default();
+                let owner = metadata["ownerReferences"][0]["name"].as_str();
+                let is_its = owner.is_some_and(|name| format!("{namespace}/{name}") == daemon_set);
+                is_its && is_live(pod) && metadata["labels"][REVISION] == revision
+            })
+        })
+    }
+
+    /// Whether a rule that this one comes after holds the node: its taint is there, and its conditions are unmet. `Maybe` while
+    /// it is about to close the node or to open it.
+    #[must_use]
+    pub(super) fn waits(&self, rule: &Rule) -> Answer {
+        let named = |other: &&Arc<Rule>| rule.spec.after.contains(&other.name);
+        let holding = self.rules.iter().filter(named).map(|first| {
+            let taint = first.taint();
+            let governs =
+                governing(self.rules, &taint, self.node).is_some_and(|it| it.uid == first.uid);
+            let is_closed = taint.is_on(self.node);
+            let is_completed = first.is_bootstrap() && first.is_completed_on(self.node);
+            match self.met(first) {
+                _ if !governs || self.suspends(first) => Answer::No,
+                _ if !is_closed && is_completed => Answer::No,
+                Answer::Yes if !is_closed => Answer::No,
+                Answer::No if is_closed => Answer::Yes,
+                _ => Answer::Maybe,
+            }
+        });
+        Answer::any(holding)
     }
 
     /// The state of each of the rule's conditions, in words.
@@ -174,6 +218,16 @@ impl Facts<'_> {
                 }
                 None => is(asked.status_if_missing().as_str()),
             };
+        }
+        if kind == "daemonsets.nodegate.dev/all" {
+            return synthesized(self.are_all_ready(rule, kind));
+        }
+        if let Some(check) = kind.strip_prefix("check.nodegate.dev/") {
+            let (namespace, name) = check.split_once('.').unwrap_or_default();
+            return synthesized(self.has_passed(rule, namespace, name));
+        }
+        if let Some(driver) = kind.strip_prefix("resourceslice.nodegate.dev/") {
+            return synthesized(self.are_published(driver));
         }
         for class in self.classes {
             let Some(question) = kind.strip_prefix(&*class.condition_prefix) else {
@@ -234,6 +288,73 @@ impl Facts<'_> {
             Answer::Maybe => is_ready.max(Answer::Maybe),
             Answer::No => Answer::Yes,
         }
+    }
+
+    /// Whether every `DaemonSet` that matches the node has a Ready pod there, less those that are to be ignored.
+    fn are_all_ready(&self, rule: &Rule, kind: &str) -> Answer {
+        let counts = |daemon_set: &&Arc<Value>| {
+            daemon_set["metadata"]["labels"]["nodegate.dev/ignore"] != "true"
+        };
+        let daemon_sets = self.daemon_sets.iter().filter(counts);
+        Answer::all(daemon_sets.map(|daemon_set| {
+            let uid = &daemon_set["metadata"]["uid"];
+            let own = self.pods.iter();
+            let own = own.filter(|pod| is_live(pod) && owner(pod) == Some(uid));
+            let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
+            match expects_by(self, daemon_set, |it| it == kind) {
+                Answer::Yes => is_ready,
+                Answer::Maybe => is_ready.max(Answer::Maybe),
+                Answer::No => Answer::Yes,
+            }
+        }))
+    }
+
+    /// Whether the newest pod of the check has succeeded, among those that are not older than the node. Under a rule that closes
+    /// rebooted nodes, when a process learned of the boot decides which count.
+    fn has_passed(&self, rule: &Rule, namespace: &str, name: &str) -> Answer {
+        let created = |object: &Value| time(&object["metadata"]["creationTimestamp"]);
+        let runs = self.pods.iter().filter(|pod| {
+            let metadata = &pod["metadata"];
+            metadata["namespace"] == *namespace
+                && metadata["labels"]["nodegate.dev/check"] == *name
+                && created(pod) >= created(self.node)
+        });
+        let newest = runs.max_by_key(|pod| (created(pod), pod["metadata"]["name"].to_string()));
+        let answer = Answer::of(newest.is_some_and(|pod| pod["status"]["phase"] == "Succeeded"));
+        match self.relevant_boot(rule) {
+            Some(_) => answer.min(Answer::Maybe),
+            None => answer,
+        }
+    }
+
+    /// Whether each pool of the driver is complete in its newest generation, with a device, and with none that is tainted.
+    fn are_published(&self, driver: &str) -> Answer {
+        let slices = self.slices.iter().map(|slice| &slice["spec"]);
+        let slices: Vec<_> = slices.filter(|spec| spec["driver"] == *driver).collect();
+        let newest = |spec: &&&Value| {
+            let pool = &spec["pool"];
+            slices.iter().all(|it| {
+                it["pool"]["name"] != pool["name"]
+                    || it["pool"]["generation"].as_i64() <= pool["generation"].as_i64()
+            })
+        };
+        let current: Vec<_> = slices.iter().filter(newest).collect();
+        let is_complete = |spec: &&&Value| {
+            let of_pool = current.iter();
+            let of_pool = of_pool.filter(|it| it["pool"]["name"] == spec["pool"]["name"]);
+            Some(of_pool.count() as u64) >= spec["pool"]["resourceSliceCount"].as_u64()
+        };
+        let mut devices = current
+            .iter()
+            .filter_map(|it| it["devices"].as_array())
+            .flatten();
+        let is_free = |device: &Value| {
+            let taints = device["taints"].as_array();
+            taints.is_none_or(|taints| taints.iter().all(|it| it["effect"] == "None"))
+        };
+        let complete = current.iter().copied().all(|it| is_complete(&it));
+        let has_device = devices.clone().next().is_some();
+        Answer::of(complete && has_device && devices.all(is_free))
     }
 
     /// The state of a condition's reporter under a rule.
