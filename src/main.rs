@@ -30,7 +30,7 @@ enum Command {
     #[command(args_override_self = true)]
     Controller {
         #[command(flatten)]
-        args: Box<controller::Args>,
+        args: Box<controller::ControllerArgs>,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -38,7 +38,7 @@ enum Command {
     #[cfg(unix)]
     Reporter {
         #[command(flatten)]
-        args: Box<reporter::Args>,
+        args: Box<reporter::ReporterArgs>,
         #[command(flatten)]
         log: LogArgs,
     },

@@ -10,10 +10,6 @@
 //! fields.
 
 #![expect(
-    clippy::duplicated_attributes,
-    reason = "each print column is an attribute of its own, with keys of the same names"
-)]
-#![expect(
     clippy::struct_excessive_bools,
     reason = "the fields of the resource are what they are"
 )]
@@ -39,6 +35,9 @@ const MAX_REASONS: usize = 16;
 /// The reason of a condition, as in `metav1.Condition`.
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
+/// The maximum number of rules that a rule comes after.
+pub const MAX_AFTER: usize = 8;
+
 /// Which nodes stay closed until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -53,6 +52,9 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
     selectable = ".spec.enforcementMode",
     selectable = ".spec.taint.key",
     selectable = ".spec.dryRun",
+    validation = Rule::new("!has(self.spec.after) || !(self.metadata.name in self.spec.after)")
+        .message("after must not name the rule itself, which would wait for itself")
+        .field_path(".spec.after"),
     printcolumn(
         name = "Mode",
         type_ = "string",
@@ -132,6 +134,12 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
         .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateAfterMaintenance"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnRevision) || !self.regateOnRevision")
+        .message("regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateOnRevision"),
+    validation = Rule::new("!has(self.regateOnRevision) || !self.regateOnRevision || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
+        .message("regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
+        .field_path(".regateOnRevision"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.existingNodes) || self.existingNodes != 'Leave'")
         .message("existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
         .field_path(".existingNodes"),
@@ -193,6 +201,15 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub suspend: bool,
 
+    /// Names of rules that come before this one. While one of them holds a node, the conditions of this rule are not
+    /// evaluated there: a closed node stays closed and an open one open, and a node that joins, or on which this rule has not
+    /// decided yet, is closed. A rule that does not select the node, is a dry run or suspended, or does not exist holds
+    /// nothing up. Rules must not come after each other in a circle: none of them would be accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_AFTER), inner(length(min = 1, max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub after: Vec<String>,
+
     /// When true, a node that completed its bootstrap is closed again after a reboot. Only with
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -203,6 +220,12 @@ pub struct NodeReadinessRuleSpec {
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_after_maintenance: bool,
+
+    /// When true, a node that completed its bootstrap is closed again when a named `DaemonSet` is updated there: from when its
+    /// pod of the revision that the bootstrap was completed with goes, until the conditions are met. Only with
+    /// `enforcementMode: bootstrap-only`, and only where every condition is `daemonset.nodegate.dev/<namespace>.<name>`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regate_on_revision: bool,
 
     /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
     /// conditions, as any other node; `Leave` leaves them alone until they join anew. `Leave` only with `enforcementMode:
@@ -407,9 +430,11 @@ mod tests {
         assert_eq!(spec.conditions[0].minimum_from_label, None);
         assert!(spec.conditions[0].reasons.is_empty());
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
-        assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
+        assert!(!spec.dry_run && !spec.regate_on_reboot);
+        assert!(!spec.regate_after_maintenance && !spec.regate_on_revision);
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
         assert!(!spec.suspend);
+        assert!(spec.after.is_empty());
         assert_eq!(spec.heartbeat_timeout, None);
         assert_eq!(spec.grace_period, None);
         assert_eq!(spec.disruption, None);
@@ -430,8 +455,10 @@ mod tests {
             ("taintPolicy".into(), json!("remove-only")),
             ("regateOnReboot".into(), json!(true)),
             ("regateAfterMaintenance".into(), json!(true)),
+            ("regateOnRevision".into(), json!(true)),
             ("existingNodes".into(), json!("Leave")),
             ("suspend".into(), json!(true)),
+            ("after".into(), json!(["first", "second"])),
             ("heartbeatTimeout".into(), json!("6m")),
             ("gracePeriod".into(), json!("1m30s")),
             (

@@ -9,7 +9,7 @@ use super::snapshot::{Gap, ResourceKind, Snapshot};
 use crate::api::{ConditionStatus, TaintPolicy};
 use crate::condition::{Component, Source};
 use crate::object::Node;
-use crate::plan::{Decision, Finding, Outcome, Standing, WaitReason};
+use crate::plan::{Decision, Finding, Outcome, Standing, WAITS_FOR_RULE, WaitReason};
 
 /// The effect of one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct OnNode {
     pub lacks: Vec<Lack>,
 }
 
-/// A condition that does not have the required status.
+/// A condition that does not have the required status, or a rule that comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lack {
     pub kind: Arc<str>,
@@ -40,7 +40,9 @@ impl OnNode {
         let (why, lacks) = if evaluation.met {
             (String::new(), Vec::new())
         } else {
-            (evaluation.why(), evaluation.unmet().map(Lack::of).collect())
+            let unmet = evaluation.unmet().map(Lack::of);
+            let lacks = unmet.chain(evaluation.waits_for.map(Lack::of_rule));
+            (evaluation.why(), lacks.collect())
         };
         Self {
             node: node.name.clone(),
@@ -61,6 +63,15 @@ impl Lack {
             kind: finding.requirement.kind.clone(),
             status: finding.current,
             reason: reason.unwrap_or_else(|| "NotReported".into()),
+        }
+    }
+
+    /// The rule of this name has to let the node go first.
+    fn of_rule(name: &Arc<str>) -> Self {
+        Self {
+            kind: format!("rule/{name}").into(),
+            status: ConditionStatus::Unknown,
+            reason: WAITS_FOR_RULE.into(),
         }
     }
 }
@@ -212,7 +223,7 @@ pub(super) fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
 }
 
 /// Why the rule has this effect, as far as its conditions do not explain it.
-pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
+pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     let rule = outcome.rule;
     if rule.is_suspended() {
         return Some("the rule is suspended: nothing is changed on this node".into());
@@ -226,6 +237,17 @@ pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
             with.name
         ));
     };
+    if outcome.evaluation.waits_for.is_some() {
+        let state = match decision {
+            Decision::Hold => "it stays closed meanwhile",
+            Decision::Gate => "the controller is about to put the taint on",
+            Decision::Wait(_) => {
+                "it is to be closed meanwhile, and its disruption guard decides when"
+            }
+            _ => "it stays open meanwhile",
+        };
+        return Some(format!("{}; {state}", outcome.evaluation.why()));
+    }
     Some(match decision {
         Decision::Wait(WaitReason::Grace { until }) => format!(
             "its grace period ends at {}, as far as the times on the node tell",
@@ -245,8 +267,10 @@ pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
             let spec = rule.spec.as_ref().ok()?;
             if spec.taint_policy == TaintPolicy::RemoveOnly {
                 "the rule only lifts its taint, and never puts it on".into()
+            } else if rule.leaves_alone(node.created) {
+                "the node is older than the rule, which leaves such nodes alone (existingNodes: Leave)".into()
             } else {
-                "its bootstrap is on record, or the node is older than the rule, which leaves it alone".into()
+                "its bootstrap is on record: the rule leaves the node open from then on".into()
             }
         }
         Decision::Hold if outcome.evaluation.met => {
@@ -261,4 +285,37 @@ pub(super) fn clock(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second())
         .unwrap_or(time)
         .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::testing::Scene;
+    use crate::testing::{Builder, at, node, rule};
+
+    #[test]
+    fn why_an_open_node_that_lacks_a_condition_is_left_open() {
+        let bootstrap = || rule("r").bootstrap_only().waits_for("example.com/Ready");
+        let leaves = || bootstrap().spec("existingNodes: Leave");
+        let older = || node("n").created(at(-60));
+        for (rule, node, expected) in [
+            (
+                bootstrap(),
+                node("n").completed("r-uid"),
+                "its bootstrap is on record",
+            ),
+            (leaves(), older(), "the node is older than the rule"),
+            (
+                leaves(),
+                node("n").completed("r-uid"),
+                "its bootstrap is on record",
+            ),
+        ] {
+            let snapshot = Scene::default().rule(rule).node(node).read(at(60));
+            let plan = snapshot.view.plan("n").unwrap();
+            let known = snapshot.view.node("n").unwrap().node;
+            let said = remark(&plan.outcomes[0], known).unwrap_or_default();
+            assert!(said.starts_with(expected), "{expected}: {said}");
+        }
+    }
 }

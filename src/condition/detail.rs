@@ -3,10 +3,10 @@
 use std::fmt::{self, Write as _};
 use std::num::NonZeroU64;
 
+use super::count::Count;
 use super::devices::{DEVICES_NOT_PUBLISHED, DEVICES_PUBLISHED, DEVICES_TAINTED, Devices};
 use super::groups::Component;
 use super::names::Names;
-use super::state::Count;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::ObjectKey;
 
@@ -287,6 +287,7 @@ impl fmt::Write for Rest<'_> {
 }
 
 impl fmt::Display for Detail<'_> {
+    #[allow(clippy::too_many_lines, reason = "a line or two for each detail")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAEMON_SET: (&str, &str) = ("DaemonSet", "DaemonSets");
         const POD: (&str, &str) = ("pod", "pods");

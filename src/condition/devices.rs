@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::detail::Detail;
-use super::facts::ComponentFacts;
-use super::state::{Condition, Count, Counted};
 use crate::object::ResourceSlice;
 
 pub(super) const DEVICES_PUBLISHED: &str = "DevicesPublished";
@@ -22,24 +19,49 @@ pub struct Devices<'a> {
     /// How many slices these pools have by their own count.
     pub expected: usize,
     /// How many devices are in the slices.
-    pub devices: usize,
+    pub total: usize,
     /// How many of them have a taint that keeps pods off.
     pub tainted: usize,
-    /// Whether the cluster has ResourceSlices.
+    /// Whether the cluster has `ResourceSlice`s.
     pub is_served: bool,
 }
 
-impl Devices<'_> {
+impl<'a> Devices<'a> {
+    /// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
+    pub(super) fn of(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Self {
+        let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
+        for slice in slices {
+            let generation = newest.entry(&slice.pool).or_insert(slice.generation);
+            *generation = slice.generation.max(*generation);
+        }
+        let current = || {
+            let is_current = |slice: &&ResourceSlice| newest[&*slice.pool] == slice.generation;
+            slices.iter().filter(is_current)
+        };
+        let in_pool = |pool: &str| {
+            let of_it = current().filter(|slice| &*slice.pool == pool);
+            of_it.map(|slice| slice.of).max().unwrap_or_default()
+        };
+        Self {
+            driver,
+            slices: current().count(),
+            expected: newest.keys().map(|pool| in_pool(pool)).sum(),
+            total: current().map(|slice| slice.devices).sum(),
+            tainted: current().map(|slice| slice.tainted).sum(),
+            is_served,
+        }
+    }
+
     /// Whether every slice of every pool is there, and a device.
-    fn are_published(&self) -> bool {
-        self.slices >= self.expected && self.devices > 0
+    pub(super) fn are_published(&self) -> bool {
+        self.slices >= self.expected && self.total > 0
     }
 
     /// How many devices have no taint that keeps pods off; `None` while a slice is missing, since the scheduler uses no device
     /// of an incomplete pool.
-    fn untainted(&self) -> Option<u64> {
+    pub(super) fn untainted(&self) -> Option<u64> {
         let is_complete = self.is_served && self.slices >= self.expected;
-        let untainted = self.devices.saturating_sub(self.tainted);
+        let untainted = self.total.saturating_sub(self.tainted);
         u64::try_from(untainted).ok().filter(|_| is_complete)
     }
 
@@ -60,7 +82,7 @@ impl fmt::Display for Devices<'_> {
             driver,
             slices,
             expected,
-            devices,
+            total,
             tainted,
             is_served,
         } = self;
@@ -72,51 +94,8 @@ impl fmt::Display for Devices<'_> {
         }
         write!(
             f,
-            "{driver} has published {slices} of {expected} ResourceSlices with {devices} devices, {tainted} of them tainted"
+            "{driver} has published {slices} of {expected} ResourceSlices with {total} devices, {tainted} of them tainted"
         )
-    }
-}
-
-/// Has the driver published every device of the node, at least one, and none with a taint that keeps pods off?
-pub(super) fn published<'a>(driver: &'a str, facts: &ComponentFacts<'_, 'a>) -> Condition<'a> {
-    let devices = count(driver, facts.slices, facts.named.is_served);
-    let detail = Detail::Devices(devices);
-    let condition = if devices.are_published() && devices.tainted == 0 {
-        Condition::met(detail)
-    } else {
-        Condition::unmet(detail)
-    };
-    Condition {
-        count: devices.untainted().map(|number| Count {
-            number,
-            of: Counted::Devices(driver),
-        }),
-        ..condition
-    }
-}
-
-/// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
-fn count<'a>(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Devices<'a> {
-    let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
-    for slice in slices {
-        let generation = newest.entry(&slice.pool).or_insert(slice.generation);
-        *generation = slice.generation.max(*generation);
-    }
-    let current = || {
-        let is_current = |slice: &&ResourceSlice| newest[&*slice.pool] == slice.generation;
-        slices.iter().filter(is_current)
-    };
-    let in_pool = |pool: &str| {
-        let of_it = current().filter(|slice| &*slice.pool == pool);
-        of_it.map(|slice| slice.of).max().unwrap_or_default()
-    };
-    Devices {
-        driver,
-        slices: current().count(),
-        expected: newest.keys().map(|pool| in_pool(pool)).sum(),
-        devices: current().map(|slice| slice.devices).sum(),
-        tainted: current().map(|slice| slice.tainted).sum(),
-        is_served,
     }
 }
 
@@ -156,7 +135,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                count("d", &slices, is_served).untainted(),
+                Devices::of("d", &slices, is_served).untainted(),
                 untainted,
                 "{name}"
             );
@@ -208,7 +187,7 @@ mod tests {
                 DEVICES_PUBLISHED,
             ),
         ] {
-            assert_eq!(count("d", &slices, true).reason(), reason, "{name}");
+            assert_eq!(Devices::of("d", &slices, true).reason(), reason, "{name}");
         }
     }
 }

@@ -90,8 +90,10 @@ impl Source {
     }
 }
 
+type ParseComponent = fn(&str) -> Option<Component>;
+
 /// The prefixes of conditions about components, and how their names are parsed.
-const COMPONENTS: [(&str, fn(&str) -> Option<Component>); 4] = [
+const COMPONENTS: [(&str, ParseComponent); 4] = [
     (DAEMON_SET_PREFIX, |name| {
         Some(Component::DaemonSet(key(name)?))
     }),

@@ -1,9 +1,8 @@
 //! One condition of one node at one time.
 
-use std::fmt;
-
 use jiff::Timestamp;
 
+use super::count::Count;
 use super::detail::Detail;
 use crate::api::ConditionStatus;
 
@@ -20,33 +19,6 @@ pub struct Condition<'a> {
     pub recheck: Option<Timestamp>,
     /// How many there are of what a rule may ask a minimum of; `None` if the source counts nothing, or cannot at present.
     pub count: Option<Count<'a>>,
-}
-
-/// How many there are of something on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count<'a> {
-    /// The number.
-    pub number: u64,
-    /// The thing.
-    pub of: Counted<'a>,
-}
-
-/// What is counted on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted<'a> {
-    /// Allocatable units of this resource.
-    Resource(&'a str),
-    /// Devices of this DRA driver without a taint that keeps pods off.
-    Devices(&'a str),
-}
-
-impl fmt::Display for Counted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resource(resource) => write!(f, "{resource} to allocate"),
-            Self::Devices(driver) => write!(f, "untainted devices of {driver}"),
-        }
-    }
 }
 
 impl<'a> Condition<'a> {

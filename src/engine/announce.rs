@@ -12,7 +12,8 @@ use crate::api::ConditionStatus;
 use crate::condition::Detail;
 use crate::object::Node;
 use crate::plan::{
-    ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, Waiting,
+    ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, WAITS_FOR_RULE,
+    Waiting,
 };
 use crate::rule::{Rule, is_foreign};
 
@@ -101,12 +102,13 @@ impl Announced {
         }
     }
 
-    /// Announces why rules keep the node closed, except rules that wait for critical components.
+    /// Announces why rules keep the node closed, except for critical components that they wait for.
     fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         let is_held = |outcome: &&Outcome<'_>| {
             let holds = matches!(outcome.standing, Standing::Governs(decision) if decision.holds());
             let spec = outcome.rule.active();
-            holds && spec.is_some_and(|spec| !spec.waits_for_components())
+            let is_waiting = outcome.evaluation.waits_for.is_some();
+            holds && spec.is_some_and(|spec| is_waiting || !spec.waits_for_components())
         };
         let holding = || plan.outcomes.iter().filter(is_held);
         self.holds
@@ -163,8 +165,16 @@ impl Announced {
     }
 }
 
-/// The unmet conditions, each with its status and reason, or with how many there are of something.
+/// The unmet conditions, each with its status and reason, or with how many there are of something; or the rule that has to let
+/// the node go first.
 fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
+    if let Some(rule) = outcome.evaluation.waits_for {
+        return vec![(
+            rule.clone(),
+            ConditionStatus::Unknown,
+            WAITS_FOR_RULE.into(),
+        )];
+    }
     let unmet = outcome.evaluation.unmet().map(|finding| {
         let reason = match finding.detail() {
             None => String::new(),

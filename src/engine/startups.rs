@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::io::{Count, Stage};
+use super::io::{Count, StartupStage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
 use crate::plan::{
@@ -87,10 +87,10 @@ impl Startups {
             stages,
             ..
         } = self.0.swap_remove(index);
-        let stages: Vec<Stage> = stages
+        let stages: Vec<StartupStage> = stages
             .into_iter()
             .filter_map(|(condition, met)| match met {
-                Met::At(at) => Some(Stage {
+                Met::At(at) => Some(StartupStage {
                     condition,
                     took: at.duration_since(since).max(SignedDuration::ZERO),
                 }),

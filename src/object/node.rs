@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
 
 use super::annotations;
 use super::field::{Field, Unreadable, items, objects};
 use super::karpenter;
-use super::meta::{self, Metadata, MetadataObject, Version};
+use super::meta::{self, Metadata, MetadataObject, ObjectKey, Version};
 use super::resources::Resources;
 use super::taint::{Taint, TaintObject};
 use crate::api::{ConditionStatus, TaintEffect};
@@ -27,8 +28,6 @@ pub struct Node {
     pub name: Arc<str>,
     /// The node's UID. A new node of the same name has another.
     pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// When the Node object was created.
     pub created: Option<Timestamp>,
     /// Whether the node is being deleted.
@@ -38,8 +37,10 @@ pub struct Node {
     /// Our annotations on the node, with startup records emptied. `None` if the node has no annotations at all, which matters
     /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
-    /// Whether an annotation forbids repair.
-    pub do_not_repair: bool,
+    /// The annotation that forbids repair, if there is one.
+    pub do_not_repair: Option<&'static str>,
+    /// The Cluster API `Machine` that the node's annotations name.
+    pub machine: Option<ObjectKey>,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
@@ -59,13 +60,14 @@ pub struct NodeMetadata {
     pub name: Arc<str>,
     /// As [`Node::uid`].
     pub uid: Arc<str>,
-    /// As [`Node::version`].
+    /// The object's resource version.
     pub version: Version,
     created: Option<Timestamp>,
     deleting: bool,
     labels: BTreeMap<String, String>,
     annotations: Option<BTreeMap<String, String>>,
-    do_not_repair: bool,
+    do_not_repair: Option<&'static str>,
+    machine: Option<ObjectKey>,
 }
 
 /// A condition of a node's status.
@@ -109,11 +111,11 @@ impl Node {
     /// come by the watch. Returns whether labels have changed.
     pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
         let relabelled = self.labels != patched.labels;
-        self.version = patched.version;
         self.deleting = patched.deleting;
         self.labels = patched.labels;
         self.annotations = patched.annotations;
         self.do_not_repair = patched.do_not_repair;
+        self.machine = patched.machine;
         if let Some(taints) = taints {
             self.taints = taints;
         }
@@ -157,16 +159,6 @@ impl Node {
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
-    }
-
-    /// Whether both states are equal for all decisions.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        *self
-            == Self {
-                version: self.version,
-                ..other.clone()
-            }
     }
 
     /// The value of one of our annotations.
@@ -267,8 +259,8 @@ impl NodeObject {
         Ok(Node {
             name: meta.name,
             uid: meta.uid,
-            version: meta.version,
             do_not_repair: meta.do_not_repair,
+            machine: meta.machine,
             created: meta.created,
             deleting: meta.deleting,
             labels: meta.labels,
@@ -293,6 +285,17 @@ impl NodeObject {
     }
 }
 
+/// The Cluster API `Machine` that a node's annotations name.
+fn machine(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let annotations = meta.annotations.as_ref()?;
+    let named = |key| annotations.get(key).filter(|name| !name.is_empty());
+    let namespace = named("cluster.x-k8s.io/cluster-namespace")?.as_str();
+    Some(ObjectKey::new(
+        namespace,
+        named("cluster.x-k8s.io/machine")?.as_str(),
+    ))
+}
+
 impl TryFrom<MetadataObject> for NodeMetadata {
     type Error = Unreadable;
 
@@ -310,7 +313,8 @@ impl TryFrom<Metadata> for NodeMetadata {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
-            do_not_repair: karpenter::forbid_repair(&meta),
+            do_not_repair: karpenter::forbids_repair(&meta),
+            machine: machine(&meta),
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),
@@ -367,7 +371,7 @@ mod tests {
                        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": null},
                                       {"type": "Odd", "status": "Maybe"}]}
         }));
-        assert_eq!((&*node.name, &*node.uid, node.version), ("n", "u", 7));
+        assert_eq!((&*node.name, &*node.uid), ("n", "u"));
         assert_eq!(node.annotations, Some(BTreeMap::new()));
         let units = ["nvidia.com/gpu", "example.com/none", "hugepages-1Gi"]
             .map(|resource| node.resources.units(resource));

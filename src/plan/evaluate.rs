@@ -1,5 +1,7 @@
 //! Evaluates a rule's conditions on a node.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::api::{ConditionPolicy, ConditionStatus};
@@ -13,7 +15,12 @@ pub struct Evaluation<'a> {
     pub met: bool,
     /// Each condition, in the rule's order.
     pub results: Vec<Finding<'a>>,
+    /// The name of the rule that has to let the node go first: no condition was evaluated.
+    pub waits_for: Option<&'a Arc<str>>,
 }
+
+/// The reason why a rule that waits for another one keeps a node closed or open.
+pub(crate) const WAITS_FOR_RULE: &str = "WaitsForRule";
 
 /// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +103,16 @@ impl<'a> Finding<'a> {
 }
 
 impl<'a> Evaluation<'a> {
+    /// Nothing is evaluated while the rule of this name holds the node.
+    #[must_use]
+    pub(super) fn waiting(rule: &'a Arc<str>) -> Self {
+        Self {
+            met: false,
+            results: Vec::new(),
+            waits_for: Some(rule),
+        }
+    }
+
     /// The unmet conditions.
     pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
         self.results.iter().filter(|result| !result.is_met())
@@ -110,6 +127,9 @@ impl<'a> Evaluation<'a> {
     /// Why the conditions are unmet, as complete phrases.
     #[must_use]
     pub fn why(&self) -> String {
+        if let Some(rule) = self.waits_for {
+            return format!("{WAITS_FOR_RULE}: rule '{rule}' holds this node, and comes first");
+        }
         let whys = self.unmet().map(Finding::why);
         whys.collect::<Vec<_>>().join("; ")
     }
@@ -161,5 +181,6 @@ pub(super) fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Eva
             ConditionPolicy::AnyOf => results.iter().any(Finding::is_met),
         },
         results,
+        waits_for: None,
     }
 }

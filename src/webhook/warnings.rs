@@ -10,7 +10,7 @@ use crate::api::{
 };
 use crate::condition::{CriticalComponentClass, Source, can_share_a_node, tolerates};
 use crate::object::{Node, ObjectKey};
-use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
 
 /// The longest warning that the API server passes on untruncated, in bytes.
@@ -96,6 +96,8 @@ pub(super) fn warnings(
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(missing(surroundings));
+    let unknown = AfterUnknown::of(spec, &surroundings.rules);
+    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match condition.source {

@@ -12,7 +12,7 @@ use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::Outcome;
-use crate::repair::Deadline;
+use crate::repair::{Deadline, RemediationRecord, Verdict};
 use crate::rule::RuleSet;
 
 /// Why a node is open or closed.
@@ -150,7 +150,7 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
         .map(|finding| ConditionOnNode::of(finding, node, snapshot))
         .collect();
     conditions.sort_by_key(|condition| condition.met);
-    let mut remarks: Vec<String> = remark(outcome).into_iter().collect();
+    let mut remarks: Vec<String> = remark(outcome, node).into_iter().collect();
     if is_unknown && !rule.is_suspended() {
         remarks = vec![
             "not all that it depends on may be read: this is what the node itself says".into(),
@@ -163,6 +163,19 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
             Ok(Deadline::At(at)) => format!("its time is up at {}", clock(*at)),
             Ok(Deadline::Never) => "it may take as long as it wants".into(),
             Err(why) => format!("how long it may take cannot be said: {why}"),
+        });
+    }
+    match outcome.verdict {
+        Some(Verdict::Spare(why)) if outcome.tainted => {
+            remarks.push(format!("it is not repaired: {why}"));
+        }
+        Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
+        _ => {}
+    }
+    if let Some(record) = RemediationRecord::recorded(node, &rule.uid).filter(|it| it.done) {
+        remarks.push(match &record.object {
+            Some(object) => format!("{} was made for it", object.of_node(&node.name)),
+            None => "its Machine was annotated for remediation".into(),
         });
     }
     if outcome.rebooted.is_some() {

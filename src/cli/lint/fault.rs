@@ -55,9 +55,11 @@ impl FaultKind {
     pub(crate) const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
     /// An object cannot be parsed.
     pub(crate) const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
+    /// A rule comes after one that does not exist or is not accepted.
+    pub(crate) const AFTER_UNKNOWN: Self = Self::error("NG016", "A rule that comes after none");
 
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -73,6 +75,7 @@ impl FaultKind {
         Self::REJECTED,
         Self::NOBODY,
         Self::UNREADABLE,
+        Self::AFTER_UNKNOWN,
     ];
 
     const fn error(id: &'static str, title: &'static str) -> Self {

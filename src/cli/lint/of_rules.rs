@@ -6,7 +6,7 @@ use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::cli::snapshot::{Program, ResourceKind};
 use crate::condition::Source;
 use crate::object::ObjectKey;
-use crate::rule::{CompiledSpec, Rejection, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 
 /// The default heartbeat period of Nodegate's reporter.
@@ -20,6 +20,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     for (rule, spec) in field.usable() {
         faults.extend(conflicts(field, rule, spec));
         faults.extend(conditions(field, rule, spec));
+        faults.extend(after_unknown(field, rule, spec));
         faults.extend(evicts(rule, spec));
         faults.extend(heartbeat(field, rule, spec));
     }
@@ -131,6 +132,25 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         }
     }
     faults
+}
+
+/// Rules that it comes after and that are not there, or cannot be used.
+fn after_unknown(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
+    let unknown = AfterUnknown::of(spec, field.rules.rules())?;
+    let way_out = "kubectl get nodereadinessrules lists those that there are";
+    let fault = Fault::new(
+        FaultKind::AFTER_UNKNOWN,
+        rule_name(rule),
+        unknown.to_string(),
+        way_out,
+    );
+    // The rule may exist outside these files.
+    let is_elsewhere = field.inventory.is_of_files && unknown.rejected.is_empty();
+    Some(if is_elsewhere {
+        fault.only_a_warning()
+    } else {
+        fault
+    })
 }
 
 fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {

@@ -15,7 +15,7 @@ use super::fleet::{OnNode, State, fleet};
 use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{PASSED_OVER, passed_over_message};
 use crate::object::RuleObject;
-use crate::rule::{CompiledSpec, Rejection, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 pub(super) use input::{File, Written, rules};
 
 /// The immutable fields of a rule's spec.
@@ -262,10 +262,9 @@ fn refusals(
         let all = Rejection::all(&spec).into_iter();
         let all = all.chain(Rejection::of_conditions(&spec));
         refusals.extend(all.map(|it| it.to_string()));
-    } else {
-        let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
-        refusals.extend(rejection.map(ToString::to_string));
     }
+    let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
+    refusals.extend(rejection.map(ToString::to_string));
     for field in IMMUTABLE.into_iter().filter(|_| is_edit) {
         let path = format!("spec.{field}");
         let is_changed = |it: &Difference| {
@@ -301,6 +300,8 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
             warnings.push(conflict.to_string());
         }
     }
+    let unknown = AfterUnknown::of(spec, view.rules().rules());
+    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     if selected == 0 {
         warnings.push(format!("no node is selected by {}", spec.selector));
     }

@@ -271,12 +271,12 @@ impl Filter {
 
     /// The field selector for the API server.
     pub(crate) fn fields(&self) -> Option<String> {
+        const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
         let runs = if self.with_ended {
             ""
         } else {
             ",status.phase!=Succeeded,status.phase!=Failed"
         };
-        const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
         let name = self.name.as_ref();
         let driver = self.driver.as_ref();
         let parts: Vec<String> = [

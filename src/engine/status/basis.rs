@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::api::NodeReadinessRuleStatus;
 use crate::guard::Report;
 use crate::plan::PassedOver;
-use crate::rule::Rule;
+use crate::rule::{AfterUnknown, Rule};
 
 /// What a dry run would do about nodes that are not ready in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +36,8 @@ pub(crate) struct Basis<'a> {
     pub passed_over: &'a [PassedOver],
     /// The rule's conditions with our prefix that nothing provides, with the reason.
     pub unmade: &'a [(Arc<str>, Unmade)],
+    /// The names in the rule's `after` that hold nothing up.
+    pub after_unknown: Option<&'a AfterUnknown<'a>>,
     /// The classes that the rule waits for and that have no `DaemonSet`, by name.
     pub empty_classes: &'a [&'a str],
     pub prospects: Prospects,

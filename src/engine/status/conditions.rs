@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::basis::{Basis, Unmade, whole_second};
 use super::rule_stats::{Role, RuleStats};
+use crate::api::RepairAction;
 use crate::engine::cache::MOST_NAMED;
 use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
@@ -40,7 +41,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     let spec = match &rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
-            return vec![condition(ACCEPTED, false, "Invalid", rejection.to_string())];
+            return vec![condition(
+                ACCEPTED,
+                false,
+                rejection.reason(),
+                rejection.to_string(),
+            )];
         }
     };
     let is_suspended = rule.is_suspended();
@@ -62,12 +68,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     });
     if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
-        conditions.push(condition(
-            "RepairUnavailable",
-            true,
-            "NoNodeClaims",
-            message,
-        ));
+        let repair = spec.repair.as_ref().map(|repair| repair.action);
+        let reason = match repair {
+            Some(RepairAction::Remediate | RepairAction::AnnotateMachine) => "RemediationRefused",
+            _ => "NoNodeClaims",
+        };
+        conditions.push(condition("RepairUnavailable", true, reason, message));
     }
     if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;
@@ -91,13 +97,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
             message,
         ));
     }
+    if let Some(unknown) = basis.after_unknown {
+        let (reason, message) = (unknown.reason(), unknown.to_string());
+        conditions.push(condition("AfterUnknown", true, reason, message));
+    }
     if !basis.empty_classes.is_empty() {
-        let classes = enumerated(basis.empty_classes.iter().map(|it| (*it).to_owned()));
-        let message = format!(
-            "no DaemonSet is of the critical component class that the rule waits for, so that it opens every node on which \
-             no labelled pod runs: {classes} (label the DaemonSets and their pod templates, or name them by \
-             daemonset.nodegate.dev/<namespace>.<name>)"
-        );
+        let message = nothing_to_wait_for(basis.empty_classes);
         conditions.push(condition(
             "NothingToWaitFor",
             true,
@@ -115,6 +120,16 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         conditions.push(condition(SUSPENDED, true, "Suspended", message.into()));
     }
     conditions
+}
+
+/// The message about classes that have no `DaemonSet`, and how to fix that.
+fn nothing_to_wait_for(classes: &[&str]) -> String {
+    let classes = enumerated(classes.iter().map(|it| (*it).to_owned()));
+    format!(
+        "no DaemonSet is of the critical component class that the rule waits for, so that it opens every node on which no \
+         labelled pod runs: {classes} (label the DaemonSets and their pod templates, or name them by \
+         daemonset.nodegate.dev/<namespace>.<name>)"
+    )
 }
 
 /// The conditions of a suspended rule. What they say of its nodes stays unchanged.

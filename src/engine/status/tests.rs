@@ -39,6 +39,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         rule,
         passed_over: &[],
         unmade: &[],
+        after_unknown: None,
         empty_classes: &[],
         prospects: Prospects::default(),
         obstacle: None,

@@ -185,6 +185,7 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_minimum_and_reasons_decide_how_a_condition_counts() {
     use ConditionStatus::{False, True, Unknown};
     const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";

@@ -132,7 +132,7 @@ pub(crate) const BARE: [Page; 3] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 33] = [
+pub(crate) const INSTALLED: [Page; 34] = [
     Page {
         names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
@@ -196,6 +196,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
         ..page("docs/observing.md", At::Repository)
     },
     Page {
+        names: &[NODE],
         apart: &[("nodegate controller", "it would run until it is stopped")],
         ..page("docs/repair.md", At::Repository)
     },
@@ -229,6 +230,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
     page("examples/dra/README.md", At::Beside),
     page("examples/gardener/README.md", At::Beside),
     page("examples/gpu/README.md", At::Beside),
+    page("examples/in-order/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
     page("examples/node-problem-detector/README.md", At::Beside),
     page("examples/security-agent/README.md", At::Beside),
