@@ -1,11 +1,13 @@
 # Everything is reachable from here; `make` lists it.
 
 CARGO ?= cargo
-# Always the whole workspace: what its packages depend on is then built with the same features, and so once.
 DEBUG = $(or $(CARGO_TARGET_DIR),target)/debug
-CLUSTER = $(CARGO) build --quiet --workspace --bin cluster && $(DEBUG)/cluster
-REALNODE = $(CARGO) build --quiet --workspace --bin realnode && $(DEBUG)/realnode
-TEST = $(CARGO) test --workspace
+# Always the whole workspace: what its packages depend on is then built with the same features, and so once. MAKEFLAGS= has Cargo
+# count its own jobs, where make's --jobs says no more than that Go builds beside it.
+BUILD = MAKEFLAGS= $(CARGO) build --workspace
+CLUSTER = $(DEBUG)/cluster
+REALNODE = $(BUILD) --quiet --bin realnode && $(DEBUG)/realnode
+TEST = MAKEFLAGS= $(CARGO) test --workspace
 # The tests in the files and folders of a folder.
 tests-in = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/*.rs) $(patsubst %/main.rs,%,$(wildcard $(1)/*/main.rs)))))
 ALERTS = config/prometheus
@@ -24,91 +26,98 @@ CONTAINER_TOOL ?= docker
 export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
+.PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
 	test-safety test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
-controlplane: ## Build the Kubernetes components for tests and demo (minutes the first time, then cached)
+# Has Go build the rest. Cargo builds one thing at a time, so this comes before the Rust that is built beside it.
+$(CLUSTER):
+	$(BUILD) --bin cluster
+
+# What demos and most tests need, Go and Rust at the same time. BINS are the binaries, all by default.
+ready:
+	$(MAKE) --no-print-directory --jobs=2 controlplane build BINS='$(BINS)'
+
+controlplane: $(CLUSTER) ## Build the Kubernetes components for tests and demo (minutes the first time, then cached)
 	$(CLUSTER) build
 
-prometheus: ## Build Prometheus and promtool for tests (minutes the first time, then cached)
-	$(CLUSTER) build --prometheus
+prometheus: $(CLUSTER) ## Build Prometheus and promtool for tests (minutes the first time, then cached)
+	$(CLUSTER) build prometheus
 
-helm: ## Build Helm for tests (minutes the first time, then cached)
-	$(CLUSTER) build --helm
+helm: $(CLUSTER) ## Build Helm for tests (minutes the first time, then cached)
+	$(CLUSTER) build helm
 
-cert-manager: ## Build what cert-manager needs to issue a certificate, for tests (minutes the first time, then cached)
-	$(CLUSTER) build --cert-manager
+cert-manager: $(CLUSTER) ## Build what cert-manager needs to issue a certificate, for tests (minutes the first time, then cached)
+	$(CLUSTER) build cert-manager
 
-karpenter: ## Build Karpenter with its kwok provider for tests and bench-karpenter (minutes the first time, then cached)
-	$(CLUSTER) build --karpenter
+karpenter: $(CLUSTER) ## Build Karpenter with its kwok provider for tests and bench-karpenter (minutes the first time, then cached)
+	$(CLUSTER) build karpenter
 
 realnode: ## Build kubelet, containerd and runc for tests (minutes the first time, then cached; needs a C compiler)
 	$(REALNODE) build
 	$(REALNODE) check
 
-build: ## Build everything
-	$(CARGO) build --workspace
+build: $(CLUSTER) ## Build everything
+	$(BUILD) $(BINS)
 
-test: controlplane prometheus helm cert-manager build ## Run every test, against a real control plane; KUBERNETES=1.34 is an earlier one
-	$(TEST) --lib --bins $(call tests-in,tests) $(call tests-in,e2e/lab/tests)
-	$(TEST) --doc
-	hack/test-e2e
+test: ## Run every test, against a real control plane; KUBERNETES=1.34 is an earlier one
+	$(MAKE) --no-print-directory --jobs=2 controlplane test-unit
+	$(MAKE) --no-print-directory test-e2e
 
-test-unit: ## Run the tests that need no control plane
+test-unit: $(CLUSTER) ## Run the tests that need no control plane
 	$(TEST) --lib --bins $(call tests-in,tests)
 	$(TEST) --doc
 
-test-e2e: controlplane prometheus helm cert-manager build ## Run the tests against a real control plane
+test-e2e: ready ## Run the tests against a real control plane
 	$(TEST) $(call tests-in,e2e/lab/tests)
 	hack/test-e2e
 
-test-metrics: controlplane prometheus build ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
+test-metrics: ready prometheus ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
 	$(TEST) --test metrics
 
-test-reporter: controlplane build ## Run the tests of the reporter and of the admission policies
+test-reporter: ready ## Run the tests of the reporter and of the admission policies
 	$(TEST) --test reporter --test policy
 
-test-webhook: controlplane build ## Run the tests of the webhook, of what the API server validates, and of slow clients
+test-webhook: ready ## Run the tests of the webhook, of what the API server validates, and of slow clients
 	$(TEST) --test webhook --test validation --test slow_clients
 
-test-ha: controlplane build ## Run the tests of leader election, and of outages and restarts
+test-ha: ready ## Run the tests of leader election, and of outages and restarts
 	$(TEST) --test leadership --test outages
 
-test-cli: controlplane build ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes docs/kubectl anew
+test-cli: ready ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes docs/kubectl anew
 	$(TEST) --lib cli::
 	$(TEST) --test cli
 
 # Tests that need a browser are not among the others.
-test-report: controlplane build ## Open a report in a headless Chromium, or BROWSER=...; UPDATE_GOLDEN=1 makes the pictures of the docs anew
+test-report: ready ## Open a report in a headless Chromium, or BROWSER=...; UPDATE_GOLDEN=1 makes the pictures of the docs anew
 	$(TEST) --test cli -- --ignored page::
 
-recording: controlplane build ## Record kubectl nodegate on a cluster of its own, as docs/kubectl/recording.{cast,svg}
+recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kubectl/recording.{cast,svg}
 	$(DEBUG)/recording docs/kubectl
 
-dashboard: controlplane prometheus build ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
+dashboard: ready prometheus ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
 	$(DEBUG)/dashboard docs
 
-test-safety: controlplane build ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
+test-safety: ready ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
 	$(TEST) --test safety --test repair
 
-test-install: controlplane helm cert-manager build ## Run the tests of the manifests, the permissions and the chart
+test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install --test permissions
 
-test-upgrade: controlplane build ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
+test-upgrade: ready ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
 	hack/test-upgrade $(BEFORE)
 
-test-docs: controlplane helm build ## Type what the documentation has its readers type, and apply its manifests and examples
+test-docs: ready helm ## Type what the documentation has its readers type, and apply its manifests and examples
 	$(TEST) --test documentation --test typed --test examples
 
 # Each test has a control plane and a node of its own, which take as much as several of the others.
-test-node: controlplane realnode build ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
+test-node: ready realnode ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
 	RUST_TEST_THREADS=2 $(TEST) --test node
 
-test-karpenter: controlplane karpenter build ## Run the tests beside a real Karpenter: repair, consolidation, drift, drains
+test-karpenter: ready karpenter ## Run the tests beside a real Karpenter: repair, consolidation, drift, drains
 	$(TEST) --test karpenter
 
 namespaces: ## Let users make namespaces where Ubuntu's AppArmor does not (needs root, by sudo)
@@ -122,13 +131,15 @@ mutants: ## Change the code that decides in small ways and see that a test notic
 	CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_MAX_SHRINK_ITERS=0 \
 		$(CARGO) mutants --package nodegate --shard $(or $(SHARD),0/100) --sharding round-robin --output target $(MUTANTS)
 
-demo: controlplane build ## Show what Nodegate does; KEEP=1 leaves the cluster running
+demo: BINS = --bin nodegate --bin demo
+demo: ready ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(DEBUG)/demo $(if $(KEEP),--keep)
 
-demo-outage: controlplane build ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
+demo-outage: BINS = --bin nodegate --bin demo-outage
+demo-outage: ready ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
 	$(DEBUG)/demo-outage $(if $(KEEP),--keep)
 
-demo-node: controlplane realnode build ## Show one real node join, lose its network and reboot, and what its kubelet says
+demo-node: ready realnode ## Show one real node join, lose its network and reboot, and what its kubelet says
 	$(DEBUG)/demo-node
 
 # Figures of builds without optimization say nothing.
@@ -150,7 +161,7 @@ bench-hollow: controlplane ## Measure from a readiness probe to a lifted taint, 
 	$(BENCH_BIN)-hollow $(BENCH)
 
 # It measures seconds, and counts: a build without optimization does.
-bench-karpenter: controlplane karpenter build ## Measure what a real Karpenter launches for 200 pods while nodes wait (15 minutes); BENCH='--help' tells more
+bench-karpenter: ready karpenter ## Measure what a real Karpenter launches for 200 pods while nodes wait (15 minutes); BENCH='--help' tells more
 	$(DEBUG)/bench-karpenter $(BENCH)
 
 bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
@@ -238,7 +249,7 @@ publish: ## Make a release of dist/ on GitHub; needs gh
 
 test-release: ## Make a release, take it to a real registry, and install it from there, on a real node, too (an hour and more; REBUILD=no leaves out the second build, PLUGINS=linux those for macOS and Windows)
 	hack/release-needs
-	$(MAKE) controlplane helm realnode build
+	$(MAKE) ready helm realnode
 	CLUSTER=$(DEBUG)/cluster hack/test-release
 
 workflows: ## Audit the workflows; needs pipx

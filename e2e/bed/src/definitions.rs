@@ -35,7 +35,7 @@ pub const PROMETHEUS_OPERATOR: Definitions = Definitions {
 /// `Issuer`s, `Certificate`s, and the kinds that cert-manager derives from them.
 pub const CERT_MANAGER: Definitions = Definitions {
     name: "cert-manager",
-    source: "cert-manager",
+    source: "tools",
     module: "github.com/cert-manager/cert-manager",
     folder: "deploy/crds",
     files: &[

@@ -1,5 +1,5 @@
-//! The Go modules beside this crate (the control plane, Prometheus, Helm, cert-manager, Karpenter) and of other crates: their
-//! versions, their cache folders and their builds.
+//! The Go modules beside this crate (the control plane, the tools, Karpenter) and of other crates: their versions, their cache
+//! folders and their builds. Helm, Prometheus and cert-manager are of one module, and so compile what they share once.
 //!
 //! The name of a cache folder covers everything that decides what the binaries are. A changed source, Go version or flag gives
 //! another folder, and nothing is ever rebuilt in place.
@@ -20,6 +20,12 @@ use crate::binaries::Component;
 
 /// How often a long build prints that it still runs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// No debug information, which the linker drops in any case: a tenth of what compiling costs.
+const COMPILER_FLAGS: &str = "-gcflags=all=-dwarf=false";
+
+/// The compiler collects no garbage below 1 GiB, which few packages reach: an eighth of what compiling costs.
+const COMPILER_MEMORY: [(&str, &str); 2] = [("GOGC", "off"), ("GOMEMLIMIT", "1GiB")];
 
 /// How to build a module.
 #[derive(Debug)]
@@ -59,36 +65,39 @@ const CONTROL_PLANE: Recipe = Recipe {
     binaries: &["controlplane"],
     links: || Component::ALL.map(Component::name).to_vec(),
     linker_flags: kubernetes_linker_flags,
-    takes: "about 6 minutes",
+    takes: "about 5 minutes",
 };
 
 const PROMETHEUS: Recipe = Recipe {
-    source: "prometheus",
+    source: "tools",
     folder: "prometheus",
     name: "Prometheus",
     pins: "github.com/prometheus/prometheus",
-    packages: &["tool"],
+    packages: &[
+        "github.com/prometheus/prometheus/cmd/prometheus",
+        "github.com/prometheus/prometheus/cmd/promtool",
+    ],
     // Targets come from a file, so no cloud discovery is needed.
     tags: "remove_all_sd",
     c: false,
     binaries: &["prometheus", "promtool"],
     links: Vec::new,
     linker_flags: |_| "-s -w".into(),
-    takes: "about 4 minutes",
+    takes: "about 2 minutes",
 };
 
 const HELM: Recipe = Recipe {
-    source: "helm",
+    source: "tools",
     folder: "helm",
     name: "Helm",
     pins: "helm.sh/helm/v4",
-    packages: &["tool"],
+    packages: &["helm.sh/helm/v4/cmd/helm"],
     tags: "",
     c: false,
     binaries: &["helm"],
     links: Vec::new,
     linker_flags: |_| "-s -w".into(),
-    takes: "about 3 minutes",
+    takes: "about 2 minutes",
 };
 
 const KARPENTER: Recipe = Recipe {
@@ -107,11 +116,11 @@ const KARPENTER: Recipe = Recipe {
 };
 
 const CERT_MANAGER: Recipe = Recipe {
-    source: "cert-manager",
+    source: "tools",
     folder: "cert-manager",
     name: "cert-manager",
     pins: "github.com/cert-manager/cert-manager",
-    packages: &["."],
+    packages: &["./cert-manager"],
     tags: "",
     c: false,
     binaries: &["cert-manager"],
@@ -207,6 +216,7 @@ impl GoModule {
         }
         parts.push(go_version(&source)?);
         parts.push((recipe.linker_flags)(&version));
+        parts.push(COMPILER_FLAGS.to_owned());
         if !recipe.tags.is_empty() {
             parts.push(recipe.tags.to_owned());
         }
@@ -293,7 +303,7 @@ impl GoModule {
     fn compile(&self, output: &Path) -> Result<()> {
         fs::create_dir_all(output).with_context(|| format!("creating {}", output.display()))?;
         let mut go = Command::new("go")
-            .args(["build", "-trimpath", "-modfile", self.file])
+            .args(["build", "-trimpath", COMPILER_FLAGS, "-modfile", self.file])
             .args(["-tags", self.recipe.tags, "-ldflags"])
             .arg((self.recipe.linker_flags)(&self.version))
             .arg("-o")
@@ -301,6 +311,7 @@ impl GoModule {
             .args(self.recipe.packages)
             .current_dir(&self.source)
             .env("CGO_ENABLED", if self.recipe.c { "1" } else { "0" })
+            .envs(COMPILER_MEMORY)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

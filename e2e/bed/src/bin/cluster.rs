@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use kube_testbed::binaries::{Binaries, Component};
 use kube_testbed::go_module::GoModule;
 use kube_testbed::{Cluster, ControllerManager, Options, helm};
@@ -23,20 +23,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Job {
-    /// Build the components from their Go modules, unless they are in the cache already.
+    /// Build programs from their Go modules, one after the other, unless they are in the cache already.
     Build {
-        /// Build Prometheus and promtool instead.
-        #[arg(long)]
-        prometheus: bool,
-        /// Build Helm instead.
-        #[arg(long, conflicts_with = "prometheus")]
-        helm: bool,
-        /// Build cert-manager instead.
-        #[arg(long, conflicts_with_all = ["prometheus", "helm"])]
-        cert_manager: bool,
-        /// Build Karpenter instead.
-        #[arg(long, conflicts_with_all = ["prometheus", "helm", "cert_manager"])]
-        karpenter: bool,
+        #[arg(value_enum, default_value = "control-plane")]
+        programs: Vec<Program>,
     },
     /// Run kubectl as it was built.
     Kubectl {
@@ -71,38 +61,21 @@ enum Job {
     },
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Program {
+    /// etcd, the Kubernetes components and kwok.
+    ControlPlane,
+    CertManager,
+    Helm,
+    Karpenter,
+    /// Prometheus and promtool.
+    Prometheus,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     match Cli::parse().job {
-        Job::Build {
-            prometheus: true, ..
-        } => {
-            GoModule::prometheus()?.build()?;
-            Ok(())
-        }
-        Job::Build { helm: true, .. } => {
-            GoModule::helm()?.build()?;
-            Ok(())
-        }
-        Job::Build {
-            cert_manager: true, ..
-        } => {
-            GoModule::cert_manager()?.build()?;
-            Ok(())
-        }
-        Job::Build {
-            karpenter: true, ..
-        } => {
-            GoModule::karpenter()?.build()?;
-            Ok(())
-        }
-        Job::Build { .. } => {
-            // A complete KUBEBUILDER_ASSETS spares the build, and so Go.
-            if !Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) {
-                GoModule::control_plane()?.build()?;
-            }
-            Ok(())
-        }
+        Job::Build { programs } => programs.into_iter().try_for_each(build),
         Job::Kubectl { arguments } => {
             become_tool(&Binaries::locate()?.path(Component::Kubectl)?, &arguments)
         }
@@ -127,6 +100,23 @@ async fn main() -> Result<()> {
             up(options, &apply, kubeconfig_out).await
         }
     }
+}
+
+fn build(program: Program) -> Result<()> {
+    let module = match program {
+        // A complete KUBEBUILDER_ASSETS spares the build, and so Go.
+        Program::ControlPlane
+            if Binaries::locate().is_ok_and(|binaries| binaries.are_complete()) =>
+        {
+            return Ok(());
+        }
+        Program::ControlPlane => GoModule::control_plane(),
+        Program::CertManager => GoModule::cert_manager(),
+        Program::Helm => GoModule::helm(),
+        Program::Karpenter => GoModule::karpenter(),
+        Program::Prometheus => GoModule::prometheus(),
+    };
+    module?.build().map(drop)
 }
 
 /// Replaces this process with the tool; returns only if that fails.
