@@ -173,6 +173,7 @@ async fn examples_gpu_while_the_driver_is_updated() -> Result<()> {
         .join(node("gpu-1").label("example.com/pool", "gpu"))
         .await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
+    scene.turn_ready("gpu-1").await?;
     scene.set_ready(DRIVER, "gpu-1", true).await?;
     scene.has_taint("gpu-1", TAINT, false).await?;
     scene.set_ready(DRIVER, "gpu-1", false).await?;
@@ -307,6 +308,7 @@ async fn examples_check() -> Result<()> {
         .join(node("gpu-1").label("example.com/pool", "gpu"))
         .await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
+    scene.turn_ready("gpu-1").await?;
     scene.set_ready("network-check", "gpu-1", true).await?;
     scene
         .is_unmet("gpu-1", CHECK, "no pod of check node-checks/nccl")
