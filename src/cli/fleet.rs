@@ -86,7 +86,7 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
 }
 
 /// The effect of a rule on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
     /// The node has the taint and keeps it.

@@ -141,7 +141,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let config = common.access.config.as_deref();
             let read = match filename {
                 Some(path) => inventory_of_files(&path, config)?,
-                None => inventory(&source(&common.access).await?, config).await?,
+                None => inventory(&source(&common.access).await?, config, true).await?,
             };
             say(&lint(&read), &common, Timestamp::now())
         }
@@ -149,6 +149,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let read = inventory(
                 &source(&common.access).await?,
                 common.access.config.as_deref(),
+                false,
             )
             .await?;
             say(&suggest(&read), &common, Timestamp::now())

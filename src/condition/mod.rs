@@ -29,7 +29,7 @@ pub use groups::{ByGroup, ComponentGroup, NamedDaemonSet};
 pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
 pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
-pub(crate) use source::{RESERVED_PREFIXES, names_no_daemon_set};
+pub(crate) use source::{RESERVED_PREFIXES, is_under_our_domain, names_no_daemon_set};
 pub use source::{Source, is_ours};
 pub use state::Condition;
 pub(crate) use trust::Trust;

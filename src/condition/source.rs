@@ -12,6 +12,8 @@ pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
+/// The domain of the condition types that Nodegate makes and that belong to no class.
+const DOMAIN: &str = "nodegate.dev";
 /// The prefixes of synthesized conditions that belong to no class.
 pub(crate) const RESERVED_PREFIXES: [&str; 3] =
     [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
@@ -43,10 +45,18 @@ impl Source {
     #[must_use]
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
         if let Some(driver) = kind.strip_prefix(CSI_DRIVER_PREFIX) {
-            return Self::CsiDriver(driver.into());
+            return if is_dns_subdomain(&driver.to_ascii_lowercase()) {
+                Self::CsiDriver(driver.into())
+            } else {
+                Self::Nobody
+            };
         }
         if let Some(resource) = kind.strip_prefix(RESOURCE_PREFIX) {
-            return Self::Resource(resource.into());
+            return if resource.is_empty() {
+                Self::Nobody
+            } else {
+                Self::Resource(resource.into())
+            };
         }
         if let Some(name) = kind.strip_prefix(DAEMON_SET_PREFIX) {
             return daemon_set(name).map_or(Self::Nobody, Self::DaemonSet);
@@ -81,6 +91,14 @@ impl Source {
 pub(crate) fn names_no_daemon_set(kind: &str) -> bool {
     let name = kind.strip_prefix(DAEMON_SET_PREFIX);
     name.is_some_and(|name| daemon_set(name).is_none())
+}
+
+/// Whether a condition type is under Nodegate's domain, so that a prefix which is none of ours is probably misspelt.
+#[must_use]
+pub(crate) fn is_under_our_domain(kind: &str) -> bool {
+    let prefix = kind.split_once('/').map_or("", |(prefix, _)| prefix);
+    let parent = prefix.strip_suffix(DOMAIN);
+    parent.is_some_and(|parent| parent.is_empty() || parent.ends_with('.'))
 }
 
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.

@@ -2,6 +2,7 @@
 //! another with `settle`, which evaluates conditions, decides by the table in `decision` and collects the results in the
 //! `draft`.
 
+mod backing;
 mod change;
 mod clean_up;
 mod conditions;
@@ -24,6 +25,9 @@ mod taint_plan;
 mod tests;
 mod waiting;
 
+#[cfg(test)]
+pub(crate) use backing::Unmade;
+pub(crate) use backing::{Backing, Placement, WhyUnmade};
 pub use change::TaintId;
 pub(crate) use change::{ChangeKind, TaintChange};
 pub(crate) use conditions::{ConditionChanges, NewCondition, Urgency};

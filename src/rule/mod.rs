@@ -8,6 +8,7 @@ pub mod ownership;
 mod rejection;
 mod set;
 mod startup;
+mod stray;
 mod taint_key;
 #[cfg(test)]
 mod tests;
@@ -20,4 +21,5 @@ pub use ownership::Ownership;
 pub(crate) use rejection::Rejection;
 pub use set::RuleSet;
 pub(crate) use startup::StartupRecord;
+pub(crate) use stray::WhyStray;
 pub(crate) use taint_key::is_foreign;

@@ -56,8 +56,13 @@ impl FaultKind {
     /// An object cannot be parsed.
     pub(crate) const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
 
+    /// A taint looks like a rule's, and no rule lifts it.
+    pub(crate) const STRAY_TAINT: Self = Self::error("NG016", "A taint that no rule lifts");
+    /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
+    pub(crate) const ON_NO_NODE: Self = Self::warning("NG017", "A DaemonSet on none of the nodes");
+
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -73,6 +78,8 @@ impl FaultKind {
         Self::REJECTED,
         Self::NOBODY,
         Self::UNREADABLE,
+        Self::STRAY_TAINT,
+        Self::ON_NO_NODE,
     ];
 
     const fn error(id: &'static str, title: &'static str) -> Self {

@@ -12,8 +12,9 @@ use super::source::{ObjectSource, or_note};
 use crate::api::names::CONFIG_MAP;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Gap, Inventory, ResourceKind, Snapshot};
-use crate::condition::CriticalComponentClass;
+use crate::condition::{CriticalComponentClass, Source};
 use crate::config::Config;
+use crate::object::{CsiNodeObject, NodeObject};
 
 /// The kinds that are read, with their names in YAML.
 pub(crate) const KINDS: [(ResourceKind, &str); 4] = [
@@ -23,13 +24,17 @@ pub(crate) const KINDS: [(ResourceKind, &str); 4] = [
     (ResourceKind::Deployments, "Deployment"),
 ];
 
-/// The inventory of a cluster or a dump.
+/// The inventory of a cluster or a dump, with its nodes if wanted.
 pub(crate) async fn inventory(
     source: &ObjectSource,
     config: Option<&Path>,
+    with_nodes: bool,
 ) -> Result<Inventory, CliError> {
     let mut gaps = Vec::new();
-    let inventory = objects(source, &mut gaps).await;
+    let mut inventory = objects(source, &mut gaps).await;
+    if with_nodes {
+        of_nodes(source, &mut inventory, &mut gaps).await;
+    }
     let (config, from) = if let Some(path) = config {
         (Config::read(path)?, ClassesFrom::Named)
     } else {
@@ -42,7 +47,12 @@ pub(crate) async fn inventory(
 /// The same, with the controller's configuration from a snapshot.
 pub(crate) async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
     let mut gaps = Vec::new();
-    let inventory = objects(source, &mut gaps).await;
+    let mut inventory = objects(source, &mut gaps).await;
+    inventory.nodes = snapshot.view.nodes().cloned().collect();
+    if names_csi_driver(&inventory) && snapshot.gap(ResourceKind::CsiNodes).is_none() {
+        let drivers = snapshot.view.csi_drivers().map(str::to_owned);
+        inventory.csi_drivers = Some(drivers.collect());
+    }
     let classes = snapshot.classes().to_vec();
     with_classes(inventory, classes, snapshot.classes_from, &gaps)
 }
@@ -59,6 +69,32 @@ fn with_classes(
     }
     inventory.notes.extend(gaps.iter().map(ToString::to_string));
     inventory
+}
+
+/// Reads the nodes, and their CSI drivers if any rule names one.
+async fn of_nodes(source: &ObjectSource, inventory: &mut Inventory, gaps: &mut Vec<Gap>) {
+    let all = Filter::default();
+    let nodes = source.all::<NodeObject>(ResourceKind::Nodes, &all).await;
+    let nodes = or_note(gaps, ResourceKind::Nodes, nodes).into_iter();
+    inventory.nodes = nodes.filter_map(|node| node.read().ok()).collect();
+    if names_csi_driver(inventory) {
+        let listed = source
+            .all::<CsiNodeObject>(ResourceKind::CsiNodes, &all)
+            .await;
+        let is_known = listed.is_ok();
+        let csi_nodes = or_note(gaps, ResourceKind::CsiNodes, listed).into_iter();
+        let drivers = csi_nodes
+            .filter_map(|it| it.read().ok())
+            .flat_map(|it| it.drivers);
+        let drivers = drivers.map(|driver| driver.name).collect();
+        inventory.csi_drivers = is_known.then_some(drivers);
+    }
+}
+
+fn names_csi_driver(inventory: &Inventory) -> bool {
+    let specs = inventory.rules.iter().flat_map(|rule| &rule.spec);
+    let mut kinds = specs.flat_map(|spec| &spec.conditions).map(|it| &it.type_);
+    kinds.any(|kind| matches!(Source::of(kind, &[]), Source::CsiDriver(_)))
 }
 
 async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {

@@ -2,6 +2,7 @@
 
 mod compile;
 mod conflict;
+mod stray;
 
 use crate::testing::{RuleBuilder, rule};
 
