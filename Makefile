@@ -25,8 +25,8 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help controlplane prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-install test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
-	install.yaml static image release sign test-release docs book lint deny-tool deny deny-advisories clean
+	test-safety test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ test-safety: controlplane build ## Run the tests of grace periods, silent report
 
 test-install: controlplane helm cert-manager build ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install --test permissions
+
+test-upgrade: controlplane build ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
+	hack/test-upgrade $(BEFORE)
 
 test-docs: controlplane helm build ## Type what the documentation has its readers type, and apply its manifests and examples
 	$(TEST) --test documentation --test typed --test examples
@@ -189,9 +192,9 @@ alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	$(MAKE) chart
 
 chart: ## Copy into the chart what config/ has already (CRD, permissions, webhook, alerts), and write its table of values
-	rm -rf $(CHART)/crds $(CHART)/files
-	mkdir -p $(CHART)/crds $(CHART)/files
-	cp $(CRD) $(CHART)/crds/nodereadinessrules.readiness.node.x-k8s.io.yaml
+	rm -rf $(CHART)/files
+	mkdir -p $(CHART)/files
+	cp -R config/crd/bases $(CHART)/files/crd
 	cp -R config/rbac config/manager config/webhook config/prometheus $(CHART)/files/
 	cp -R config/karpenter config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
 	cd $(CHART)/files/policy && mv reporter/reporter.yaml . && rm -r reporter
@@ -213,14 +216,33 @@ static: ## Build the static binary that images have, and run it in an empty fold
 image: ## Build the image that a release has, and load it as IMAGE; CONTAINER_TOOL=podman for Podman, hack/image tells more
 	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/image $(IMAGE)
 
-release: controlplane helm ## Make a release in dist/: VERSION=1.2.3, REGISTRY=registry.example.com/nodegate; hack/release tells more
+release: ## Make a release in dist/: VERSION=1.2.3, REGISTRY=registry.example.com/nodegate; hack/release tells more
+	hack/release-needs $(VERSION)
+	$(MAKE) controlplane helm
 	CLUSTER=$(DEBUG)/cluster hack/release $(VERSION)
 
 sign: ## Sign the release in dist/: SIGNING_KEY=key.pem; hack/sign tells more
 	hack/sign
 
-test-release: controlplane helm realnode build ## Make a release, take it to a real registry, and install it from there, on a real node, too (half an hour and more; REBUILD=no leaves out the second build)
+release-tools: ## Install what a release needs beside Rust and Go: C compilers, cargo-zigbuild, zig (Debian and Ubuntu; needs root)
+	hack/release-tools
+
+push: ## Take image and chart of the release in dist/ to REGISTRY; hack/push tells more
+	hack/registry-login hack/push $(VERSION)
+
+sign-keyless: ## Sign the release in dist/, and its image at REGISTRY, by a workflow's identity; needs cosign
+	hack/registry-login hack/sign-keyless
+
+publish: ## Make a release of dist/ on GitHub; needs gh
+	gh release create "v$(VERSION)" --verify-tag --title "$(VERSION)" --notes-file dist/RELEASE_NOTES.md dist/*
+
+test-release: ## Make a release, take it to a real registry, and install it from there, on a real node, too (an hour and more; REBUILD=no leaves out the second build, PLUGINS=linux those for macOS and Windows)
+	hack/release-needs
+	$(MAKE) controlplane helm realnode build
 	CLUSTER=$(DEBUG)/cluster hack/test-release
+
+workflows: ## Audit the workflows; needs pipx
+	pipx run zizmor==1.32.0 --offline .github
 
 lint: ## Check formatting and that versions agree, and run clippy with warnings as errors
 	hack/versions

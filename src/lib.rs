@@ -33,6 +33,17 @@
 //! | `client` | the client of the API server |
 //! | `wording` | truncation of texts and lists |
 //! | `causes` | formats errors in one line |
+//!
+//! The controller and the reporter run on Linux. The command line also runs on macOS and Windows; what these lack is left out there.
+
+#![cfg_attr(
+    not(unix),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "only the reporter and the reference use it"
+    )
+)]
 
 pub mod api;
 mod bucket;
@@ -48,9 +59,12 @@ mod instance;
 mod metric;
 pub mod object;
 pub mod plan;
+#[cfg(target_os = "linux")]
 mod process;
+#[cfg(unix)]
 pub mod reference;
 pub mod repair;
+#[cfg(unix)]
 pub mod reporter;
 pub mod rule;
 pub mod selector;

@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use nodegate::{api, cli, controller, reference, reporter};
+use nodegate::{api, cli, controller};
+#[cfg(unix)]
+use nodegate::{reference, reporter};
 use tokio::runtime;
 use tracing_subscriber::EnvFilter;
 
@@ -31,6 +35,7 @@ enum Command {
         log: LogArgs,
     },
     /// Run the reporter: check an endpoint on this node and report the outcome as a condition of the Node
+    #[cfg(unix)]
     Reporter {
         #[command(flatten)]
         args: Box<reporter::Args>,
@@ -42,6 +47,7 @@ enum Command {
     #[command(flatten)]
     Ask(cli::Command),
     /// Write the reference pages of the documentation into a folder
+    #[cfg(unix)]
     #[command(hide = true)]
     Reference {
         /// The folder
@@ -118,6 +124,7 @@ fn run() -> anyhow::Result<ExitCode> {
             let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
             runtime.block_on(controller::run(*args))?;
         }
+        #[cfg(unix)]
         Command::Reporter { args, log } => {
             log.init()?;
             // One thread: the reporter runs on every node and mostly sleeps.
@@ -128,6 +135,7 @@ fn run() -> anyhow::Result<ExitCode> {
         }
         Command::Ask(command) => return cli::run(command),
         Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
+        #[cfg(unix)]
         Command::Reference { folder } => {
             for page in reference::pages(Cli::command()) {
                 let path = folder.join(page.file);

@@ -58,6 +58,15 @@ impl Selector {
         }])
     }
 
+    /// Matches objects with a label of this key.
+    #[must_use]
+    pub fn of_label_key(key: &str) -> Self {
+        Self(vec![Requirement {
+            key: key.to_owned(),
+            operator: Operator::Exists,
+        }])
+    }
+
     /// The requirements, all of which must be met.
     #[must_use]
     pub fn requirements(&self) -> &[Requirement] {

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use tokio::signal::unix::{SignalKind, signal};
-
-/// Resolves when the process gets SIGTERM or SIGINT. Fails if signals cannot be handled.
+/// Resolves when the process gets SIGTERM or SIGINT, or Ctrl-C where there are no signals. Fails if these cannot be handled.
+#[cfg(unix)]
 pub(crate) fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {
@@ -13,5 +14,13 @@ pub(crate) fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+    })
+}
+
+#[cfg(windows)]
+pub(crate) fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
     })
 }

@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use nodegate::condition::ComponentGroup;
-use nodegate::condition::{ByGroup, CriticalComponentClass, NamedDaemonSet, Observations};
+use nodegate::condition::{
+    ByGroup, Component, CriticalComponentClass, NamedComponent, Observations,
+};
 use nodegate::config::Config;
 use nodegate::object::{
-    DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, RuleObject,
+    DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, ResourceSlice,
+    RuleObject,
 };
 use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds, plan};
 use nodegate::repair::{Census, Karpenter, Situation};
@@ -43,11 +46,12 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
-    named: Vec<NamedDaemonSet>,
+    named: Vec<NamedComponent>,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: RuleSet,
     node: Node,
     pods: ByGroup<Vec<Pod>>,
+    slices: ByGroup<Vec<ResourceSlice>>,
     selecting: Vec<usize>,
     observations: Observations,
     census: Census,
@@ -98,15 +102,17 @@ impl World {
             census: Census::default(),
             selecting: rules.selecting(&node.labels),
             named: (source == Source::Named)
-                .then(|| NamedDaemonSet {
-                    key: ObjectKey::new("kube-system", "component-0"),
+                .then(|| NamedComponent {
+                    component: Component::DaemonSet(ObjectKey::new("kube-system", "component-0")),
                     group,
                     is_seen: true,
+                    is_served: true,
                 })
                 .into_iter()
                 .collect(),
             daemon_sets: std::iter::once((group, daemon_sets.collect())).collect(),
             pods: std::iter::once((group, pods.collect())).collect(),
+            slices: ByGroup::default(),
             observations: Observations::default(),
             classes,
             rules,
@@ -137,6 +143,7 @@ impl World {
             node: &self.node,
             csi_node: None,
             pods: &self.pods,
+            slices: &self.slices,
             selecting: &self.selecting,
             observations: &self.observations,
             joined: None,

@@ -253,12 +253,25 @@ pub struct NodeReadinessRuleSpec {
 #[serde(rename_all = "camelCase", expecting = "an object")]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
-    /// whatever its labels.
+    /// whatever its labels, `daemonsets.nodegate.dev/all` for all of them, `check.nodegate.dev/<namespace>.<name>` for a
+    /// check, and `resourceslice.nodegate.dev/<driver>` for DRA devices.
     #[serde(rename = "type")]
     #[schemars(length(min = 1, max = 316))]
     #[x_kube(validation = (
         "!self.startsWith('daemonset.nodegate.dev/') || self.matches('^daemonset[.]nodegate[.]dev/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",
         "a condition that waits for a DaemonSet names it as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium",
+    ))]
+    #[x_kube(validation = (
+        "!self.startsWith('check.nodegate.dev/') || self.matches('^check[.]nodegate[.]dev/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",
+        "a condition that waits for a check names it as check.nodegate.dev/<namespace>.<name>, for example check.nodegate.dev/gpu-checks.nccl",
+    ))]
+    #[x_kube(validation = (
+        "!self.startsWith('daemonsets.nodegate.dev/') || self == 'daemonsets.nodegate.dev/all'",
+        "the only condition under daemonsets.nodegate.dev/ is daemonsets.nodegate.dev/all",
+    ))]
+    #[x_kube(validation = (
+        "!self.startsWith('resourceslice.nodegate.dev/') || self.matches('^resourceslice[.]nodegate[.]dev/[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+        "a condition that waits for DRA devices names their driver as resourceslice.nodegate.dev/<driver>, for example resourceslice.nodegate.dev/gpu.nvidia.com",
     ))]
     pub type_: String,
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::snapshot::{Gap, ResourceKind, Snapshot};
 use crate::api::{ConditionStatus, TaintPolicy};
-use crate::condition::Source;
+use crate::condition::{Component, Source};
 use crate::object::Node;
 use crate::plan::{Decision, Finding, Outcome, Standing, WaitReason};
 
@@ -183,7 +183,11 @@ pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap
             ResourceKind::Pods,
             ResourceKind::CsiNodes,
         ],
-        Source::DaemonSet(_) => &[ResourceKind::DaemonSets, ResourceKind::Pods],
+        Source::Component(Component::DaemonSet(_) | Component::AllDaemonSets) => {
+            &[ResourceKind::DaemonSets, ResourceKind::Pods]
+        }
+        Source::Component(Component::Check(_)) => &[ResourceKind::Pods],
+        Source::Component(Component::Devices(_)) => &[ResourceKind::ResourceSlices],
         Source::CsiDriver(_) => &[ResourceKind::CsiNodes],
         Source::Resource(_) | Source::Node | Source::Nobody => &[],
     };

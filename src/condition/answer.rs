@@ -2,10 +2,11 @@
 
 use super::class::Question;
 use super::detail::Detail;
-use super::facts::{ClassFacts, Facts};
+use super::facts::{ClassFacts, ComponentFacts, Facts};
+use super::groups::Component;
 use super::source::Source;
 use super::state::Condition;
-use super::{csi, daemon_sets, named, pods};
+use super::{check, csi, daemon_sets, devices, named, pods};
 use crate::api::ConditionStatus;
 
 impl<'a> Facts<'_, 'a> {
@@ -48,9 +49,10 @@ impl<'a> Facts<'_, 'a> {
                 .classes
                 .get(*class)
                 .map(|facts| self.answer(facts, *question)),
-            Source::DaemonSet(key) => {
-                let facts = self.named.iter().find(|named| named.key == key)?;
-                Some(named::ready(self.node, facts, self.trust, self.now))
+            Source::Component(component) => {
+                let mut components = self.components.iter();
+                let facts = components.find(|it| it.named.component == *component)?;
+                Some(self.component(facts))
             }
             Source::CsiDriver(driver) => Some(csi::driver_registered(self, driver)),
             Source::Resource(resource) => {
@@ -60,6 +62,20 @@ impl<'a> Facts<'_, 'a> {
                     Condition::unmet(Detail::ResourceNotAllocatable { resource })
                 })
             }
+        }
+    }
+
+    fn component(&self, facts: &ComponentFacts<'_, 'a>) -> Condition<'a> {
+        let component = &facts.named.component;
+        if !facts.named.is_seen {
+            return Condition::new(ConditionStatus::Unknown, Detail::NotSeen { component });
+        }
+        let (node, trust, now) = (self.node, self.trust, self.now);
+        match component {
+            Component::DaemonSet(key) => named::ready(key, node, facts, trust, now),
+            Component::AllDaemonSets => named::all_ready(node, facts, trust, now),
+            Component::Check(key) => check::succeeded(key, node, facts.pods, trust),
+            Component::Devices(driver) => devices::published(driver, facts),
         }
     }
 

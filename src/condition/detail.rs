@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use super::devices::{DEVICES_NOT_PUBLISHED, DEVICES_PUBLISHED, DEVICES_TAINTED, Devices};
+use super::groups::Component;
 use super::names::Names;
 use crate::api::Duration;
 use crate::object::ObjectKey;
@@ -23,10 +25,10 @@ pub enum Detail<'a> {
     },
     /// A node condition has not been written since the node rebooted.
     WrittenBeforeReboot,
-    /// The `DaemonSet` and its pods have not been seen yet.
-    DaemonSetNotSeen {
-        /// Its name.
-        daemon_set: &'a ObjectKey,
+    /// The objects of a component have not been seen yet.
+    NotSeen {
+        /// The component.
+        component: &'a Component,
     },
     /// There is no such `DaemonSet`.
     DaemonSetNotFound {
@@ -48,6 +50,30 @@ pub enum Detail<'a> {
         /// Its name.
         daemon_set: &'a ObjectKey,
     },
+    /// Every `DaemonSet` that runs on the node has a Ready pod there.
+    AllDaemonSetsReady,
+    /// The newest run of a check has succeeded.
+    CheckSucceeded {
+        /// Its pod.
+        pod: &'a ObjectKey,
+    },
+    /// The newest run of a check has failed.
+    CheckFailed {
+        /// Its pod.
+        pod: &'a ObjectKey,
+    },
+    /// The newest run of a check has not ended.
+    CheckRunning {
+        /// Its pod.
+        pod: &'a ObjectKey,
+    },
+    /// There is no run of a check on the node that counts.
+    CheckMissing {
+        /// The check's namespace and name.
+        check: &'a ObjectKey,
+    },
+    /// A DRA driver's devices on the node, all or not.
+    Devices(Devices<'a>),
     /// Every critical `DaemonSet` that runs on the node has a pod there.
     DaemonSetsScheduled,
     /// No critical `DaemonSet` runs on the node.
@@ -110,10 +136,16 @@ pub enum Detail<'a> {
 const HEARTBEAT_MISSED: &str = "HeartbeatMissed";
 const WRITTEN_BEFORE_REBOOT: &str = "WrittenBeforeReboot";
 const DAEMON_SET_NOT_SEEN: &str = "DaemonSetNotSeen";
+const COMPONENT_NOT_SEEN: &str = "ComponentNotSeen";
 const DAEMON_SET_NOT_FOUND: &str = "DaemonSetNotFound";
 const DAEMON_SET_NOT_MEANT: &str = "DaemonSetNotMeantForNode";
 const DAEMON_SET_SHUT_OUT: &str = "DaemonSetShutOut";
 const DAEMON_SET_READY: &str = "DaemonSetReady";
+const ALL_DAEMON_SETS_READY: &str = "AllDaemonSetsReady";
+const CHECK_SUCCEEDED: &str = "CheckSucceeded";
+const CHECK_FAILED: &str = "CheckFailed";
+const CHECK_RUNNING: &str = "CheckRunning";
+const CHECK_MISSING: &str = "CheckMissing";
 const DAEMON_SETS_SCHEDULED: &str = "DaemonSetsScheduled";
 const DAEMON_SET_POD_MISSING: &str = "DaemonSetPodMissing";
 const PODS_READY: &str = "PodsReady";
@@ -135,6 +167,14 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
         DAEMON_SET_NOT_MEANT,
         DAEMON_SET_SHUT_OUT,
         DAEMON_SET_READY,
+        ALL_DAEMON_SETS_READY,
+        CHECK_SUCCEEDED,
+        CHECK_FAILED,
+        CHECK_RUNNING,
+        CHECK_MISSING,
+        DEVICES_PUBLISHED,
+        DEVICES_NOT_PUBLISHED,
+        DEVICES_TAINTED,
         DAEMON_SETS_SCHEDULED,
         DAEMON_SET_POD_MISSING,
         PODS_READY,
@@ -160,11 +200,20 @@ impl<'a> Detail<'a> {
             Self::Reported { reason, .. } => reason,
             Self::HeartbeatMissed { .. } => HEARTBEAT_MISSED,
             Self::WrittenBeforeReboot => WRITTEN_BEFORE_REBOOT,
-            Self::DaemonSetNotSeen { .. } => DAEMON_SET_NOT_SEEN,
+            Self::NotSeen {
+                component: Component::DaemonSet(_),
+            } => DAEMON_SET_NOT_SEEN,
+            Self::NotSeen { .. } => COMPONENT_NOT_SEEN,
             Self::DaemonSetNotFound { .. } => DAEMON_SET_NOT_FOUND,
             Self::DaemonSetNotMeant { .. } => DAEMON_SET_NOT_MEANT,
             Self::DaemonSetShutOut { .. } => DAEMON_SET_SHUT_OUT,
             Self::DaemonSetReady { .. } => DAEMON_SET_READY,
+            Self::AllDaemonSetsReady => ALL_DAEMON_SETS_READY,
+            Self::CheckSucceeded { .. } => CHECK_SUCCEEDED,
+            Self::CheckFailed { .. } => CHECK_FAILED,
+            Self::CheckRunning { .. } => CHECK_RUNNING,
+            Self::CheckMissing { .. } => CHECK_MISSING,
+            Self::Devices(devices) => devices.reason(),
             Self::DaemonSetsScheduled | Self::NoDaemonSetMeant => DAEMON_SETS_SCHEDULED,
             Self::DaemonSetPodMissing { .. } => DAEMON_SET_POD_MISSING,
             Self::PodsReady => PODS_READY,
@@ -216,9 +265,16 @@ impl fmt::Display for Detail<'_> {
             Self::WrittenBeforeReboot => {
                 f.write_str("it has not been reported since the node rebooted")
             }
-            Self::DaemonSetNotSeen { daemon_set } => {
-                write!(f, "DaemonSet {daemon_set} has not been seen yet")
-            }
+            Self::NotSeen { component } => match component {
+                Component::DaemonSet(key) => write!(f, "DaemonSet {key} has not been seen yet"),
+                Component::AllDaemonSets => f.write_str("the DaemonSets have not been seen yet"),
+                Component::Check(key) => {
+                    write!(f, "the pods of check {key} have not been seen yet")
+                }
+                Component::Devices(driver) => {
+                    write!(f, "the ResourceSlices of {driver} have not been seen yet")
+                }
+            },
             Self::DaemonSetNotFound { daemon_set } => {
                 write!(f, "there is no DaemonSet {daemon_set}")
             }
@@ -232,6 +288,17 @@ impl fmt::Display for Detail<'_> {
             Self::DaemonSetReady { daemon_set } => {
                 write!(f, "DaemonSet {daemon_set} has a Ready pod on this node")
             }
+            Self::AllDaemonSetsReady => {
+                f.write_str("every DaemonSet meant for this node has a Ready pod on it")
+            }
+            Self::CheckSucceeded { pod } => write!(f, "pod {pod} has succeeded"),
+            Self::CheckFailed { pod } => write!(f, "pod {pod} has failed"),
+            Self::CheckRunning { pod } => write!(f, "pod {pod} has not ended yet"),
+            Self::CheckMissing { check } => write!(
+                f,
+                "no pod of check {check} has run on this node since it was created or booted"
+            ),
+            Self::Devices(devices) => devices.fmt(f),
             Self::NoDaemonSetMeant => f.write_str("no critical DaemonSet is meant for this node"),
             Self::NoComponent => f.write_str("no critical component is meant for this node"),
             Self::DaemonSetsScheduled => {

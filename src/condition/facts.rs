@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::class::CriticalComponentClass;
+use super::groups::NamedComponent;
 use super::observations::Observations;
 use super::trust::Trust;
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, Taint};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice, Taint};
 
 /// What is known about one node at one time.
 ///
@@ -20,8 +21,8 @@ pub struct Facts<'f, 'a> {
     pub csi_node: Option<&'a CsiNode>,
     /// The state of each configured class on this node, in the order of the configuration.
     pub classes: &'f [ClassFacts<'f, 'a>],
-    /// The `DaemonSet`s that rules of this node wait for by name.
-    pub named: &'f [NamedFacts<'f, 'a>],
+    /// What rules of this node wait for by name.
+    pub components: &'f [ComponentFacts<'f, 'a>],
     /// What this process has observed of the node over time.
     pub observations: &'a Observations,
     /// What counts as current evidence.
@@ -45,17 +46,17 @@ pub struct ClassFacts<'f, 'a> {
     pub gates: &'f [&'a Taint],
 }
 
-/// A `DaemonSet` on one node, for rules that wait for it by name.
+/// A component on one node, for rules that wait for it by name.
 #[derive(Debug, Clone, Copy)]
-pub struct NamedFacts<'f, 'a> {
-    /// Its namespace and name.
-    pub key: &'a ObjectKey,
-    /// Whether the `DaemonSet` and its pods have been seen. Nothing is known before.
-    pub is_seen: bool,
-    /// The `DaemonSet`, if there is one.
-    pub daemon_set: Option<&'a DaemonSet>,
-    /// The pods on this node that match its selector, whether or not they are its own.
+pub struct ComponentFacts<'f, 'a> {
+    /// The component.
+    pub named: &'a NamedComponent,
+    /// Its `DaemonSet`s in the cluster.
+    pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
+    /// Its pods on this node. Those that match a `DaemonSet`'s selector are not all its own.
     pub pods: &'a [Pod],
+    /// Its `ResourceSlice`s of this node.
+    pub slices: &'a [ResourceSlice],
     /// The node's taints that will not go.
     pub staying: &'f [&'a Taint],
     /// The taints of the rules that wait for it on this node.

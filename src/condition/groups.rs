@@ -1,5 +1,7 @@
 //! Component groups: pods and `DaemonSet`s that are listed and watched together.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::object::ObjectKey;
@@ -9,7 +11,7 @@ use crate::object::ObjectKey;
 pub enum ComponentGroup {
     /// The components of the critical component class with this index in the configuration.
     Class(usize),
-    /// A `DaemonSet` that rules wait for by name, and its pods. The number is never reused in this process.
+    /// What rules wait for by name ([`Component`]). The number is never reused in this process.
     Named(usize),
 }
 
@@ -24,15 +26,33 @@ impl ComponentGroup {
     }
 }
 
-/// A `DaemonSet` that rules wait for by name.
+/// What a rule waits for by name. It is watched from when the first rule names it until the last one does.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// A `DaemonSet`, and its pods.
+    DaemonSet(ObjectKey),
+    /// Every `DaemonSet` of the cluster, and their pods.
+    AllDaemonSets,
+    /// The pods of a check: their namespace, and the value of their label [`CHECK_LABEL`].
+    Check(ObjectKey),
+    /// The `ResourceSlice`s of a DRA driver.
+    Devices(Arc<str>),
+}
+
+/// A pod with this label is a run of the check that its value names.
+pub(crate) const CHECK_LABEL: &str = "nodegate.dev/check";
+
+/// A component that rules wait for by name, as far as it is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedDaemonSet {
-    /// Its namespace and name.
-    pub key: ObjectKey,
-    /// The group of the `DaemonSet` and its pods.
+pub struct NamedComponent {
+    /// What it is.
+    pub component: Component,
+    /// The group of its objects.
     pub group: ComponentGroup,
     /// Whether everything of it has been seen. Nothing may be decided by it before.
     pub is_seen: bool,
+    /// Whether the cluster has its kind of object, as far as is known.
+    pub is_served: bool,
 }
 
 /// A map by component group, for few entries.

@@ -3,10 +3,12 @@
 //! client, no clock, no async.
 
 mod answer;
+mod check;
 mod class;
 mod csi;
 mod daemon_sets;
 mod detail;
+mod devices;
 mod facts;
 mod groups;
 mod named;
@@ -24,12 +26,13 @@ pub(crate) use class::Namespaces;
 pub use class::{CriticalComponentClass, Question};
 pub(crate) use detail::Detail;
 pub use facts::Facts;
-pub(crate) use facts::{ClassFacts, NamedFacts};
-pub use groups::{ByGroup, ComponentGroup, NamedDaemonSet};
+pub(crate) use facts::{ClassFacts, ComponentFacts};
+pub(crate) use groups::CHECK_LABEL;
+pub use groups::{ByGroup, Component, ComponentGroup, NamedComponent};
 pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
 pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
-pub(crate) use source::{RESERVED_PREFIXES, is_under_our_domain, names_no_daemon_set};
+pub(crate) use source::{RESERVED_PREFIXES, is_under_our_domain, names_nothing};
 pub use source::{Source, is_ours};
 pub use state::Condition;
 pub(crate) use trust::Trust;

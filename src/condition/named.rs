@@ -1,34 +1,32 @@
-//! A `DaemonSet` that rules wait for by name, whatever its labels: if it runs on this node, is it ready there?
+//! `DaemonSet`s that rules wait for by name, whatever their labels, or all of the cluster: is each that runs on this node ready
+//! there?
 
 use jiff::Timestamp;
+use smallvec::SmallVec;
 
 use super::daemon_sets::pods_of;
 use super::detail::Detail;
-use super::facts::NamedFacts;
+use super::facts::ComponentFacts;
 use super::names::Names;
 use super::placement::{is_meant_for, tolerates};
 use super::pods::{Word, not_ready, word};
 use super::state::Condition;
 use super::trust::Trust;
-use crate::api::ConditionStatus;
-use crate::object::Node;
+use crate::object::{DaemonSet, Node, ObjectKey, Pod};
 
 /// Does the `DaemonSet` have a Ready pod on the node, or does it not run there?
 ///
 /// A `DaemonSet` that does not tolerate the taint of a rule that waits for it is passed over: it could never start while the
 /// taint is there.
 pub(super) fn ready<'a>(
+    key: &'a ObjectKey,
     node: &'a Node,
-    facts: &NamedFacts<'_, 'a>,
+    facts: &ComponentFacts<'_, 'a>,
     trust: Trust,
     now: Timestamp,
 ) -> Condition<'a> {
-    let key = facts.key;
-    if !facts.is_seen {
-        let detail = Detail::DaemonSetNotSeen { daemon_set: key };
-        return Condition::new(ConditionStatus::Unknown, detail);
-    }
-    let Some(daemon_set) = facts.daemon_set.filter(|it| !it.deleting) else {
+    let daemon_set = facts.daemon_sets.get(key);
+    let Some(daemon_set) = daemon_set.filter(|it| !it.deleting) else {
         return Condition::unmet(Detail::DaemonSetNotFound { daemon_set: key });
     };
     if !is_meant_for(daemon_set, node, facts.staying) {
@@ -37,13 +35,56 @@ pub(super) fn ready<'a>(
     if !facts.gates.iter().all(|gate| tolerates(daemon_set, gate)) {
         return Condition::met(Detail::DaemonSetShutOut { daemon_set: key });
     }
-    let words = pods_of(daemon_set, facts.pods).map(|pod| (pod, word(pod, node, trust, now)));
     let ready = || Condition::met(Detail::DaemonSetReady { daemon_set: key });
-    match words.min_by_key(|(pod, word)| (*word, &pod.key)) {
+    match best(daemon_set, node, facts, trust, now) {
         None => Condition::unmet(Detail::DaemonSetPodMissing {
             daemon_sets: Names::one(key),
         }),
         Some((_, Word::Ready)) => ready(),
         Some(best) => not_ready(&[best]).unwrap_or_else(ready),
     }
+}
+
+/// Does every `DaemonSet` that runs on the node have a Ready pod there? Those are left out that do not tolerate the taint of a
+/// rule that waits for this, and those that their owner has labelled to be ignored.
+pub(super) fn all_ready<'a>(
+    node: &'a Node,
+    facts: &ComponentFacts<'_, 'a>,
+    trust: Trust,
+    now: Timestamp,
+) -> Condition<'a> {
+    let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
+    let mut unready: SmallVec<[(&Pod, Word); 8]> = SmallVec::new();
+    let expected = facts.daemon_sets.values().filter(|daemon_set| {
+        !daemon_set.deleting
+            && !daemon_set.ignored
+            && facts.gates.iter().all(|gate| tolerates(daemon_set, gate))
+            && is_meant_for(daemon_set, node, facts.staying)
+    });
+    for daemon_set in expected {
+        match best(daemon_set, node, facts, trust, now) {
+            None => missing.push(&daemon_set.key),
+            Some((_, Word::Ready)) => {}
+            Some(best) => unready.push(best),
+        }
+    }
+    let missing = Names::of(missing).map(|daemon_sets| {
+        let detail = Detail::DaemonSetPodMissing { daemon_sets };
+        Condition::unmet(detail)
+    });
+    missing
+        .or_else(|| not_ready(&unready))
+        .unwrap_or_else(|| Condition::met(Detail::AllDaemonSetsReady))
+}
+
+/// The pod of the `DaemonSet` on the node that is nearest to Ready.
+fn best<'a>(
+    daemon_set: &'a DaemonSet,
+    node: &'a Node,
+    facts: &ComponentFacts<'_, 'a>,
+    trust: Trust,
+    now: Timestamp,
+) -> Option<(&'a Pod, Word)> {
+    let words = pods_of(daemon_set, facts.pods).map(|pod| (pod, word(pod, node, trust, now)));
+    words.min_by_key(|(pod, word)| (*word, &pod.key))
 }

@@ -2,6 +2,7 @@
 
 use super::class::{CriticalComponentClass, Question};
 use super::detail;
+use super::groups::Component;
 use crate::object::ObjectKey;
 use crate::selector::{is_dns_subdomain, is_namespace};
 
@@ -14,9 +15,21 @@ pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
 /// The domain of the condition types that Nodegate makes and that belong to no class.
 const DOMAIN: &str = "nodegate.dev";
+/// Prefix of the condition type that says whether every `DaemonSet` that runs on the node is ready there.
+const DAEMON_SETS_PREFIX: &str = "daemonsets.nodegate.dev/";
+/// Prefix of the condition types that say whether a check, by namespace and name, has succeeded on the node.
+const CHECK_PREFIX: &str = "check.nodegate.dev/";
+/// Prefix of the condition types that say whether a DRA driver has published the node's devices.
+const DEVICES_PREFIX: &str = "resourceslice.nodegate.dev/";
 /// The prefixes of synthesized conditions that belong to no class.
-pub(crate) const RESERVED_PREFIXES: [&str; 3] =
-    [CSI_DRIVER_PREFIX, RESOURCE_PREFIX, DAEMON_SET_PREFIX];
+pub(crate) const RESERVED_PREFIXES: [&str; 6] = [
+    CSI_DRIVER_PREFIX,
+    RESOURCE_PREFIX,
+    DAEMON_SET_PREFIX,
+    DAEMON_SETS_PREFIX,
+    CHECK_PREFIX,
+    DEVICES_PREFIX,
+];
 
 /// The source of a condition type.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +47,8 @@ pub enum Source {
     CsiDriver(String),
     /// The node's allocatable resources: is there any of this resource?
     Resource(String),
-    /// A `DaemonSet`, whatever its labels: if it runs on this node, is it ready there?
-    DaemonSet(ObjectKey),
+    /// What the rule names: is it ready on this node?
+    Component(Component),
     /// Nothing provides this type, though its prefix is reserved: it counts as absent, whatever the Node says.
     Nobody,
 }
@@ -58,10 +71,12 @@ impl Source {
                 Self::Resource(resource.into())
             };
         }
-        if let Some(name) = kind.strip_prefix(DAEMON_SET_PREFIX) {
-            return daemon_set(name).map_or(Self::Nobody, Self::DaemonSet);
-        }
         let mut reserved = false;
+        for (prefix, parse) in COMPONENTS {
+            if let Some(name) = kind.strip_prefix(prefix) {
+                return parse(name).map_or(Self::Nobody, Self::Component);
+            }
+        }
         for (
             class,
             CriticalComponentClass {
@@ -86,11 +101,40 @@ impl Source {
     }
 }
 
-/// Whether a condition type has the `DaemonSet` prefix, but no valid namespace and name.
+/// The prefixes of conditions about components, and how their names are parsed.
+const COMPONENTS: [(&str, fn(&str) -> Option<Component>); 4] = [
+    (DAEMON_SET_PREFIX, |name| {
+        Some(Component::DaemonSet(key(name)?))
+    }),
+    (DAEMON_SETS_PREFIX, |name| {
+        (name == "all").then_some(Component::AllDaemonSets)
+    }),
+    (CHECK_PREFIX, |name| Some(Component::Check(key(name)?))),
+    (DEVICES_PREFIX, |name| {
+        is_dns_subdomain(name).then(|| Component::Devices(name.into()))
+    }),
+];
+
+/// How to name a component, if the condition type has the prefix of one and names none.
 #[must_use]
-pub(crate) fn names_no_daemon_set(kind: &str) -> bool {
-    let name = kind.strip_prefix(DAEMON_SET_PREFIX);
-    name.is_some_and(|name| daemon_set(name).is_none())
+pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
+    let mut components = COMPONENTS.iter();
+    let (prefix, parse) = components.find(|(prefix, _)| kind.starts_with(prefix))?;
+    if parse(&kind[prefix.len()..]).is_some() {
+        return None;
+    }
+    Some(match *prefix {
+        DAEMON_SETS_PREFIX => "name all DaemonSets as daemonsets.nodegate.dev/all",
+        DEVICES_PREFIX => {
+            "name a DRA driver as resourceslice.nodegate.dev/<driver>, for example resourceslice.nodegate.dev/gpu.nvidia.com"
+        }
+        CHECK_PREFIX => {
+            "name a check as check.nodegate.dev/<namespace>.<name>, for example check.nodegate.dev/gpu-checks.nccl"
+        }
+        _ => {
+            "name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
+        }
+    })
 }
 
 /// Whether a condition type is under Nodegate's domain, so that a prefix which is none of ours is probably misspelt.
@@ -102,7 +146,7 @@ pub(crate) fn is_under_our_domain(kind: &str) -> bool {
 }
 
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.
-fn daemon_set(name: &str) -> Option<ObjectKey> {
+fn key(name: &str) -> Option<ObjectKey> {
     let (namespace, name) = name.split_once('.')?;
     (is_namespace(namespace) && is_dns_subdomain(name)).then(|| ObjectKey::new(namespace, name))
 }

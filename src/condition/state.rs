@@ -22,7 +22,7 @@ impl<'a> Condition<'a> {
     /// Whether the status is unknown because what it depends on has not been seen yet.
     #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
-        matches!(self.detail, Detail::DaemonSetNotSeen { .. })
+        matches!(self.detail, Detail::NotSeen { .. })
     }
 
     /// A condition without a transition time.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{OptionFuture, join_all, join3};
+use futures::future::{OptionFuture, join_all, join4};
 use kube::api::ListParams;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
@@ -13,12 +13,11 @@ use super::answer::within;
 use crate::condition::{ComponentGroup, CriticalComponentClass};
 use crate::engine::RequestError;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
-use crate::engine::kind::Scope;
+use crate::engine::kind::{Scope, Watch};
 use crate::object::{
-    self, CsiNodeObject, DaemonSetObject, NodeObject, ObjectKey, PodObject, RuleObject,
+    self, CsiNodeObject, DaemonSetObject, NodeObject, PodObject, ResourceSliceObject, RuleObject,
 };
 use crate::plan::StaleKinds;
-use crate::selector::Selector;
 
 /// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(8);
@@ -39,7 +38,7 @@ impl Looker {
         }
     }
 
-    /// Reads these kinds for one node, and these pods on it.
+    /// Reads these kinds for one node, and these components on it.
     ///
     /// # Errors
     /// When nothing could be read.
@@ -47,7 +46,7 @@ impl Looker {
         &self,
         name: &str,
         kinds: &StaleKinds,
-        pods: Vec<(ComponentGroup, Scope)>,
+        components: Vec<(Watch, Scope)>,
     ) -> Result<NodeEvidence, RequestError> {
         let node = OptionFuture::from(kinds.nodes.then_some(async {
             let nodes: Api<NodeObject> = Api::all(self.client.clone());
@@ -59,21 +58,31 @@ impl Looker {
             list(csi_nodes, this).await
         }));
         let of_classes = self.classes.iter().enumerate().map(|(index, class)| {
-            let group = ComponentGroup::Class(index);
-            let namespace = class.namespaces.single().map(Arc::from);
-            (group, namespace, class.selector.clone())
+            let watch = Watch::Pods(ComponentGroup::Class(index));
+            (watch, class.scope(watch))
         });
-        let of_classes = of_classes.filter(|(group, ..)| kinds.has_group(*group));
-        let by_name = pods.into_iter().filter_map(|(group, scope)| match scope {
-            Scope::Pods(namespace, selector) => Some((group, Some(namespace), selector)),
-            Scope::DaemonSet(_) => None,
-        });
-        let pods = of_classes.chain(by_name);
-        let pods = join_all(pods.map(async |(group, namespace, selector)| {
-            let pods = self.pods(name, namespace.as_deref(), &selector);
-            (group, pods.await)
+        let of_classes = of_classes
+            .filter(|(watch, _)| watch.group().is_some_and(|group| kinds.has_group(group)));
+        let (mut pods, mut slices) = (Vec::new(), Vec::new());
+        for (watch, scope) in of_classes.chain(components) {
+            match watch {
+                Watch::Pods(group) => pods.push((group, scope)),
+                Watch::ResourceSlices(group) => slices.push((group, scope)),
+                _ => {}
+            }
+        }
+        let pods = join_all(pods.into_iter().map(async |(group, scope)| {
+            let pods: Api<PodObject> = match &scope.namespace {
+                Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+                None => Api::all(self.client.clone()),
+            };
+            (group, list(pods, on_node(&scope, name)).await)
         }));
-        let (node, csi_node, pods) = join3(node, csi_node, pods).await;
+        let slices = join_all(slices.into_iter().map(async |(group, scope)| {
+            let slices: Api<ResourceSliceObject> = Api::all(self.client.clone());
+            (group, list(slices, on_node(&scope, name)).await)
+        }));
+        let (node, csi_node, pods, slices) = join4(node, csi_node, pods, slices).await;
         let mut evidence = NodeEvidence::default();
         let unread = &mut evidence.unread;
         evidence.node = unread.or_read(node, |it| it.nodes = true);
@@ -82,48 +91,38 @@ impl Looker {
             let pods = unread.or_read(Some(read), |it| it.add_group(group));
             evidence.pods.extend(pods.map(|pods| (group, pods)));
         }
+        for (group, read) in slices {
+            let slices = unread.or_read(Some(read), |it| it.add_group(group));
+            evidence.slices.extend(slices.map(|slices| (group, slices)));
+        }
         match unread.error.take_if(|_| unread.kinds == *kinds) {
             Some(error) => Err(error),
             None => Ok(evidence),
         }
     }
 
-    /// Reads the matching pods on a node, in one namespace or in all.
-    async fn pods(
-        &self,
-        node: &str,
-        namespace: Option<&str>,
-        selector: &Selector,
-    ) -> Result<List<PodObject>, RequestError> {
-        let bound = ListParams::default()
-            .labels(&selector.to_string())
-            .fields(&format!("spec.nodeName={node}"));
-        let pods = match namespace {
-            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
-            None => Api::all(self.client.clone()),
-        };
-        list(pods, bound).await
-    }
-
     /// Reads the evidence that all nodes share, including these `DaemonSet`s.
     pub(super) async fn cluster(
         &self,
-        named: Vec<(ComponentGroup, ObjectKey)>,
+        named: Vec<(ComponentGroup, Scope)>,
     ) -> Result<ClusterEvidence, RequestError> {
         let rules: Api<RuleObject> = Api::all(self.client.clone());
-        let all: Api<DaemonSetObject> = Api::all(self.client.clone());
         let of_classes = self.classes.iter().enumerate().map(|(index, class)| {
-            let labelled = ListParams::default().labels(&class.selector.to_string());
-            (ComponentGroup::Class(index), all.clone(), labelled)
+            let group = ComponentGroup::Class(index);
+            (group, class.scope(Watch::DaemonSets(group)))
         });
-        let by_name = named.into_iter().map(|(group, key)| {
-            let there = Api::namespaced(self.client.clone(), &key.namespace);
-            let this = ListParams::default().fields(&format!("metadata.name={}", key.name));
-            (group, there, this)
+        let daemon_sets = of_classes.chain(named).map(async |(group, scope)| {
+            let daemon_sets: Api<DaemonSetObject> = match &scope.namespace {
+                Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+                None => Api::all(self.client.clone()),
+            };
+            let params = ListParams {
+                label_selector: scope.labels(),
+                field_selector: scope.fields(Watch::DaemonSets(group)),
+                ..ListParams::default()
+            };
+            (group, list(daemon_sets, params).await)
         });
-        let daemon_sets = of_classes.chain(by_name);
-        let daemon_sets =
-            daemon_sets.map(async |(group, api, params)| (group, list(api, params).await));
         let mut evidence = ClusterEvidence {
             rules: list(rules, ListParams::default()).await?,
             daemon_sets: Vec::new(),
@@ -135,6 +134,15 @@ impl Looker {
             evidence.daemon_sets.extend(list.map(|list| (group, list)));
         }
         Ok(evidence)
+    }
+}
+
+/// The objects of a scope on one node.
+fn on_node(scope: &Scope, node: &str) -> ListParams {
+    ListParams {
+        label_selector: scope.labels(),
+        field_selector: Some(scope.fields_on(node)),
+        ..ListParams::default()
     }
 }
 

@@ -10,6 +10,7 @@ use axum::response::Response;
 use prometheus::{GaugeVec, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
 use crate::metric::{Description, Registry};
+#[cfg(target_os = "linux")]
 use crate::process::ProcessMetrics;
 
 /// Buckets of `node_readiness_bootstrap_duration_seconds`.
@@ -89,6 +90,7 @@ impl Metrics {
     )]
     pub(crate) fn new() -> Self {
         let to = Registry::default();
+        #[cfg(target_os = "linux")]
         to.register(Box::new(ProcessMetrics::new()));
         to.add_build_info("node_readiness_build_info", "Version of the controller.");
         Self {

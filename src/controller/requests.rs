@@ -139,8 +139,12 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
-            engine::Request::ReadNodeLive { name, kinds, pods } => {
-                let evidence = self.looker.node(&name, &kinds, pods).await?;
+            engine::Request::ReadNodeLive {
+                name,
+                kinds,
+                components,
+            } => {
+                let evidence = self.looker.node(&name, &kinds, components).await?;
                 Ok(Answer::NodeEvidence(Box::new(evidence)))
             }
             engine::Request::ReadClusterLive { daemon_sets } => Ok(Answer::ClusterEvidence(

@@ -29,7 +29,7 @@ use crate::engine::watch_cursor::{End, NoVersion, Question, View, WatchCursor};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
-    RuleObject, Version,
+    ResourceSliceObject, RuleObject, Version,
 };
 pub(crate) use failure::Failure;
 use source::WatchSource;
@@ -39,8 +39,6 @@ use source::WatchSource;
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from_secs(1));
 /// How often to check whether an optional resource has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
-/// The server leaves out pods that are unbound or have ended: they say nothing about a node.
-const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// The channels that watches write to.
 #[derive(Debug, Clone)]
@@ -103,24 +101,7 @@ impl Watches {
 
     /// Starts a watch. It ends at the latest when the receiver of the changes is dropped.
     pub(crate) fn begin(&mut self, watch: Watch, scope: Scope) {
-        let begun = match (watch, scope) {
-            (Watch::Pods(group), Scope::Pods(namespace, selector)) => {
-                let path = PodObject::url_path(&(), Some(&namespace));
-                let pods = WatchSource::new(&self.client, path)
-                    .labels(selector.to_string())
-                    .fields(BOUND);
-                let wrap = move |pod| Object::Pod(group, pod);
-                self.feeder.watch(watch, pods, wrap)
-            }
-            (Watch::DaemonSets(group), Scope::DaemonSet(key)) => {
-                let path = DaemonSetObject::url_path(&(), Some(&key.namespace));
-                let daemon_set = WatchSource::new(&self.client, path)
-                    .fields(&format!("metadata.name={}", key.name));
-                let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
-                self.feeder.watch(watch, daemon_set, wrap)
-            }
-            (watch, scope) => unreachable!("{watch:?} is not of {scope:?}"),
-        };
+        let begun = self.feeder.begin(&self.client, watch, &scope);
         self.under_way.insert(watch, begun);
     }
 
@@ -157,33 +138,34 @@ struct Feed<Wrap> {
 impl Feeder {
     /// Starts a watch that does not depend on rules. It ends when the receiver of the changes is dropped.
     pub(crate) fn spawn(&self, client: &Client, classes: &[CriticalComponentClass], watch: Watch) {
-        let at = |path| WatchSource::new(client, path);
+        let class = watch.group().and_then(ComponentGroup::class);
+        let scope = class.map_or_else(Scope::default, |index| classes[index].scope(watch));
+        self.begin(client, watch, &scope);
+    }
+
+    fn begin(&self, client: &Client, watch: Watch, scope: &Scope) -> AbortHandle {
+        let namespace = scope.namespace.as_deref();
+        let at = |path| WatchSource::new(client, path, scope.labels(), scope.fields(watch));
         match watch {
-            Watch::Nodes => {
-                let nodes = at(NodeObject::url_path(&(), None));
-                self.watch(watch, nodes, Object::Node)
-            }
+            Watch::Nodes => self.watch(watch, at(NodeObject::url_path(&(), None)), Object::Node),
             Watch::CsiNodes => {
                 let csi_nodes = at(CsiNodeObject::url_path(&(), None));
                 self.watch(watch, csi_nodes, Object::CsiNode)
             }
-            Watch::Rules => {
-                let rules = at(RuleObject::url_path(&(), None));
-                self.watch(watch, rules, Object::Rule)
-            }
+            Watch::Rules => self.watch(watch, at(RuleObject::url_path(&(), None)), Object::Rule),
             Watch::Pods(group) => {
-                let class = class_of(classes, group);
-                let pods = at(PodObject::url_path(&(), class.namespaces.single()))
-                    .labels(class.selector.to_string())
-                    .fields(BOUND);
+                let pods = at(PodObject::url_path(&(), namespace));
                 self.watch(watch, pods, move |pod| Object::Pod(group, pod))
             }
-            // In all namespaces: a labelled one outside the class's namespaces is reported.
             Watch::DaemonSets(group) => {
-                let daemon_sets = at(DaemonSetObject::url_path(&(), None))
-                    .labels(class_of(classes, group).selector.to_string());
+                let daemon_sets = at(DaemonSetObject::url_path(&(), namespace));
                 let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
                 self.watch(watch, daemon_sets, wrap)
+            }
+            Watch::ResourceSlices(group) => {
+                let slices = at(ResourceSliceObject::url_path(&(), None));
+                let wrap = move |slice| Object::ResourceSlice(group, slice);
+                self.watch(watch, slices, wrap)
             }
             Watch::NodeClaims => {
                 let claims = at(NodeClaimObject::url_path(&(), None));
@@ -193,7 +175,7 @@ impl Feeder {
                 let pools = at(NodePoolObject::url_path(&(), None));
                 self.watch(watch, pools, Object::NodePool)
             }
-        };
+        }
     }
 
     fn watch<K, Wrap>(&self, kind: Watch, source: WatchSource, wrap: Wrap) -> AbortHandle
@@ -455,10 +437,4 @@ impl<Wrap> Feed<Wrap> {
                 .send_modify(|readiness| readiness.clear_problem(kind));
         }
     }
-}
-
-/// The class whose pods or `DaemonSet`s are watched. A `DaemonSet` that a rule names is watched by its scope instead.
-fn class_of(classes: &[CriticalComponentClass], group: ComponentGroup) -> &CriticalComponentClass {
-    let index = group.class().expect("a class is watched as a whole");
-    &classes[index]
 }

@@ -31,7 +31,7 @@ use super::kind::Watch;
 use super::map::{Map, Set};
 use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{Backing, ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
@@ -56,6 +56,8 @@ struct Entry {
     csi_node: Option<CsiNode>,
     /// Pods bound to the node, by group.
     pods: ByGroup<Vec<Pod>>,
+    /// `ResourceSlice`s of the node, by group.
+    slices: ByGroup<Vec<ResourceSlice>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     selecting: Vec<usize>,
     /// The rule generation at which `selecting` was computed; 0 for never.
@@ -126,6 +128,8 @@ pub struct Cache {
     named: Named,
     /// The node that each pod is bound to, by group.
     pod_nodes: ByGroup<Map<ObjectKey, Arc<str>>>,
+    /// The node of each `ResourceSlice`, by group.
+    slice_nodes: ByGroup<Map<ObjectKey, Arc<str>>>,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
     suspends_all: bool,
@@ -183,6 +187,7 @@ impl Cache {
             publish_conditions,
             entries: Map::default(),
             pod_nodes: ByGroup::default(),
+            slice_nodes: ByGroup::default(),
             daemon_sets: ByGroup::default(),
             rules: Map::default(),
             former_rules: VecDeque::new(),
@@ -249,6 +254,7 @@ impl Cache {
             node,
             csi_node: entry.csi_node.as_ref(),
             pods: &entry.pods,
+            slices: &entry.slices,
             selecting: &entry.selecting,
             observations: &entry.observations,
             joined: entry.joined,
@@ -298,6 +304,10 @@ impl Cache {
             (
                 "daemonsets",
                 self.daemon_sets.values().map(BTreeMap::len).sum(),
+            ),
+            (
+                "resourceslices",
+                self.slice_nodes.values().map(Map::len).sum(),
             ),
             ("rules", self.rules.len()),
         ]
@@ -359,6 +369,7 @@ impl Cache {
             entry.node.is_none()
                 && entry.csi_node.is_none()
                 && entry.pods.values().all(Vec::is_empty)
+                && entry.slices.values().all(Vec::is_empty)
         };
         if self.entries.get(name).is_some_and(is_empty) {
             self.entries.remove(name);

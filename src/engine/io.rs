@@ -16,7 +16,7 @@ use super::notice::Notice;
 use crate::condition::ComponentGroup;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
-    ObjectKey, PodObject, RuleObject, Version,
+    PodObject, ResourceSliceObject, RuleObject, Version,
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
 
@@ -93,6 +93,8 @@ pub enum Object {
     Pod(ComponentGroup, PodObject),
     /// A `DaemonSet` of a group.
     DaemonSet(ComponentGroup, DaemonSetObject),
+    /// A `ResourceSlice` of a group.
+    ResourceSlice(ComponentGroup, ResourceSliceObject),
     /// A rule.
     Rule(RuleObject),
     /// A Karpenter `NodeClaim`.
@@ -141,6 +143,7 @@ impl Object {
             Self::CsiNode(_) => Watch::CsiNodes,
             Self::Pod(group, _) => Watch::Pods(*group),
             Self::DaemonSet(group, _) => Watch::DaemonSets(*group),
+            Self::ResourceSlice(group, _) => Watch::ResourceSlices(*group),
             Self::Rule(_) => Watch::Rules,
             Self::NodeClaim(_) => Watch::NodeClaims,
             Self::NodePool(_) => Watch::NodePools,
@@ -155,6 +158,7 @@ impl Object {
             Self::CsiNode(csi_node) => csi_node.meta(),
             Self::Pod(_, pod) => pod.meta(),
             Self::DaemonSet(_, daemon_set) => daemon_set.meta(),
+            Self::ResourceSlice(_, slice) => slice.meta(),
             Self::Rule(rule) => rule.meta(),
             Self::NodeClaim(claim) => claim.meta(),
             Self::NodePool(pool) => pool.meta(),
@@ -238,14 +242,14 @@ pub enum Request {
         name: Arc<str>,
         /// The kinds to read.
         kinds: StaleKinds,
-        /// The pods to read besides those of the classes.
-        pods: Vec<(ComponentGroup, Scope)>,
+        /// What to read besides the pods of the classes.
+        components: Vec<(Watch, Scope)>,
     },
     /// A live read of what all nodes share: the rules, and the `DaemonSet`s of each group; answered by
     /// [`Answer::ClusterEvidence`].
     ReadClusterLive {
         /// The `DaemonSet`s to read besides those of the classes.
-        daemon_sets: Vec<(ComponentGroup, ObjectKey)>,
+        daemon_sets: Vec<(ComponentGroup, Scope)>,
     },
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {

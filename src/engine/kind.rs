@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, CriticalComponentClass};
 use crate::object::ObjectKey;
 use crate::selector::Selector;
 
-/// Identifies a watch. Pods and `DaemonSet`s have one for each class, and one for each `DaemonSet` that a rule names.
+/// The API server leaves out pods that are not bound.
+const BOUND: &str = "spec.nodeName!=";
+/// It also leaves out those that have ended.
+const BOUND_AND_NOT_ENDED: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+
+/// Identifies a watch. There are some for each component group: of a class, or of what a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watch {
     /// Nodes.
@@ -17,6 +22,8 @@ pub enum Watch {
     Pods(ComponentGroup),
     /// `DaemonSet`s of a component group.
     DaemonSets(ComponentGroup),
+    /// `ResourceSlice`s of a component group.
+    ResourceSlices(ComponentGroup),
     /// Rules.
     Rules,
     /// Karpenter's `NodeClaim`s. Only repair waits for them.
@@ -27,11 +34,12 @@ pub enum Watch {
 
 impl Watch {
     /// One watch of each kind.
-    pub const KINDS: [Self; 7] = [
+    pub const KINDS: [Self; 8] = [
         Self::Nodes,
         Self::CsiNodes,
         Self::Pods(ComponentGroup::Class(0)),
         Self::DaemonSets(ComponentGroup::Class(0)),
+        Self::ResourceSlices(ComponentGroup::Class(0)),
         Self::Rules,
         Self::NodeClaims,
         Self::NodePools,
@@ -45,6 +53,7 @@ impl Watch {
             Self::CsiNodes => "CSINode",
             Self::Pods(_) => "Pod",
             Self::DaemonSets(_) => "DaemonSet",
+            Self::ResourceSlices(_) => "ResourceSlice",
             Self::Rules => "NodeReadinessRule",
             Self::NodeClaims => "NodeClaim",
             Self::NodePools => "NodePool",
@@ -59,6 +68,7 @@ impl Watch {
             Self::CsiNodes => "csinodes.storage.k8s.io",
             Self::Pods(_) => "pods",
             Self::DaemonSets(_) => "daemonsets.apps",
+            Self::ResourceSlices(_) => "resourceslices.resource.k8s.io",
             Self::Rules => "nodereadinessrules.readiness.node.x-k8s.io",
             Self::NodeClaims => "nodeclaims.karpenter.sh",
             Self::NodePools => "nodepools.karpenter.sh",
@@ -68,15 +78,99 @@ impl Watch {
     /// Whether a cluster may lack this resource.
     #[must_use]
     pub fn is_optional(self) -> bool {
-        matches!(self, Self::NodeClaims | Self::NodePools)
+        matches!(
+            self,
+            Self::NodeClaims | Self::NodePools | Self::ResourceSlices(_)
+        )
+    }
+
+    /// The component group of the watched objects, if they belong to one.
+    #[must_use]
+    pub fn group(self) -> Option<ComponentGroup> {
+        match self {
+            Self::Pods(group) | Self::DaemonSets(group) | Self::ResourceSlices(group) => {
+                Some(group)
+            }
+            _ => None,
+        }
     }
 }
 
 /// The objects that a watch selects, for watches that start while the engine runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// The `DaemonSet` of this name.
-    DaemonSet(ObjectKey),
-    /// The pods of a namespace that match a label selector.
-    Pods(Arc<str>, Selector),
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scope {
+    /// Only in this namespace.
+    pub namespace: Option<Arc<str>>,
+    /// Only those with labels that match.
+    pub labels: Option<Selector>,
+    /// Only the one with this name.
+    pub name: Option<Arc<str>>,
+    /// Only the `ResourceSlice`s of this driver.
+    pub driver: Option<Arc<str>>,
+    /// Also pods that have ended.
+    pub with_ended: bool,
+}
+
+impl CriticalComponentClass {
+    /// The scope of a watch of the class. `DaemonSet`s are watched in all namespaces: a labelled one outside the class's
+    /// namespaces is reported.
+    #[must_use]
+    pub fn scope(&self, watch: Watch) -> Scope {
+        let namespace = match watch {
+            Watch::Pods(_) => self.namespaces.single(),
+            _ => None,
+        };
+        Scope {
+            namespace: namespace.map(Arc::from),
+            labels: Some(self.selector.clone()),
+            ..Scope::default()
+        }
+    }
+}
+
+impl Scope {
+    /// The object of this name.
+    #[must_use]
+    pub fn of_one(key: &ObjectKey) -> Self {
+        Self {
+            namespace: Some(key.namespace.clone()),
+            name: Some(key.name.clone()),
+            ..Self::default()
+        }
+    }
+
+    /// The field selector of a watch of these objects. Pods that are not bound, and those that have ended, say nothing about a
+    /// node, but for the pods of checks.
+    #[must_use]
+    pub fn fields(&self, watch: Watch) -> Option<String> {
+        let name = self.name.as_ref();
+        let name = name.map(|name| format!("metadata.name={name}"));
+        let driver = self.driver.as_ref();
+        let driver = driver.map(|driver| format!("spec.driver={driver}"));
+        let bound = match (watch, self.with_ended) {
+            (Watch::Pods(_), true) => Some(BOUND),
+            (Watch::Pods(_), false) => Some(BOUND_AND_NOT_ENDED),
+            _ => None,
+        };
+        let fields: Vec<String> = name
+            .into_iter()
+            .chain(driver)
+            .chain(bound.map(str::to_owned))
+            .collect();
+        (!fields.is_empty()).then(|| fields.join(","))
+    }
+
+    /// The field selector of a live read of these objects on one node.
+    #[must_use]
+    pub fn fields_on(&self, node: &str) -> String {
+        let on_node = format!("spec.nodeName={node}");
+        let driver = self.driver.as_ref();
+        driver.map_or(on_node.clone(), |it| format!("spec.driver={it},{on_node}"))
+    }
+
+    /// The label selector, as the API takes it.
+    #[must_use]
+    pub fn labels(&self) -> Option<String> {
+        self.labels.as_ref().map(ToString::to_string)
+    }
 }

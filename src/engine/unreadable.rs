@@ -8,7 +8,7 @@ use super::effects::Effects;
 use super::kind::Watch;
 use super::notice::{About, Notice};
 use crate::api::names::{GROUP, VERSION};
-use crate::condition::ComponentGroup;
+use crate::condition::{Component, ComponentGroup};
 use crate::rule::CompiledSpec;
 
 /// Reports each unreadable object once.
@@ -17,7 +17,9 @@ pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
         match broken.object.watch {
-            Watch::Nodes | Watch::CsiNodes | Watch::Pods(_) => tell_on_node(&broken, cache, out),
+            Watch::Nodes | Watch::CsiNodes | Watch::Pods(_) | Watch::ResourceSlices(_) => {
+                tell_on_node(&broken, cache, out);
+            }
             Watch::DaemonSets(group) => tell_on_rules(&broken, group, cache, out),
             Watch::Rules => tell_on_itself(&broken, &format!("{GROUP}/{VERSION}"), out),
             Watch::NodeClaims | Watch::NodePools => tell_on_itself(&broken, "karpenter.sh/v1", out),
@@ -62,7 +64,11 @@ fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mu
         group
             .class()
             .is_some_and(|class| spec.waits_for_class(class))
-            || spec.daemon_sets().any(|key| *key == broken.object.key)
+            || spec.components().any(|component| match component {
+                Component::DaemonSet(key) => *key == broken.object.key,
+                Component::AllDaemonSets => true,
+                Component::Check(_) | Component::Devices(_) => false,
+            })
     };
     for rule in cache.cluster().rules.rules() {
         if rule.live().is_some_and(waits) {

@@ -102,7 +102,7 @@ impl View {
         self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
-    /// What must be listed in addition, given what is listed so far: the `DaemonSet`s that rules name, and their pods.
+    /// What must be listed in addition, given what is listed so far: what rules name.
     pub fn wanted(&mut self) -> Vec<(Watch, Scope)> {
         let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
@@ -110,6 +110,11 @@ impl View {
             _ => None,
         });
         wanted.collect()
+    }
+
+    /// The watches of what rules name.
+    pub fn components(&self) -> impl Iterator<Item = &(Watch, Scope)> {
+        self.cache.components()
     }
 
     /// The watches to start and stop, for callers that watch.

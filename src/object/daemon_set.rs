@@ -12,6 +12,9 @@ use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleratio
 use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject, Selector};
 
+/// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
+const IGNORE_LABEL: &str = "nodegate.dev/ignore";
+
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonSet {
@@ -23,6 +26,8 @@ pub struct DaemonSet {
     pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether rules that wait for all `DaemonSet`s leave it out: its own label `nodegate.dev/ignore` is `true`.
+    pub ignored: bool,
     /// Matches its pods; `None` if the selector is invalid.
     pub selector: Option<Selector>,
     /// The labels of its pod template.
@@ -184,6 +189,10 @@ impl DaemonSetObject {
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
             deleting: meta.deletion_timestamp.is_some(),
+            ignored: {
+                let labels = meta.labels.as_ref();
+                labels.is_some_and(|it| it.get(IGNORE_LABEL).is_some_and(|value| value == "true"))
+            },
             selector: selector
                 .and_then(|selector| Selector::parse(&selector).ok())
                 .filter(|selector| !selector.is_empty()),

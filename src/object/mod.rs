@@ -11,6 +11,7 @@ pub mod karpenter;
 mod meta;
 mod node;
 mod pod;
+mod resource_slice;
 mod rule;
 mod taint;
 #[cfg(test)]
@@ -28,8 +29,9 @@ pub use meta::{Metadata, MetadataObject, ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version};
 pub(crate) use node::KUBELETS_CONDITIONS;
 pub use node::{Node, NodeCondition, NodeMetadata, NodeObject};
-pub(crate) use pod::PodReady;
 pub use pod::{Pod, PodObject};
+pub(crate) use pod::{PodPhase, PodReady};
+pub use resource_slice::{ResourceSlice, ResourceSliceObject};
 pub use rule::RuleObject;
 
 pub use taint::{Taint, Toleration};

@@ -21,12 +21,25 @@ pub struct Pod {
     pub daemon_set: Option<Arc<str>>,
     /// Whether the pod is being deleted.
     pub terminating: bool,
-    /// Whether the pod's phase is `Succeeded` or `Failed`.
-    pub finished: bool,
+    /// When the pod was created.
+    pub created: Option<Timestamp>,
+    /// The pod's phase.
+    pub phase: PodPhase,
     /// The pod's Ready condition.
     pub ready: PodReady,
     /// The pod's annotations, as key and value.
     pub annotations: Vec<(String, String)>,
+}
+
+/// A pod's phase, as far as it matters whether the pod has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodPhase {
+    /// `Pending`, `Running`, `Unknown` or absent.
+    Unfinished,
+    /// All of its containers have ended with exit code 0.
+    Succeeded,
+    /// All of its containers have ended, and not all with exit code 0.
+    Failed,
 }
 
 /// A pod's Ready condition.
@@ -45,7 +58,7 @@ impl Pod {
     /// Whether the pod is neither being deleted nor finished. Only such a pod counts for its node.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        !self.terminating && !self.finished
+        !self.terminating && self.phase == PodPhase::Unfinished
     }
 }
 
@@ -124,7 +137,12 @@ impl PodObject {
                 .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
                 .map(|owner| owner.uid.as_str().into()),
             terminating: meta.deletion_timestamp.is_some(),
-            finished: is(&status.phase, "Succeeded") || is(&status.phase, "Failed"),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            phase: match status.phase.as_readable().map(String::as_str) {
+                Some("Succeeded") => PodPhase::Succeeded,
+                Some("Failed") => PodPhase::Failed,
+                _ => PodPhase::Unfinished,
+            },
             ready,
             annotations: meta
                 .annotations

@@ -7,8 +7,8 @@ use super::passed_over::PassedOver;
 use super::state::ClusterState;
 use crate::api::ConditionStatus;
 use crate::condition::{
-    ComponentGroup, CriticalComponentClass, RESERVED_PREFIXES, Source, is_meant_for,
-    is_under_our_domain, tolerates,
+    Component, ComponentGroup, CriticalComponentClass, Source, is_meant_for, is_under_our_domain,
+    tolerates,
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::rule::{CompiledSpec, RequiredCondition};
@@ -48,8 +48,10 @@ pub enum WhyUnmade {
     NoSuchName,
     /// Its prefix is under Nodegate's domain and none of Nodegate's, and no node reports it.
     NoSuchPrefix,
-    /// Earlier rules name as many `DaemonSet`s as are watched.
+    /// Earlier rules name as many components as are watched.
     TooMany,
+    /// The API server does not have the kind of object that tells.
+    NotServed,
 }
 
 /// On how many of a rule's nodes a `DaemonSet` runs.
@@ -79,13 +81,14 @@ impl WhyUnmade {
                  check the spelling"
             ),
             Self::NoSuchPrefix => format!(
-                "no node reports {names}, and Nodegate makes no conditions with that prefix, but with {}: counted as absent on \
-                 every node; check the spelling",
-                RESERVED_PREFIXES.join(", ")
+                "no node reports {names}, and Nodegate makes no conditions with that prefix: counted as absent on every node; \
+                 check the spelling"
             ),
             Self::TooMany => format!(
-                "earlier rules name as many DaemonSets as are watched, so that nothing makes {names}: counted as absent on every \
-                 node"
+                "earlier rules name as many others as are watched, so that nothing makes {names}: counted as absent on every node"
+            ),
+            Self::NotServed => format!(
+                "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {names}"
             ),
         }
     }
@@ -119,15 +122,19 @@ fn unmade<'a, Nodes: Iterator<Item = &'a Node>>(
 ) -> Vec<Unmade> {
     let why = |condition: &RequiredCondition| match &condition.source {
         Source::Nobody => Some((WhyUnmade::NoSuchName, condition.kind.to_string())),
-        Source::DaemonSet(key) => match cluster.named(key) {
-            None => Some((WhyUnmade::TooMany, condition.kind.to_string())),
-            Some(named) => {
+        Source::Component(component) => match (cluster.named(component), component) {
+            (None, _) => Some((WhyUnmade::TooMany, condition.kind.to_string())),
+            (Some(named), _) if !named.is_served => {
+                Some((WhyUnmade::NotServed, condition.kind.to_string()))
+            }
+            (Some(named), Component::DaemonSet(key)) => {
                 let found = cluster.daemon_sets(named.group).get(key);
                 let is_there = found.is_some_and(|it| !it.deleting);
                 let is_lacking = named.is_seen && !is_there;
                 (is_lacking && condition.required != ConditionStatus::False)
                     .then(|| (WhyUnmade::NoDaemonSet, key.to_string()))
             }
+            (Some(_), _) => None,
         },
         Source::CsiDriver(driver) => {
             let is_lacking = condition.required != ConditionStatus::False
@@ -169,8 +176,10 @@ fn placements<'a, Nodes: Iterator<Item = &'a Node>>(
     cluster: ClusterState<'_>,
     selected: impl Fn() -> Nodes,
 ) -> Vec<Placement> {
-    let named = spec.daemon_sets().filter_map(|key| cluster.named(key));
-    let there = named.filter_map(|it| cluster.daemon_sets(it.group).get(&it.key));
+    let there = spec.daemon_sets().filter_map(|key| {
+        let named = cluster.named(&Component::DaemonSet(key.clone()))?;
+        cluster.daemon_sets(named.group).get(key)
+    });
     let waited_for: Vec<&DaemonSet> = there
         .filter(|it| !it.deleting && tolerates(it, &spec.taint))
         .collect();

@@ -8,11 +8,11 @@ use super::node_plan::NodePlan;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use super::taint_plan::TaintPlan;
 use crate::condition::ComponentGroup;
-use crate::condition::{ClassFacts, Facts, NamedDaemonSet, NamedFacts, Trust};
+use crate::condition::{ClassFacts, ComponentFacts, Facts, NamedComponent, Trust};
 use crate::rule::{CompiledSpec, Ownership};
 
 /// `DaemonSet`s that rules wait for by name, each with the taints of those rules.
-type WaitedFor<'a> = SmallVec<[(&'a NamedDaemonSet, Taints<'a>); 1]>;
+type WaitedFor<'a> = SmallVec<[(&'a NamedComponent, Taints<'a>); 1]>;
 
 /// Decides for one node at one time. The plan for a node that is being deleted is empty.
 #[must_use]
@@ -66,13 +66,13 @@ pub fn plan<'a>(
         })
         .collect();
     let waited_for = draft.waited_for(&contenders);
-    let named: SmallVec<[NamedFacts; 1]> = waited_for
+    let components: SmallVec<[ComponentFacts; 1]> = waited_for
         .iter()
-        .map(|(named, gates)| NamedFacts {
-            key: &named.key,
-            is_seen: named.is_seen,
-            daemon_set: cluster.daemon_sets(named.group).get(&named.key),
+        .map(|(named, gates)| ComponentFacts {
+            named,
+            daemon_sets: cluster.daemon_sets(named.group),
             pods: state.pods.get(named.group).map_or(&[], Vec::as_slice),
+            slices: state.slices.get(named.group).map_or(&[], Vec::as_slice),
             staying: &staying,
             gates,
         })
@@ -81,7 +81,7 @@ pub fn plan<'a>(
         node: state.node,
         csi_node: state.csi_node,
         classes: &classes,
-        named: &named,
+        components: &components,
         observations: state.observations,
         trust: Trust::default(),
         now,
@@ -142,13 +142,15 @@ impl<'a> Draft<'a> {
             .collect()
     }
 
-    /// The `DaemonSet`s that the rules wait for by name, each with the taints of those rules.
+    /// What the rules wait for by name, each with the taints of those rules.
     fn waited_for(&self, contenders: &[Contender<'a>]) -> WaitedFor<'a> {
         let mut waited_for = WaitedFor::new();
-        for key in contenders.iter().flat_map(|it| it.spec.daemon_sets()) {
-            let is_known = waited_for.iter().any(|(named, _)| named.key == *key);
-            if let Some(named) = self.cluster.named(key).filter(|_| !is_known) {
-                let gates = self.gates(contenders, |spec| spec.daemon_sets().any(|it| it == key));
+        for component in contenders.iter().flat_map(|it| it.spec.components()) {
+            let mut known = waited_for.iter();
+            let is_known = known.any(|(named, _)| named.component == *component);
+            if let Some(named) = self.cluster.named(component).filter(|_| !is_known) {
+                let waits = |spec: &CompiledSpec| spec.components().any(|it| it == component);
+                let gates = self.gates(contenders, waits);
                 waited_for.push((named, gates));
             }
         }

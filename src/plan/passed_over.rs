@@ -3,7 +3,7 @@
 
 use super::backing::staying;
 use super::state::ClusterState;
-use crate::condition::ComponentGroup;
+use crate::condition::{Component, ComponentGroup};
 use crate::condition::{is_meant_for, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::rule::CompiledSpec;
@@ -68,15 +68,17 @@ impl PassedOver {
                 }
             }
         }
-        for named in spec.daemon_sets().filter_map(|key| cluster.named(key)) {
-            let there = cluster.daemon_sets(named.group).get(&named.key);
+        // Who waits for all DaemonSets names none.
+        for key in spec.daemon_sets() {
+            let named = cluster.named(&Component::DaemonSet(key.clone()));
+            let there = named.and_then(|it| cluster.daemon_sets(it.group).get(key));
             if let Some(daemon_set) = there.filter(|it| !it.deleting)
                 && !tolerates(daemon_set, &spec.taint)
                 && is_wanted(daemon_set)
             {
                 passed_over.push(Self {
                     why: WhyPassedOver::ShutOut,
-                    daemon_set: named.key.clone(),
+                    daemon_set: key.clone(),
                     class: String::new(),
                 });
             }

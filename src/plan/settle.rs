@@ -392,7 +392,7 @@ impl<'a> Draft<'a> {
                 .unmet()
                 .filter(|result| {
                     let source = &result.requirement.source;
-                    matches!(source, Source::Class { .. } | Source::DaemonSet(_))
+                    matches!(source, Source::Class { .. } | Source::Component(_))
                 })
                 .find_map(|result| Waiting::of(&result.condition.as_ref()?.detail))
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::condition::{ComponentGroup, NamedDaemonSet, Question, Source};
+use crate::condition::{ComponentGroup, NamedComponent, Question, Source};
 use crate::rule::CompiledSpec;
 
 /// A set of kinds of evidence.
@@ -14,7 +14,7 @@ pub struct StaleKinds {
     pub csi_nodes: bool,
     /// The rules.
     pub rules: bool,
-    /// The component groups whose pods and `DaemonSet`s are included.
+    /// The component groups whose objects are included.
     groups: BTreeSet<ComponentGroup>,
 }
 
@@ -49,12 +49,12 @@ impl StaleKinds {
         }
     }
 
-    /// Adds the pods and `DaemonSet`s of a component group.
+    /// Adds the objects of a component group.
     pub fn add_group(&mut self, group: ComponentGroup) {
         self.groups.insert(group);
     }
 
-    /// Whether the pods and `DaemonSet`s of a component group are included.
+    /// Whether the objects of a component group are included.
     #[must_use]
     pub fn has_group(&self, group: ComponentGroup) -> bool {
         self.groups.contains(&group)
@@ -112,16 +112,16 @@ impl StaleKinds {
         }
     }
 
-    /// The part that a rule with this spec depends on, given the `DaemonSet`s that rules name.
+    /// The part that a rule with this spec depends on, given the components that rules name.
     #[must_use]
-    pub fn about(&self, spec: &CompiledSpec, named: &[NamedDaemonSet]) -> Self {
+    pub fn about(&self, spec: &CompiledSpec, named: &[NamedComponent]) -> Self {
         let mut about = self.common();
         for requirement in &spec.conditions {
             match &requirement.source {
                 Source::Node | Source::Resource(_) | Source::Nobody => {}
                 Source::CsiDriver(_) => about.csi_nodes |= self.csi_nodes,
-                Source::DaemonSet(key) => {
-                    let named = named.iter().find(|named| named.key == *key);
+                Source::Component(component) => {
+                    let named = named.iter().find(|named| named.component == *component);
                     let group = named.map(|named| named.group);
                     about.groups.extend(group.filter(|it| self.has_group(*it)));
                 }

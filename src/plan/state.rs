@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::memory::Memory;
 use super::stale_kinds::StaleKinds;
 use crate::condition::{
-    ByGroup, ComponentGroup, CriticalComponentClass, NamedDaemonSet, Observations, Source,
+    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations,
 };
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
 use crate::repair::{Karpenter, Situation};
 use crate::rule::{CompiledSpec, RuleSet};
 
@@ -19,9 +19,9 @@ use crate::rule::{CompiledSpec, RuleSet};
 pub struct ClusterState<'a> {
     /// The configured critical component classes.
     pub classes: &'a [CriticalComponentClass],
-    /// The `DaemonSet`s that rules wait for by name.
-    pub named: &'a [NamedDaemonSet],
-    /// The `DaemonSet`s of each group: those with the labels of a class, or one that a rule names.
+    /// What rules wait for by name.
+    pub named: &'a [NamedComponent],
+    /// The `DaemonSet`s of each group: those with the labels of a class, or those that a rule names.
     pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     /// All rules.
     pub rules: &'a RuleSet,
@@ -34,10 +34,12 @@ pub struct ClusterState<'a> {
 }
 
 impl<'a> ClusterState<'a> {
-    /// A `DaemonSet` that rules wait for by name, if it is watched.
+    /// A component that rules wait for by name, if it is watched.
     #[must_use]
-    pub fn named(self, key: &ObjectKey) -> Option<&'a NamedDaemonSet> {
-        self.named.iter().find(|named| named.key == *key)
+    pub fn named(self, component: &Component) -> Option<&'a NamedComponent> {
+        self.named
+            .iter()
+            .find(|named| named.component == *component)
     }
 
     /// The `DaemonSet`s of a component group.
@@ -51,12 +53,8 @@ impl<'a> ClusterState<'a> {
     /// the rule, and a live read does not help.
     #[must_use]
     pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
-        spec.conditions.iter().any(|requirement| {
-            let Source::DaemonSet(key) = &requirement.source else {
-                return false;
-            };
-            self.named(key).is_some_and(|named| !named.is_seen)
-        })
+        let mut components = spec.components();
+        components.any(|it| self.named(it).is_some_and(|named| !named.is_seen))
     }
 }
 
@@ -69,6 +67,8 @@ pub struct NodeState<'a> {
     pub csi_node: Option<&'a CsiNode>,
     /// The pods that are bound to it, by component group.
     pub pods: &'a ByGroup<Vec<Pod>>,
+    /// Its `ResourceSlice`s, by component group.
+    pub slices: &'a ByGroup<Vec<ResourceSlice>>,
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
     /// What this process has observed of the node over time.

@@ -5,7 +5,7 @@
 
 use super::taint_key;
 use crate::api::{ConditionPolicy, EnforcementMode, MAX_CONDITIONS, NodeReadinessRuleSpec};
-use crate::condition::names_no_daemon_set;
+use crate::condition::names_nothing;
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Why a rule is rejected.
@@ -47,14 +47,14 @@ pub enum Rejection {
         problem: &'static str,
     },
     /// A condition type has the `DaemonSet` prefix, but no valid namespace and name.
-    #[error(
-        "spec.conditions[{index}].type: Invalid value: {kind:?}: name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
-    )]
-    DaemonSetName {
+    #[error("spec.conditions[{index}].type: Invalid value: {kind:?}: {advice}")]
+    ComponentName {
         /// The index of the condition.
         index: usize,
         /// The type.
         kind: String,
+        /// What it should look like.
+        advice: &'static str,
     },
     /// The API server would refuse the taint value, and with it the whole patch of the node.
     #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
@@ -67,10 +67,12 @@ impl Rejection {
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
         conditions
-            .filter(|(_, condition)| names_no_daemon_set(&condition.type_))
-            .map(|(index, condition)| Self::DaemonSetName {
-                index,
-                kind: condition.type_.clone(),
+            .filter_map(|(index, condition)| {
+                Some(Self::ComponentName {
+                    index,
+                    kind: condition.type_.clone(),
+                    advice: names_nothing(&condition.type_)?,
+                })
             })
             .collect()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::taint_key::is_foreign;
-use crate::condition::{PassingTaints, Source};
+use crate::condition::{Component, PassingTaints, Source};
 use crate::object::{Node, ObjectKey, Taint};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
@@ -137,17 +137,17 @@ impl RuleSet {
             .collect()
     }
 
-    /// The `DaemonSet`s that rules wait for by name, without duplicates, those of earlier rules first.
+    /// What rules wait for by name, without duplicates, that of earlier rules first.
     #[must_use]
-    pub fn daemon_sets(&self) -> Vec<&ObjectKey> {
+    pub fn components(&self) -> Vec<&Component> {
         let rules = self.rules.iter().filter(|rule| !rule.deleting);
-        let mut all: Vec<&ObjectKey> = Vec::new();
-        for key in rules
+        let mut all: Vec<&Component> = Vec::new();
+        for component in rules
             .flat_map(|rule| &rule.spec)
-            .flat_map(CompiledSpec::daemon_sets)
+            .flat_map(CompiledSpec::components)
         {
-            if !all.contains(&key) {
-                all.push(key);
+            if !all.contains(&component) {
+                all.push(component);
             }
         }
         all
@@ -171,13 +171,21 @@ impl CompiledSpec {
         sources.any(|source| matches!(source, Source::Class { .. }))
     }
 
-    /// The `DaemonSet`s that the rule waits for by name.
-    pub fn daemon_sets(&self) -> impl Iterator<Item = &ObjectKey> {
+    /// What the rule waits for by name.
+    pub fn components(&self) -> impl Iterator<Item = &Component> {
         self.conditions.iter().filter_map(|requirement| {
-            let Source::DaemonSet(key) = &requirement.source else {
+            let Source::Component(component) = &requirement.source else {
                 return None;
             };
-            Some(key)
+            Some(component)
+        })
+    }
+
+    /// The `DaemonSet`s that the rule waits for by name.
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.components().filter_map(|component| match component {
+            Component::DaemonSet(key) => Some(key),
+            _ => None,
         })
     }
 

@@ -11,12 +11,13 @@ use super::builders::{
 };
 use crate::api::ConditionStatus;
 use crate::condition::{
-    ByGroup, ComponentGroup, CriticalComponentClass, NamedDaemonSet, Observations,
+    ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent,
+    Observations,
 };
 use crate::config::Config;
 use crate::object::{
     CsiNode, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey, Pod,
-    PodObject, Taint,
+    PodObject, ResourceSlice, Taint,
 };
 use crate::plan::{
     ClusterState, Memory, NodeHistory, NodePlan, NodeState, StaleKinds, TaintPlan, plan,
@@ -33,9 +34,10 @@ pub(crate) struct World {
     passing_taints: Vec<String>,
     pub node: Node,
     csi_node: Option<CsiNode>,
-    named: Vec<NamedDaemonSet>,
+    named: Vec<NamedComponent>,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     pods: ByGroup<Vec<Pod>>,
+    slices: ByGroup<Vec<ResourceSlice>>,
     rules: RuleSet,
     selecting: Vec<usize>,
     publish_conditions: bool,
@@ -78,6 +80,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         named: Vec::new(),
         daemon_sets: ByGroup::default(),
         pods: ByGroup::default(),
+        slices: ByGroup::default(),
         classes,
         rules: RuleSet::default(),
         selecting: Vec::new(),
@@ -106,7 +109,11 @@ impl World {
         let daemon_set = object.read().unwrap();
         let of_classes = self.classes.iter().enumerate();
         let of_classes = of_classes.filter(|(_, class)| class.selector.matches(&labels));
-        let named = self.named.iter().filter(|it| it.key == daemon_set.key);
+        let named = self.named.iter().filter(|named| match &named.component {
+            Component::DaemonSet(key) => *key == daemon_set.key,
+            Component::AllDaemonSets => true,
+            Component::Check(_) | Component::Devices(_) => false,
+        });
         let groups = of_classes.map(|(index, _)| ComponentGroup::Class(index));
         for group in groups.chain(named.map(|named| named.group)) {
             let known = self.daemon_sets.entry(group);
@@ -130,10 +137,21 @@ impl World {
         for named in &self.named {
             let there = self.daemon_sets.get(named.group).into_iter();
             let mut selectors = there.flat_map(BTreeMap::values).flat_map(|it| &it.selector);
-            if pod.key.namespace == named.key.namespace
-                && pod.node == self.node.name
-                && selectors.any(|selector| selector.matches(&labels))
-            {
+            let is_of_it = match &named.component {
+                Component::DaemonSet(key) => {
+                    pod.key.namespace == key.namespace
+                        && selectors.any(|selector| selector.matches(&labels))
+                }
+                Component::AllDaemonSets => pod.daemon_set.is_some(),
+                Component::Check(check) => {
+                    pod.key.namespace == check.namespace
+                        && labels
+                            .get(CHECK_LABEL)
+                            .is_some_and(|name| **name == *check.name)
+                }
+                Component::Devices(_) => false,
+            };
+            if is_of_it && pod.node == self.node.name {
                 self.pods.entry(named.group).push(pod.clone());
             }
         }
@@ -141,13 +159,19 @@ impl World {
     }
 
     /// Makes rules wait for this `DaemonSet` by namespace and name. Add the `DaemonSet` and its pods afterwards.
-    pub(crate) fn naming(mut self, key: &str) -> Self {
+    pub(crate) fn naming(self, key: &str) -> Self {
         let (namespace, name) = key.split_once('/').unwrap();
+        self.waited_for(Component::DaemonSet(ObjectKey::new(namespace, name)))
+    }
+
+    /// Makes rules wait for this component. Add its objects afterwards.
+    pub(crate) fn waited_for(mut self, component: Component) -> Self {
         let group = ComponentGroup::Named(self.named.len());
-        self.named.push(NamedDaemonSet {
-            key: ObjectKey::new(namespace, name),
+        self.named.push(NamedComponent {
+            component,
             group,
             is_seen: true,
+            is_served: true,
         });
         self
     }
@@ -335,6 +359,7 @@ impl World {
             node: &self.node,
             csi_node: self.csi_node.as_ref(),
             pods: &self.pods,
+            slices: &self.slices,
             selecting: &self.selecting,
             observations: &self.observations,
             joined: self.joined,

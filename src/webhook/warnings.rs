@@ -121,7 +121,7 @@ pub(super) fn warnings(
                 .nodes
                 .as_ref()
                 .and_then(|nodes| unheard_of(nodes, &condition.kind, counts_as)),
-            Source::Class { .. } | Source::Resource(_) | Source::DaemonSet(_) => None,
+            Source::Class { .. } | Source::Resource(_) | Source::Component(_) => None,
         }
     }));
     warnings.into_iter().map(shortened).collect()

@@ -1,22 +1,56 @@
-{{/* A file that config/ has too, in this release's namespace. */}}
-{{- define "nodegate.raw" -}}
-{{- .root.Files.Get .path | required (printf "the chart has no %s: type `make chart`" .path) | replace "nrr-system" .root.Release.Namespace -}}
+{{/* What the objects' names begin with, in place of `nrr`. */}}
+{{- define "nodegate.fullname" -}}
+{{- .Values.fullnameOverride | default "nrr" -}}
 {{- end }}
 
-{{/* Manifests with the labels that every object gets. What an object has itself stays: selectors go by it. */}}
+{{/* Manifests with this release's names and namespace. What Nodegate looks up has a fixed name. */}}
+{{- define "nodegate.named" -}}
+{{- $fullname := include "nodegate.fullname" .root }}
+{{- $text := .text | replace "nrr-system" "@namespace@" | replace "nrr-" (printf "%s-" $fullname) }}
+{{- range list "controller-manager-config" "gate-at-birth" "validating-webhook-configuration" "webhook-server-cert" }}
+{{- $text = $text | replace (printf "%s-%s" $fullname .) (printf "nrr-%s" .) }}
+{{- end }}
+{{- $text | replace "@namespace@" .root.Release.Namespace }}
+{{- end }}
+
+{{/* A file that config/ has too. */}}
+{{- define "nodegate.raw" -}}
+{{- $text := .root.Files.Get .path | required (printf "the chart has no %s: type `make chart`" .path) }}
+{{- include "nodegate.named" (dict "root" .root "text" $text) }}
+{{- end }}
+
+{{/* The labels that Helm's conventions ask for. */}}
+{{- define "nodegate.helmLabels" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
+{{- end }}
+
+{{/* The labels of every object. */}}
+{{- define "nodegate.labels" -}}
+{{- merge (include "nodegate.helmLabels" . | fromYaml) .Values.commonLabels | toYaml }}
+{{- end }}
+
+{{/* The labels of the pods. The first two select them, and are those of the Node Readiness Controller's pods. */}}
+{{- define "nodegate.podLabels" -}}
+{{- $selected := dict "control-plane" "controller-manager" "app.kubernetes.io/name" "nrrcontroller" }}
+{{- merge $selected .Values.podLabels (include "nodegate.helmLabels" . | fromYaml) | toYaml }}
+{{- end }}
+
+{{/* Manifests with the labels of every object in place of those that kustomize's have, and without roles and bindings where
+     somebody else makes them. */}}
 {{- define "nodegate.common" -}}
-{{- if .root.Values.commonLabels }}
 {{- $root := .root }}
 {{- range regexSplit "(?m)^---[ ]*$" .text -1 }}
 {{- $object := fromYaml . }}
-{{- if $object }}
-{{- $_ := set $object.metadata "labels" (merge (dict) ($object.metadata.labels | default dict) $root.Values.commonLabels) }}
+{{- if and $object (or $root.Values.rbac.create (not (regexMatch "Role(Binding)?$" $object.kind))) }}
+{{- $own := omit ($object.metadata.labels | default dict) "control-plane" "app.kubernetes.io/name" }}
+{{- $_ := set $object.metadata "labels" (merge (include "nodegate.labels" $root | fromYaml) $own) }}
 ---
 {{ $object | toYaml }}
 {{- end }}
-{{- end }}
-{{- else }}
-{{- .text }}
 {{- end }}
 {{- end }}
 
@@ -49,7 +83,7 @@
 {{/* The Secret with the webhook's certificate; empty where Nodegate makes it. */}}
 {{- define "nodegate.webhookSecret" -}}
 {{- if .Values.webhook.enabled -}}
-{{- if eq .Values.webhook.certificate "cert-manager" }}nrr-webhook-cert-manager{{ end }}
+{{- if eq .Values.webhook.certificate "cert-manager" }}{{ include "nodegate.fullname" . }}-webhook-cert-manager{{ end }}
 {{- if eq .Values.webhook.certificate "secret" }}{{ .Values.webhook.secretName }}{{ end }}
 {{- end -}}
 {{- end }}

@@ -13,6 +13,8 @@ pub enum Kind {
     DaemonSet,
     /// A `CSINode`: the CSI drivers of a node.
     CsiNode,
+    /// A `ResourceSlice`: DRA devices of a node.
+    ResourceSlice,
     /// Nodegate's own resource.
     NodeReadinessRule,
     /// Karpenter's request for a node.
@@ -71,11 +73,12 @@ impl fmt::Display for Key {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Node,
         Self::Pod,
         Self::DaemonSet,
         Self::CsiNode,
+        Self::ResourceSlice,
         Self::NodeReadinessRule,
         Self::NodeClaim,
         Self::NodePool,
@@ -91,6 +94,7 @@ impl Kind {
             Self::Pod => "Pod",
             Self::DaemonSet => "DaemonSet",
             Self::CsiNode => "CSINode",
+            Self::ResourceSlice => "ResourceSlice",
             Self::NodeReadinessRule => "NodeReadinessRule",
             Self::NodeClaim => "NodeClaim",
             Self::NodePool => "NodePool",
@@ -106,6 +110,7 @@ impl Kind {
             Self::Node | Self::Pod => "v1",
             Self::DaemonSet => "apps/v1",
             Self::CsiNode => "storage.k8s.io/v1",
+            Self::ResourceSlice => "resource.k8s.io/v1",
             Self::NodeReadinessRule => "readiness.node.x-k8s.io/v1alpha1",
             Self::NodeClaim | Self::NodePool => "karpenter.sh/v1",
             Self::Lease => "coordination.k8s.io/v1",
@@ -121,6 +126,7 @@ impl Kind {
             Self::Pod => "pods",
             Self::DaemonSet => "daemonsets",
             Self::CsiNode => "csinodes",
+            Self::ResourceSlice => "resourceslices",
             Self::NodeReadinessRule => "nodereadinessrules",
             Self::NodeClaim => "nodeclaims",
             Self::NodePool => "nodepools",
@@ -150,7 +156,10 @@ impl Kind {
     /// Whether only a status subresource writes its status.
     #[must_use]
     pub fn has_status(self) -> bool {
-        !matches!(self, Self::CsiNode | Self::Lease | Self::Event)
+        !matches!(
+            self,
+            Self::CsiNode | Self::ResourceSlice | Self::Lease | Self::Event
+        )
     }
 
     /// Whether a created object keeps the status in the request.
@@ -160,12 +169,15 @@ impl Kind {
 
     /// Whether its objects count a generation.
     pub(crate) fn has_generation(self) -> bool {
-        self.is_custom() || matches!(self, Self::Pod | Self::DaemonSet)
+        self.is_custom() || matches!(self, Self::Pod | Self::DaemonSet | Self::ResourceSlice)
     }
 
     /// Whether an update may leave out the resource version.
     pub(crate) fn may_be_replaced_blindly(self) -> bool {
-        matches!(self, Self::Node | Self::Pod | Self::DaemonSet | Self::Event)
+        matches!(
+            self,
+            Self::Node | Self::Pod | Self::DaemonSet | Self::ResourceSlice | Self::Event
+        )
     }
 
     /// Whether updating an object that does not exist creates it.
@@ -179,6 +191,10 @@ impl Kind {
             Self::Pod => &[
                 ("spec.nodeName", "/spec/nodeName"),
                 ("status.phase", "/status/phase"),
+            ],
+            Self::ResourceSlice => &[
+                ("spec.nodeName", "/spec/nodeName"),
+                ("spec.driver", "/spec/driver"),
             ],
             _ => &[],
         }

@@ -123,6 +123,22 @@ impl Controller {
         Ok(self)
     }
 
+    /// Starts another build, such as that of an earlier version, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Self::start`].
+    pub async fn start_build(build: &Path, cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
+        cluster.install().await?;
+        let kubeconfig = cluster
+            .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
+            .await?;
+        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
+        let launched = Self::launch_build(build, cluster, &kubeconfig, &arguments, &[])?;
+        let launched = launched.unasked("this version's command line may disagree with it");
+        launched.once_ready().await
+    }
+
     /// Like [`Self::start_with`], without waiting: for one that may never become ready.
     ///
     /// # Errors
@@ -157,9 +173,19 @@ impl Controller {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self> {
+        Self::launch_build(&binary()?, cluster, kubeconfig, arguments, environment)
+    }
+
+    fn launch_build(
+        build: &Path,
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let probes = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-        let mut command = Command::new(binary()?);
+        let mut command = Command::new(build);
         command
             .args(arguments)
             .arg("--kubeconfig")

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use nodegate_suite::pages::{OUTSIDE, pages, typed};
@@ -164,13 +165,41 @@ fn what_is_to_be_typed_names_files_and_targets_that_are_there() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn scripts_are_valid_and_the_one_for_trying_it_out_names_what_is_there() -> Result<()> {
+    for entry in fs::read_dir(repository().join("hack"))? {
+        let path = entry?.path();
+        if fs::read_to_string(&path)?.starts_with("#!/usr/bin/env bash") {
+            let checked = Command::new("bash").arg("-n").arg(&path).status()?;
+            ensure!(checked.success(), "{}", path.display());
+        }
+    }
+    let script = repository().join("hack/try-cluster");
+    for cluster in ["kind", "k3d", "k3s"] {
+        let printed = Command::new(&script)
+            .args([cluster, "--dry-run"])
+            .output()?;
+        ensure!(printed.status.success(), "{cluster}");
+        let printed = String::from_utf8(printed.stderr)?;
+        let words: Vec<&str> = printed.split_whitespace().collect();
+        ensure!(words.contains(&cluster), "{printed}");
+        let folders = ["config/", "docs/", "hack/"];
+        let is_path = |word: &&str| folders.iter().any(|folder| word.starts_with(folder));
+        for path in words.into_iter().filter(is_path) {
+            let path = path.trim_end_matches(',');
+            ensure!(repository().join(path).exists(), "{cluster}: no {path}");
+        }
+    }
+    Ok(())
+}
+
 fn read(path: &str) -> Result<String> {
     fs::read_to_string(repository().join(path)).with_context(|| path.to_owned())
 }
 
 #[test]
 fn every_alert_has_a_runbook_of_its_own() -> Result<()> {
-    const PAGE: &str = "docs/runbooks.md#";
+    const PAGE: &str = "https://example.com/nodegate/blob/main/docs/runbooks.md#";
     let alerts = fs::read_to_string(config("prometheus").join("alerts.yaml"))?;
     let alerts: Value = serde_saphyr::from_str(&alerts)?;
     let alerts = alerts["groups"][0]["rules"].as_array();

@@ -72,7 +72,7 @@ fn paths(kind: ResourceKind) -> &'static [&'static str] {
             "status.initContainerStatuses",
             "status.containerStatuses",
         ],
-        ResourceKind::Leases => &["spec"],
+        ResourceKind::ResourceSlices | ResourceKind::Leases => &["spec"],
         ResourceKind::Events => &[
             "involvedObject",
             "reason",

@@ -6,6 +6,7 @@ mod hashed;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+#[cfg(unix)]
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use super::page::{Page, Render};
 use super::read::{ABOUT, AboutDump, FORM, ListError, Missing, ObjectSource};
 use super::snapshot::{Binding, EventAbout, Filter, ResourceKind, Snapshot};
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
+use crate::engine::kind::Watch;
 use crate::selector::Selector;
 use fields::{kept, redacted};
 use hashed::Hashed;
@@ -46,9 +48,7 @@ pub(super) async fn dump(
     folder: &Path,
     hidden: Hidden,
 ) -> Result<Dumped, CliError> {
-    let mut private = DirBuilder::new();
-    let made = private.recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| CliError::dump(folder, error))?;
+    private_folder(folder).map_err(|error| CliError::dump(folder, error))?;
     let mut there = fs::read_dir(folder).map_err(|error| CliError::dump(folder, error))?;
     if there.next().is_some() {
         let why = "the folder is not empty, and nothing in it is overwritten; name another one";
@@ -99,10 +99,21 @@ pub(super) async fn dump(
     })
 }
 
-/// Creates a file that only its owner can read, because a dump reveals much of a cluster.
+/// Creates a folder that only its owner can read, because a dump reveals much of a cluster. On Windows it has its parent's rights,
+/// and so do the files in it.
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut options = DirBuilder::new();
+    #[cfg(unix)]
+    options.mode(0o700);
+    options.recursive(true).create(path)
+}
+
+/// Creates a file that only its owner can read.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(path)
+    #[cfg(unix)]
+    options.mode(0o600);
+    options.write(true).create_new(true).open(path)
 }
 
 /// Writes a list with one object per line.
@@ -157,6 +168,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         | ResourceKind::Nodes
         | ResourceKind::CsiNodes
         | ResourceKind::DaemonSets
+        | ResourceKind::ResourceSlices
         | ResourceKind::NodeClaims
         | ResourceKind::NodePools => vec![all],
         // These filters match the ones for reading the limits.
@@ -184,11 +196,9 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
             };
             let of_classes = (snapshot.classes().iter())
                 .map(|class| with(&class.selector, class.namespaces.single()));
-            let cluster = snapshot.view.cluster();
-            let of_named = cluster.named.iter().filter_map(|named| {
-                let there = cluster.daemon_sets(named.group).get(&named.key)?;
-                Some(with(there.selector.as_ref()?, Some(&named.key.namespace)))
-            });
+            let watched = snapshot.view.components();
+            let pods = watched.filter(|(watch, _)| matches!(watch, Watch::Pods(_)));
+            let of_named = pods.map(|(_, scope)| Filter::of_scope(scope));
             let unbound = Filter {
                 binding: Binding::Unbound,
                 ..all

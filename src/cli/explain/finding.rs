@@ -9,7 +9,7 @@ use crate::api::ConditionStatus;
 use crate::cli::fleet::gap;
 use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Gap, PodDiagnosis, Snapshot};
-use crate::condition::{Detail, Source};
+use crate::condition::{Component, Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
 
@@ -123,7 +123,10 @@ fn word(source: &Source) -> &'static str {
         Source::Class { .. } => "criticalComponents",
         Source::CsiDriver(_) => "csiNode",
         Source::Resource(_) => "allocatable",
-        Source::DaemonSet(_) => "daemonSet",
+        Source::Component(Component::DaemonSet(_)) => "daemonSet",
+        Source::Component(Component::AllDaemonSets) => "daemonSets",
+        Source::Component(Component::Check(_)) => "check",
+        Source::Component(Component::Devices(_)) => "resourceSlices",
         Source::Nobody => "nobody",
     }
 }

@@ -230,6 +230,7 @@ fn conditions_that_are_met_on_no_node_are_found() {
     let node = || linux("a", &json!([]));
     for kind in [
         "daemonsets.nodegate.dev/a.b",
+        "daemon-sets.nodegate.dev/a.b",
         "csidriver.nodegate.dev/",
         "csidriver.nodegate.dev/a.csi",
     ] {

@@ -230,7 +230,7 @@ impl<'a> SnapshotBuilder<'a> {
         node.map_or(Binding::Bound, Binding::To)
     }
 
-    /// Reads the `DaemonSet`s that rules name, and then their pods.
+    /// Reads what rules name: `DaemonSet`s, then their pods, and so on.
     async fn named(&mut self) -> Result<(), CliError> {
         loop {
             let wanted = self.snapshot.view.wanted();
@@ -242,22 +242,21 @@ impl<'a> SnapshotBuilder<'a> {
                 if self.wanted.outline && matches!(watch, Watch::Pods(_)) {
                     self.snapshot.view.listed(watch);
                 } else {
-                    lists.push((watch, self.of_scope(scope)));
+                    lists.push((watch, self.of_scope(watch, &scope)));
                 }
             }
             self.list(lists).await?;
         }
     }
 
-    pub(super) fn of_scope(&self, scope: Scope) -> Filter {
-        match scope {
-            Scope::DaemonSet(key) => Filter::one(&key.namespace, &key.name),
-            Scope::Pods(namespace, selector) => Filter {
-                namespace: Some(namespace.to_string()),
-                labels: Some(selector),
+    pub(super) fn of_scope(&self, watch: Watch, scope: &Scope) -> Filter {
+        let filter = Filter::of_scope(scope);
+        match watch {
+            Watch::Pods(_) => Filter {
                 binding: self.bound(),
-                ..Filter::default()
+                ..filter
             },
+            _ => filter,
         }
     }
 
@@ -429,6 +428,7 @@ fn decoded(watch: Watch, json: &str) -> Option<Object> {
         Watch::CsiNodes => of(json, Object::CsiNode),
         Watch::Pods(group) => of(json, |pod| Object::Pod(group, pod)),
         Watch::DaemonSets(group) => of(json, |it| Object::DaemonSet(group, it)),
+        Watch::ResourceSlices(group) => of(json, |it| Object::ResourceSlice(group, it)),
         Watch::Rules => of(json, Object::Rule),
         Watch::NodeClaims => of(json, Object::NodeClaim),
         Watch::NodePools => of(json, Object::NodePool),

@@ -121,7 +121,7 @@ impl<'a> Live<'a> {
         for order in builder.snapshot.view.orders() {
             match order {
                 Effect::Watch(watch, scope) => {
-                    let filter = builder.of_scope(scope);
+                    let filter = builder.of_scope(watch, &scope);
                     if let Some(watches) = &mut builder.watches {
                         watches.begin(watch, &filter);
                     }

@@ -65,6 +65,10 @@ impl Watchers {
                 let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
                 events(namespaced(client, filter), config, wrap)
             }
+            Watch::ResourceSlices(group) => {
+                let wrap = move |slice| Object::ResourceSlice(group, slice);
+                events(Api::all(client), config, wrap)
+            }
             Watch::Rules => events(Api::all(client), config, Object::Rule),
             Watch::NodeClaims => events(Api::all(client), config, Object::NodeClaim),
             Watch::NodePools => events(Api::all(client), config, Object::NodePool),

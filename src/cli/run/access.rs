@@ -3,6 +3,9 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use jiff::Timestamp;
+#[cfg(windows)]
+use ratatui::crossterm::terminal;
+#[cfg(unix)]
 use rustix::termios::tcgetwinsize;
 
 use crate::cli::command::{AccessArgs, Colour, CommonArgs, Output};
@@ -37,10 +40,8 @@ pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError
 pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
     let out = io::stdout();
     let is_terminal = out.is_terminal();
-    let width = is_terminal.then(|| tcgetwinsize(&out).ok()).flatten();
-    let width = width
-        .map(|size| usize::from(size.ws_col))
-        .filter(|width| *width >= 40);
+    let width = is_terminal.then(|| columns(&out)).flatten();
+    let width = width.map(usize::from).filter(|width| *width >= 40);
     let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Page {
         width,
@@ -52,6 +53,17 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
         wide: common.output == Output::Wide,
         now,
     }
+}
+
+/// How many columns standard output has, if it is a terminal.
+#[cfg(unix)]
+fn columns(out: &io::Stdout) -> Option<u16> {
+    tcgetwinsize(out).ok().map(|size| size.ws_col)
+}
+
+#[cfg(windows)]
+fn columns(_: &io::Stdout) -> Option<u16> {
+    terminal::size().ok().map(|(columns, _)| columns)
 }
 
 /// Writes to standard output. A closed pipe is not an error.

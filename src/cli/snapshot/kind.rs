@@ -1,6 +1,7 @@
 //! The kinds of objects that are read, and filters for them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -8,10 +9,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Resource;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::kind::Watch;
+use crate::engine::kind::{Scope, Watch};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
-    RuleObject,
+    ResourceSliceObject, RuleObject,
 };
 use crate::selector::Selector;
 
@@ -29,6 +30,8 @@ pub enum ResourceKind {
     DaemonSets,
     /// `Pod`s.
     Pods,
+    /// `ResourceSlice`s.
+    ResourceSlices,
     /// The controller's Lease.
     Leases,
     /// Events about pods and nodes.
@@ -45,12 +48,13 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// All kinds that a dump contains.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Rules,
         Self::Nodes,
         Self::CsiNodes,
         Self::DaemonSets,
         Self::Pods,
+        Self::ResourceSlices,
         Self::Leases,
         Self::Events,
         Self::ConfigMaps,
@@ -65,6 +69,7 @@ impl ResourceKind {
             Watch::CsiNodes => Self::CsiNodes,
             Watch::Pods(_) => Self::Pods,
             Watch::DaemonSets(_) => Self::DaemonSets,
+            Watch::ResourceSlices(_) => Self::ResourceSlices,
             Watch::Rules => Self::Rules,
             Watch::NodeClaims => Self::NodeClaims,
             Watch::NodePools => Self::NodePools,
@@ -79,6 +84,7 @@ impl ResourceKind {
             Self::CsiNodes => "csinodes",
             Self::DaemonSets => "daemonsets",
             Self::Pods => "pods",
+            Self::ResourceSlices => "resourceslices",
             Self::Leases => "leases",
             Self::Events => "events",
             Self::ConfigMaps => "configmaps",
@@ -96,6 +102,7 @@ impl ResourceKind {
             Self::CsiNodes => "whether CSI drivers are registered cannot be said",
             Self::DaemonSets => "which DaemonSets nodes wait for cannot be said",
             Self::Pods => "whether critical pods are Ready cannot be said",
+            Self::ResourceSlices => "which devices nodes have cannot be said",
             Self::Leases => "who leads cannot be said",
             Self::Events => "what probes answer cannot be said",
             Self::ConfigMaps => "how the controller is configured cannot be said",
@@ -114,6 +121,7 @@ impl ResourceKind {
             Self::CsiNodes => CsiNodeObject::url_path(&(), None),
             Self::DaemonSets => DaemonSetObject::url_path(&(), namespace),
             Self::Pods => PodObject::url_path(&(), namespace),
+            Self::ResourceSlices => ResourceSliceObject::url_path(&(), None),
             Self::Leases => Lease::url_path(&(), namespace),
             Self::Events => Event::url_path(&(), namespace),
             Self::ConfigMaps => ConfigMap::url_path(&(), namespace),
@@ -135,7 +143,11 @@ pub(crate) struct Filter {
     pub namespace: Option<String>,
     pub name: Option<String>,
     pub labels: Option<Selector>,
+    /// The DRA driver of a `ResourceSlice`.
+    pub driver: Option<String>,
     pub binding: Binding,
+    /// Whether bound pods that have ended are wanted, too.
+    pub with_ended: bool,
     pub about: EventAbout,
 }
 
@@ -144,9 +156,9 @@ pub(crate) struct Filter {
 pub(crate) enum Binding {
     #[default]
     Any,
-    /// Bound to any node, and not ended.
+    /// Bound to any node.
     Bound,
-    /// Bound to this node, and not ended.
+    /// Bound to this node.
     To(String),
     /// Not bound yet.
     Unbound,
@@ -188,6 +200,7 @@ struct Meta {
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     node_name: String,
+    driver: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -233,17 +246,36 @@ impl Filter {
         }
     }
 
+    /// The objects of what a rule names.
+    pub(crate) fn of_scope(scope: &Scope) -> Self {
+        let text = |it: &Option<Arc<str>>| it.as_ref().map(ToString::to_string);
+        Self {
+            namespace: text(&scope.namespace),
+            name: text(&scope.name),
+            labels: scope.labels.clone(),
+            driver: text(&scope.driver),
+            with_ended: scope.with_ended,
+            ..Self::default()
+        }
+    }
+
     /// The field selector for the API server.
     pub(crate) fn fields(&self) -> Option<String> {
-        const RUNS: &str = "status.phase!=Succeeded,status.phase!=Failed";
+        let runs = if self.with_ended {
+            ""
+        } else {
+            ",status.phase!=Succeeded,status.phase!=Failed"
+        };
         const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
         let name = self.name.as_ref();
+        let driver = self.driver.as_ref();
         let parts: Vec<String> = [
             name.map(|name| format!("metadata.name={name}")),
+            driver.map(|driver| format!("spec.driver={driver}")),
             match &self.binding {
                 Binding::Any => None,
-                Binding::Bound => Some(format!("spec.nodeName!=,{RUNS}")),
-                Binding::To(node) => Some(format!("spec.nodeName={node},{RUNS}")),
+                Binding::Bound => Some(format!("spec.nodeName!={runs}")),
+                Binding::To(node) => Some(format!("spec.nodeName={node}{runs}")),
                 Binding::Unbound => Some("spec.nodeName=".into()),
             },
             match &self.about {
@@ -269,12 +301,13 @@ impl Filter {
         };
         let labels = object.metadata.labels.take().unwrap_or_default();
         let (meta, node) = (&object.metadata, &object.spec.node_name);
-        let runs = !["Succeeded", "Failed"].contains(&&*object.status.phase);
+        let runs = self.with_ended || !["Succeeded", "Failed"].contains(&&*object.status.phase);
         let about = |kind: &str| object.involved_object.as_ref().filter(|it| it.kind == kind);
         let is_warning = object.event_type.as_deref() == Some("Warning");
         let warned = about("Pod").filter(|_| is_warning);
         is(&self.namespace, &meta.namespace)
             && is(&self.name, &meta.name)
+            && is(&self.driver, &object.spec.driver)
             && (self.labels.as_ref()).is_none_or(|selector| selector.matches(&labels))
             && match &self.binding {
                 Binding::Any => true,

@@ -12,7 +12,7 @@ use super::page::{Page, Render};
 use super::printable::printable;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use crate::cli::snapshot::{Agent, Inventory};
-use crate::condition::{names_no_daemon_set, tolerates};
+use crate::condition::{names_nothing, tolerates};
 use crate::object::Taint;
 use crate::rule::Rule;
 pub(super) use known::ComponentPurpose;
@@ -84,7 +84,7 @@ pub(super) fn suggest(inventory: &Inventory) -> Suggestions {
                 continue;
             }
             let condition = format!("{CONDITION}{}.{}", key.namespace, key.name);
-            if names_no_daemon_set(&condition) {
+            if names_nothing(&condition).is_some() {
                 continue;
             }
             let of_rule = Taint {

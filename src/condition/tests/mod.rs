@@ -1,6 +1,7 @@
 //! Synthesized conditions of nodes, in tables of named cases.
 
 mod affinity;
+mod components;
 mod daemon_sets;
 mod named;
 mod observations;

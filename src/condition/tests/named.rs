@@ -2,7 +2,7 @@
 
 use super::{assert_lack, worker};
 use crate::api::ConditionStatus;
-use crate::condition::Source;
+use crate::condition::{Component, Source};
 use crate::object::ObjectKey;
 use crate::testing::{
     Builder, DaemonSetBuilder, GATE, PodBuilder, World, at, daemon_set, node, pod, rule, world,
@@ -188,7 +188,7 @@ fn the_first_dot_ends_the_namespace() {
     ] {
         let source = Source::of(&format!("daemonset.nodegate.dev/{name}"), &[]);
         let expected = expected.map_or(Source::Nobody, |(namespace, name)| {
-            Source::DaemonSet(ObjectKey::new(namespace, name))
+            Source::Component(Component::DaemonSet(ObjectKey::new(namespace, name)))
         });
         assert_eq!(source, expected, "{name}");
     }

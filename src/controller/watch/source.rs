@@ -35,29 +35,18 @@ pub(super) struct WatchSource {
 }
 
 impl WatchSource {
-    /// Starts with all objects at this path.
-    pub(super) fn new(client: &Client, path: String) -> Self {
+    /// The objects at this path with labels and fields that match.
+    pub(super) fn new(
+        client: &Client,
+        path: String,
+        labels: Option<String>,
+        fields: Option<String>,
+    ) -> Self {
         Self {
             client: client.clone(),
             path,
-            labels: None,
-            fields: None,
-        }
-    }
-
-    /// Only those with labels that match.
-    pub(super) fn labels(self, selector: String) -> Self {
-        Self {
-            labels: Some(selector),
-            ..self
-        }
-    }
-
-    /// Only those with fields that match.
-    pub(super) fn fields(self, selector: &str) -> Self {
-        Self {
-            fields: Some(selector.to_owned()),
-            ..self
+            labels,
+            fields,
         }
     }
 

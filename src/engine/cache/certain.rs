@@ -86,7 +86,9 @@ impl Cache {
                 Watch::Nodes => stale.nodes = true,
                 Watch::CsiNodes => stale.csi_nodes = true,
                 Watch::Rules => stale.rules = true,
-                Watch::Pods(group) | Watch::DaemonSets(group) => stale.add_group(group),
+                Watch::Pods(group) | Watch::DaemonSets(group) | Watch::ResourceSlices(group) => {
+                    stale.add_group(group);
+                }
                 Watch::NodeClaims | Watch::NodePools => {}
             }
         }

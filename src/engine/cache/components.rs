@@ -1,14 +1,16 @@
-//! The pods and `DaemonSet`s of all component groups, from watches and live reads.
+//! The pods, `DaemonSet`s and `ResourceSlice`s of all component groups, from watches and live reads.
 
 use std::sync::Arc;
 
 use kube::Resource;
 
 use super::Cache;
-use crate::condition::{ComponentGroup, CriticalComponentClass};
+use crate::condition::{Component, ComponentGroup, CriticalComponentClass};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{DaemonSetObject, ObjectKey, Pod, PodObject};
+use crate::object::{
+    DaemonSetObject, ObjectKey, Pod, PodObject, ResourceSlice, ResourceSliceObject,
+};
 
 impl Cache {
     /// The class of a group, if it is not a named `DaemonSet`.
@@ -33,11 +35,14 @@ impl Cache {
         let known = known.and_then(|nodes| nodes.get(&identity.key).cloned());
         let node = known.or_else(|| object.node_name().map(Arc::from));
         let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
-        let is_of_a_class = class.is_some();
         if let Some(pod) = self.understood(identity, node, read) {
-            // For a `DaemonSet` that is waited for by name, only its own pods count. Its selector may match others.
-            if pod.is_live() && !pod.node.is_empty() && (is_of_a_class || pod.daemon_set.is_some())
-            {
+            let counts = match self.named.component(group) {
+                None => pod.is_live(),
+                Some(Component::Check(_)) => true,
+                // Only the pods of `DaemonSet`s count. A selector may match others.
+                Some(_) => pod.is_live() && pod.daemon_set.is_some(),
+            };
+            if counts && !pod.node.is_empty() {
                 self.put_pod(group, pod);
             } else {
                 self.remove_pod(group, &pod.key);
@@ -75,6 +80,57 @@ impl Cache {
         {
             let pods = entry.pods.entry(group);
             pods.retain(|pod| pod.key != *key);
+            self.mark(&name);
+            self.drop_if_empty(&name);
+        }
+    }
+
+    pub(super) fn see_slice(&mut self, group: ComponentGroup, object: ResourceSliceObject) {
+        let identity = Identity::of(Watch::ResourceSlices(group), object.meta());
+        let key = identity.key.clone();
+        let known = self.slice_nodes.get(group);
+        let known = known.and_then(|nodes| nodes.get(&key).cloned());
+        let node = known.or_else(|| object.node_name().map(Arc::from));
+        let Some(slice) = self.understood(identity, node, object.read()) else {
+            return;
+        };
+        let known = self.slice(group, &key);
+        let is_moved = known.is_some_and(|known| known.node != slice.node);
+        if is_moved || slice.node.is_empty() {
+            self.remove_slice(group, &key);
+        }
+        if slice.node.is_empty() {
+            return;
+        }
+        let name = slice.node.clone();
+        self.slice_nodes.entry(group).insert(key, name.clone());
+        let slices = self.entry(&name).slices.entry(group);
+        match slices.iter_mut().find(|known| known.name == slice.name) {
+            Some(known) => {
+                known.version = slice.version;
+                if *known == slice {
+                    return;
+                }
+                *known = slice;
+            }
+            None => slices.push(slice),
+        }
+        self.mark(&name);
+    }
+
+    pub(super) fn slice(&self, group: ComponentGroup, key: &ObjectKey) -> Option<&ResourceSlice> {
+        let node = self.slice_nodes.get(group)?.get(key)?;
+        let mut slices = self.entries.get(node)?.slices.get(group)?.iter();
+        slices.find(|slice| slice.name == key.name)
+    }
+
+    pub(super) fn remove_slice(&mut self, group: ComponentGroup, key: &ObjectKey) {
+        let nodes = self.slice_nodes.get_mut(group);
+        if let Some(name) = nodes.and_then(|nodes| nodes.remove(key))
+            && let Some(entry) = self.entries.get_mut(&name)
+        {
+            let slices = entry.slices.entry(group);
+            slices.retain(|slice| slice.name != key.name);
             self.mark(&name);
             self.drop_if_empty(&name);
         }

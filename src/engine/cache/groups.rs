@@ -1,10 +1,10 @@
-//! Starts and ends the component groups of `DaemonSet`s that rules wait for by name.
+//! Starts and ends the component groups of what rules wait for by name.
 
 use std::sync::Arc;
 
 use super::Cache;
 use super::named::MOST;
-use crate::condition::{ComponentGroup, NamedDaemonSet};
+use crate::condition::{Component, ComponentGroup};
 use crate::engine::io::Effect;
 use crate::engine::kind::{Scope, Watch};
 use crate::engine::map::Set;
@@ -18,49 +18,52 @@ impl Cache {
         std::mem::take(&mut self.named.orders)
     }
 
-    /// The pods to read in a live read of these kinds, besides those of the classes.
-    pub fn pods_to_read(&self, kinds: &StaleKinds) -> Vec<(ComponentGroup, Scope)> {
-        let named = self.named.all.iter().zip(&self.named.selectors);
-        let meant = named.filter(|(named, _)| kinds.has_group(named.group));
-        meant
-            .filter_map(|(NamedDaemonSet { key, group, .. }, selector)| {
-                let scope = Scope::Pods(key.namespace.clone(), selector.clone()?);
-                Some((*group, scope))
-            })
-            .collect()
+    /// The watches of what rules name.
+    pub fn components(&self) -> impl Iterator<Item = &(Watch, Scope)> {
+        self.named.watches.iter().flatten()
+    }
+
+    /// What to read in a live read of these kinds of one node, besides the pods of the classes.
+    pub fn components_to_read(&self, kinds: &StaleKinds) -> Vec<(Watch, Scope)> {
+        let meant = self.components().filter(|(watch, _)| {
+            let is_of_nodes = !matches!(watch, Watch::DaemonSets(_));
+            is_of_nodes && watch.group().is_some_and(|group| kinds.has_group(group))
+        });
+        meant.cloned().collect()
     }
 
     /// The `DaemonSet`s to read in a live read, besides those of the classes.
-    pub fn daemon_sets_to_read(&self) -> Vec<(ComponentGroup, ObjectKey)> {
-        let named = self.named.all.iter();
-        named
-            .map(|named| (named.group, named.key.clone()))
-            .collect()
+    pub fn daemon_sets_to_read(&self) -> Vec<(ComponentGroup, Scope)> {
+        let of_daemon_sets = self.components().filter_map(|(watch, scope)| match watch {
+            Watch::DaemonSets(group) => Some((*group, scope.clone())),
+            _ => None,
+        });
+        of_daemon_sets.collect()
     }
 
     /// Whether the watch has been stopped.
     pub(super) fn is_unwatched(&self, watch: Watch) -> bool {
-        let (Watch::Pods(group) | Watch::DaemonSets(group)) = watch else {
-            return false;
-        };
-        group.class().is_none() && self.named.position(group).is_none()
+        watch
+            .group()
+            .is_some_and(|group| group.class().is_none() && self.named.position(group).is_none())
     }
 
     /// Starts and stops groups to match the rules.
     pub(super) fn follow_named(&mut self) {
-        let wanted = self.rule_set.daemon_sets().into_iter().take(MOST);
-        let wanted: Vec<ObjectKey> = wanted.cloned().collect();
+        let wanted = self.rule_set.components().into_iter().take(MOST);
+        let wanted: Vec<Component> = wanted.cloned().collect();
         let unwanted = self.named.all.iter();
         let unwanted: Vec<ComponentGroup> = unwanted
-            .filter(|named| !wanted.contains(&named.key))
+            .filter(|named| !wanted.contains(&named.component))
             .map(|named| named.group)
             .collect();
         for group in unwanted {
             self.end_group(group);
         }
-        for key in wanted {
-            if self.named.all.iter().all(|named| named.key != key) {
-                self.named.begin(key);
+        for component in wanted {
+            let mut known = self.named.all.iter();
+            if known.all(|named| named.component != component) {
+                self.named.begin(component);
             }
         }
     }
@@ -70,35 +73,44 @@ impl Cache {
         let Some(position) = self.named.position(group) else {
             return;
         };
-        let key = self.named.all[position].key.clone();
-        match (&self.named.selectors[position], selector) {
-            (None, Some(selector)) => {
-                let scope = Scope::Pods(key.namespace, selector.clone());
-                self.named.watch(Watch::Pods(group), scope);
-                self.named.selectors[position] = Some(selector);
+        let component = self.named.all[position].component.clone();
+        let Component::DaemonSet(key) = &component else {
+            return;
+        };
+        let pods = Watch::Pods(group);
+        let mut watches = self.named.watches[position].iter();
+        let known = watches.find(|(watch, _)| *watch == pods);
+        match (known.map(|(_, scope)| &scope.labels), selector) {
+            (None, None) => {}
+            (None, labels) => {
+                let scope = Scope {
+                    namespace: Some(key.namespace.clone()),
+                    labels,
+                    ..Scope::default()
+                };
+                self.named.watch(position, pods, scope);
             }
-            (known, selector) if *known == selector => {}
+            (Some(known), labels) if *known == labels => {}
             _ => {
                 self.end_group(group);
-                self.named.begin(key);
+                self.named.begin(component);
             }
         }
     }
 
     /// If the watch belongs to a named group, works out whether all of the group has been seen.
     pub(super) fn settle_named(&mut self, watch: Watch) {
-        let (Watch::Pods(group) | Watch::DaemonSets(group)) = watch else {
+        let group = watch.group();
+        let Some((group, position)) = group.and_then(|it| Some((it, self.named.position(it)?)))
+        else {
             return;
         };
-        let Some(position) = self.named.position(group) else {
-            return;
-        };
-        let [pods, daemon_sets] = [Watch::Pods(group), Watch::DaemonSets(group)];
         // An unreadable `DaemonSet` may run on any node.
-        let is_understood = self.unreadables.of_watch(daemon_sets).next().is_none()
-            || self.daemon_sets.get(group).is_some_and(|it| !it.is_empty());
-        let awaited = &self.named.awaited;
-        let is_seen = is_understood && !awaited.contains(&pods) && !awaited.contains(&daemon_sets);
+        let unreadable = self.unreadables.of_watch(Watch::DaemonSets(group)).next();
+        let is_understood =
+            unreadable.is_none() || self.daemon_sets.get(group).is_some_and(|it| !it.is_empty());
+        let mut watches = self.named.watches[position].iter();
+        let is_seen = is_understood && watches.all(|(it, _)| !self.named.awaited.contains(it));
         let named = &mut self.named.all[position];
         if std::mem::replace(&mut named.is_seen, is_seen) != is_seen {
             self.rule_news.are_untold = true;
@@ -106,14 +118,13 @@ impl Cache {
         }
     }
 
-    /// Ends a group: forgets its `DaemonSet` and its pods.
+    /// Ends a group: forgets its objects.
     fn end_group(&mut self, group: ComponentGroup) {
         let Some(position) = self.named.position(group) else {
             return;
         };
         self.named.all.remove(position);
-        let pods_are_watched = self.named.selectors.remove(position).is_some();
-        for watch in [Watch::Pods(group), Watch::DaemonSets(group)] {
+        for (watch, _) in self.named.watches.remove(position).into_iter().rev() {
             self.named.awaited.remove(&watch);
             self.certainty.end(watch);
             self.relists.end(watch);
@@ -123,16 +134,19 @@ impl Cache {
                 let left_alone = self.unreadables.clear(watch, &key);
                 self.mark_each(left_alone.as_slice());
             }
-            if pods_are_watched || watch == Watch::DaemonSets(group) {
-                self.named.orders.push(Effect::Unwatch(watch));
-            }
+            self.named.orders.push(Effect::Unwatch(watch));
         }
         self.daemon_sets.remove(group);
-        let nodes = self.pod_nodes.remove(group).unwrap_or_default();
-        let nodes: Set<Arc<str>> = nodes.into_values().collect();
+        let nodes = [&mut self.pod_nodes, &mut self.slice_nodes];
+        let nodes = nodes
+            .into_iter()
+            .filter_map(|it| it.remove(group))
+            .flatten();
+        let nodes: Set<Arc<str>> = nodes.map(|(_, name)| name).collect();
         for name in &nodes {
             if let Some(entry) = self.entries.get_mut(name) {
                 entry.pods.remove(group);
+                entry.slices.remove(group);
             }
             self.drop_if_empty(name);
         }

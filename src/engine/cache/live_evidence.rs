@@ -35,6 +35,17 @@ impl Cache {
                 .collect();
             self.take_in(Watch::CsiNodes, name, known, shown, Self::see_csi_node);
         }
+        for (group, shown) in evidence.slices {
+            let watch = Watch::ResourceSlices(group);
+            if !self.is_unwatched(watch) {
+                let entry = self.entries.get(name);
+                let slices = entry.and_then(|entry| entry.slices.get(group));
+                let slices = slices.into_iter().flatten();
+                let known = slices.map(|it| (ObjectKey::new("", it.name.clone()), it.version));
+                let see = |cache: &mut Self, slice| cache.see_slice(group, slice);
+                self.take_in(watch, name, known.collect(), shown, see);
+            }
+        }
         for (group, shown) in evidence.pods {
             let watch = Watch::Pods(group);
             if !self.is_unwatched(watch) {

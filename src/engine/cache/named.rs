@@ -1,24 +1,25 @@
-//! The `DaemonSet`s that rules wait for by name: their watches, and whether those have shown everything.
+//! What rules wait for by name: their watches, and whether those have shown everything.
 //!
-//! Each forms a component group from when a rule names it. One watch covers the `DaemonSet`; once its selector is known,
-//! another covers its pods. The selector of a group never changes: a `DaemonSet` that is created again with another selector
-//! gets a new group, so pods of the old one are not mistaken for its own.
+//! Each component forms a group from when a rule names it. The pods of a `DaemonSet` are watched once its selector is known. The
+//! selector of a group never changes: a `DaemonSet` that is created again with another selector gets a new group, so pods of the
+//! old one are not mistaken for its own.
 
-use crate::condition::{ComponentGroup, NamedDaemonSet};
+use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent};
 use crate::engine::io::Effect;
 use crate::engine::kind::{Scope, Watch};
 use crate::engine::map::Set;
-use crate::object::ObjectKey;
 use crate::selector::Selector;
 
 /// How many are watched at most, at two watches each.
 pub(crate) const MOST: usize = 64;
+/// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
+const REVISION_LABEL: &str = "controller-revision-hash";
 
 #[derive(Debug, Default)]
 pub(super) struct Named {
-    pub(super) all: Vec<NamedDaemonSet>,
-    /// The pod selector of each, once known, in the same order.
-    pub(super) selectors: Vec<Option<Selector>>,
+    pub(super) all: Vec<NamedComponent>,
+    /// The watches of each, in the same order.
+    pub(super) watches: Vec<Vec<(Watch, Scope)>>,
     /// The number of the next group.
     next: usize,
     /// The watches that have not shown everything yet.
@@ -28,7 +29,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    pub(super) fn all(&self) -> &[NamedDaemonSet] {
+    pub(super) fn all(&self) -> &[NamedComponent] {
         &self.all
     }
 
@@ -42,21 +43,71 @@ impl Named {
         self.all.iter().position(|named| named.group == group)
     }
 
-    pub(super) fn watch(&mut self, watch: Watch, scope: Scope) {
+    /// Notes whether the cluster has the objects of a watch; returns whether that changes anything.
+    pub(super) fn serve(&mut self, watch: Watch, is_served: bool) -> bool {
+        let position = watch.group().and_then(|group| self.position(group));
+        position.is_some_and(|position| {
+            std::mem::replace(&mut self.all[position].is_served, is_served) != is_served
+        })
+    }
+
+    /// Whether the cluster was without the objects of this watch so far.
+    pub(super) fn lacks(&self, watch: Watch) -> bool {
+        let position = watch.group().and_then(|group| self.position(group));
+        position.is_some_and(|position| !self.all[position].is_served)
+    }
+
+    /// The component of a group, if it exists.
+    pub(super) fn component(&self, group: ComponentGroup) -> Option<&Component> {
+        let position = self.position(group)?;
+        Some(&self.all[position].component)
+    }
+
+    pub(super) fn watch(&mut self, position: usize, watch: Watch, scope: Scope) {
         self.awaited.insert(watch);
+        self.watches[position].push((watch, scope.clone()));
         self.orders.push(Effect::Watch(watch, scope));
     }
 
-    /// Starts a group for a `DaemonSet`.
-    pub(super) fn begin(&mut self, key: ObjectKey) {
+    /// Starts a group for a component.
+    pub(super) fn begin(&mut self, component: Component) {
         let group = ComponentGroup::Named(self.next);
         self.next += 1;
-        self.watch(Watch::DaemonSets(group), Scope::DaemonSet(key.clone()));
-        self.selectors.push(None);
-        self.all.push(NamedDaemonSet {
-            key,
+        let position = self.all.len();
+        self.watches.push(Vec::new());
+        let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
+        match &component {
+            Component::DaemonSet(key) => self.watch(position, daemon_sets, Scope::of_one(key)),
+            Component::AllDaemonSets => {
+                let of_daemon_sets = Scope {
+                    labels: Some(Selector::of_label_key(REVISION_LABEL)),
+                    ..Scope::default()
+                };
+                self.watch(position, daemon_sets, Scope::default());
+                self.watch(position, pods, of_daemon_sets);
+            }
+            Component::Check(key) => {
+                let runs = Scope {
+                    namespace: Some(key.namespace.clone()),
+                    labels: Some(Selector::of_label(CHECK_LABEL, &key.name)),
+                    with_ended: true,
+                    ..Scope::default()
+                };
+                self.watch(position, pods, runs);
+            }
+            Component::Devices(driver) => {
+                let of_driver = Scope {
+                    driver: Some(driver.clone()),
+                    ..Scope::default()
+                };
+                self.watch(position, Watch::ResourceSlices(group), of_driver);
+            }
+        }
+        self.all.push(NamedComponent {
+            component,
             group,
             is_seen: false,
+            is_served: true,
         });
     }
 }

@@ -30,11 +30,15 @@ impl Cache {
                 self.shown.listed(watch, version);
                 self.synced(watch);
             }
-            Seen::NotInstalled(watch) if watch.is_optional() => {
+            Seen::NotInstalled(watch) if self.may_lack(watch) => {
+                if self.named.confirmed(watch) {
+                    self.certainty.begin(watch, now.monotonic, now.monotonic);
+                }
                 self.certain(watch, now.monotonic, now.monotonic);
                 self.relists.begin(watch);
                 self.drop_unlisted(watch);
                 self.know_karpenter(watch, Extent::NotInstalled);
+                self.served(watch, false);
             }
             Seen::NotInstalled(watch) | Seen::Interrupted(watch) => {
                 self.certainty.interrupted(watch);
@@ -68,6 +72,7 @@ impl Cache {
             Object::CsiNode(csi_node) => self.see_csi_node(csi_node),
             Object::Pod(group, pod) => self.see_pod(group, pod),
             Object::DaemonSet(group, daemon_set) => self.see_daemon_set(group, daemon_set),
+            Object::ResourceSlice(group, slice) => self.see_slice(group, slice),
             Object::Rule(rule) => self.see_rule(rule, now.wall),
             Object::NodeClaim(claim) => self.see_claim(claim),
             Object::NodePool(pool) => self.see_pool(pool),
@@ -89,6 +94,7 @@ impl Cache {
         let (watch, meta) = (object.watch(), object.meta());
         let node = match object {
             Object::Pod(_, pod) => pod.node_name().unwrap_or_default(),
+            Object::ResourceSlice(_, slice) => slice.node_name().unwrap_or_default(),
             Object::CsiNode(_) => meta.name.as_deref().unwrap_or_default(),
             _ => "",
         };
@@ -105,6 +111,7 @@ impl Cache {
             Watch::CsiNodes => self.remove_csi_node(&key.name),
             Watch::Pods(group) => self.remove_pod(group, key),
             Watch::DaemonSets(group) => self.remove_daemon_set(group, key),
+            Watch::ResourceSlices(group) => self.remove_slice(group, key),
             Watch::Rules => self.remove_rule(&key.name),
             Watch::NodeClaims => self.remove_claim(&key.name),
             Watch::NodePools => self.remove_pool(&key.name),
@@ -121,8 +128,23 @@ impl Cache {
         }
     }
 
+    /// Whether the cluster may lack the resource of this watch. A resource of Kubernetes' own that was there does not go: an
+    /// API server that does not have it is an older one, which is being replaced.
+    fn may_lack(&self, watch: Watch) -> bool {
+        let is_there = matches!(watch, Watch::ResourceSlices(_)) && self.certainty.is_known(watch);
+        watch.is_optional() && (!is_there || self.named.lacks(watch))
+    }
+
+    fn served(&mut self, watch: Watch, is_served: bool) {
+        if self.named.serve(watch, is_served) {
+            self.rule_news.are_untold = true;
+            self.mark_all();
+        }
+    }
+
     fn synced(&mut self, watch: Watch) {
         self.unsynced.remove(&watch);
+        self.served(watch, true);
         self.know_karpenter(watch, Extent::Everything);
     }
 
@@ -144,6 +166,10 @@ impl Cache {
             Watch::DaemonSets(group) => {
                 let daemon_sets = self.daemon_sets.get(group).into_iter();
                 daemon_sets.flat_map(BTreeMap::keys).cloned().collect()
+            }
+            Watch::ResourceSlices(group) => {
+                let slices = self.slice_nodes.get(group).into_iter();
+                slices.flat_map(Map::keys).cloned().collect()
             }
             Watch::Rules => self.rules.keys().map(unscoped).collect(),
             Watch::NodeClaims => self.karpenter.claim_names().map(unscoped).collect(),
@@ -176,6 +202,7 @@ impl Cache {
                 let daemon_set = self.daemon_sets.get(group)?.get(key)?;
                 Some(daemon_set.version)
             }
+            Watch::ResourceSlices(group) => self.slice(group, key).map(|slice| slice.version),
             Watch::Rules => self.rules.get(&key.name).map(|rule| rule.version),
             Watch::NodeClaims => self.karpenter.claim(&key.name).map(|claim| claim.version),
             // Pools are neither written nor read live, so only their watch shows them.

@@ -52,6 +52,12 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         self.views.insert(kind, view);
     }
 
+    /// Whether there is a view of this kind.
+    #[must_use]
+    pub(crate) fn is_known(&self, kind: K) -> bool {
+        self.views.contains_key(&kind)
+    }
+
     /// Removes a view.
     pub(crate) fn end(&mut self, kind: K) {
         self.views.remove(&kind);

@@ -2,7 +2,9 @@
 
 use crate::condition::ComponentGroup;
 use crate::engine::error::RequestError;
-use crate::object::{CsiNodeObject, DaemonSetObject, NodeObject, PodObject, RuleObject, Version};
+use crate::object::{
+    CsiNodeObject, DaemonSetObject, NodeObject, PodObject, ResourceSliceObject, RuleObject, Version,
+};
 use crate::plan::StaleKinds;
 
 /// A live read of one node.
@@ -14,6 +16,8 @@ pub struct NodeEvidence {
     pub csi_node: Option<List<CsiNodeObject>>,
     /// Its pods, for each component group that was read.
     pub pods: Vec<(ComponentGroup, List<PodObject>)>,
+    /// Its `ResourceSlice`s, for each component group that was read.
+    pub slices: Vec<(ComponentGroup, List<ResourceSliceObject>)>,
     /// What could not be read.
     pub unread: Unread,
 }
@@ -50,7 +54,7 @@ impl Unread {
 pub struct ClusterEvidence {
     /// All rules.
     pub rules: List<RuleObject>,
-    /// The `DaemonSet`s of each group: the labelled ones of a class, or one that a rule names.
+    /// The `DaemonSet`s of each group: the labelled ones of a class, or those that a rule names.
     pub daemon_sets: Vec<(ComponentGroup, List<DaemonSetObject>)>,
     /// What could not be read of these.
     pub unread: Unread,

@@ -159,7 +159,7 @@ impl LiveReads {
             let name = name.clone();
             let request = Request::ReadNodeLive {
                 name: name.clone(),
-                pods: cache.pods_to_read(&live_read.kinds),
+                components: cache.components_to_read(&live_read.kinds),
                 kinds: live_read.kinds.clone(),
             };
             out.ask(Purpose::LiveRead(name), request);

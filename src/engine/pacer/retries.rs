@@ -162,7 +162,7 @@ mod tests {
     }
 
     /// Nodes whose writes are refused while `refused` says so, each with pauses of one second; an answer takes 10 milliseconds.
-    /// Returns the number of tries in each second.
+    /// Returns the number of answers in each second.
     fn tries(nodes: usize, seconds: u64, refused: impl Fn(u64) -> bool) -> Vec<usize> {
         let start = Instant::now();
         let mut retries = Retries::new(64);
@@ -175,6 +175,7 @@ mod tests {
             let mut count = 0;
             for hundredth in 0..100 {
                 let now = start + Duration::from_millis(second * 1000 + hundredth * 10);
+                count += under_way.len();
                 for node in std::mem::take(&mut under_way) {
                     if refused(second) {
                         retries.refused(&name(node), WHAT, refusals[node], now);
@@ -193,7 +194,6 @@ mod tests {
                         under_way.push(node);
                     }
                 }
-                count += under_way.len();
             }
             counts.push(count);
         }

@@ -87,6 +87,7 @@ fn not_made(backing: &Backing) -> Option<(&'static str, String)> {
     let reason = match whys.first()? {
         WhyUnmade::NoDaemonSet => "NoSuchDaemonSet",
         WhyUnmade::NoCsiDriver => "NoSuchCSIDriver",
+        WhyUnmade::NotServed => "NoSuchKind",
         WhyUnmade::NoSuchName | WhyUnmade::NoSuchPrefix | WhyUnmade::TooMany => "CountedAsAbsent",
     };
     Some((reason, messages.join("; ")))

@@ -34,6 +34,7 @@ pub(super) fn object(watch: Watch, json: &Value) -> Object {
         Watch::CsiNodes => Object::CsiNode(decode(json)),
         Watch::Pods(group) => Object::Pod(group, decode(json)),
         Watch::DaemonSets(group) => Object::DaemonSet(group, decode(json)),
+        Watch::ResourceSlices(group) => Object::ResourceSlice(group, decode(json)),
         Watch::Rules => Object::Rule(decode(json)),
         Watch::NodeClaims => Object::NodeClaim(decode(json)),
         Watch::NodePools => Object::NodePool(decode(json)),
@@ -167,8 +168,12 @@ impl Cluster {
                     .map(|()| Answer::Done);
                 (format!("delete {name}"), answer)
             }
-            Request::ReadNodeLive { name, kinds, pods } => {
-                let evidence = self.node_evidence(&name, &kinds, &pods);
+            Request::ReadNodeLive {
+                name,
+                kinds,
+                components,
+            } => {
+                let evidence = self.node_evidence(&name, &kinds, &components);
                 let answer = Answer::NodeEvidence(Box::new(evidence));
                 (format!("look at {name}"), Ok(answer))
             }
@@ -220,15 +225,21 @@ impl Cluster {
         &self,
         name: &str,
         kinds: &StaleKinds,
-        named: &[(ComponentGroup, Scope)],
+        components: &[(Watch, Scope)],
     ) -> NodeEvidence {
         let class = ComponentGroup::Class(0);
         let of_class = kinds.has_group(class).then_some(class);
-        let groups = of_class.into_iter().chain(named.iter().map(|(it, _)| *it));
-        let pods = |group| {
-            let is_there = |pod: &&Value| pod["spec"]["nodeName"] == name;
-            (group, self.list(Watch::Pods(group), is_there))
-        };
+        let of_class = of_class.map(Watch::Pods).into_iter();
+        let watches = of_class.chain(components.iter().map(|(watch, _)| *watch));
+        let is_there = |object: &&Value| object["spec"]["nodeName"] == name;
+        let (mut pods, mut slices) = (Vec::new(), Vec::new());
+        for watch in watches {
+            match watch {
+                Watch::Pods(group) => pods.push((group, self.list(watch, is_there))),
+                Watch::ResourceSlices(group) => slices.push((group, self.list(watch, is_there))),
+                _ => {}
+            }
+        }
         let csi_node = || self.list(Watch::CsiNodes, |it| it["metadata"]["name"] == name);
         NodeEvidence {
             node: self
@@ -236,7 +247,8 @@ impl Cluster {
                 .filter(|_| kinds.nodes)
                 .map(decode),
             csi_node: kinds.csi_nodes.then(csi_node),
-            pods: groups.map(pods).collect(),
+            pods,
+            slices,
             unread: Unread::default(),
         }
     }

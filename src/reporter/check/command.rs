@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, wait,
-};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
+#[cfg(target_os = "linux")]
+use rustix::process::{getpid, set_child_subreaper};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
@@ -99,6 +99,7 @@ impl Drop for ProcessGroup {
 /// container it already is, and nothing else would reap those processes.
 pub(in crate::reporter) fn adopt_orphans() {
     // If the kernel does not support this, they go to process 1, which may be this one.
+    #[cfg(target_os = "linux")]
     let _ = set_child_subreaper(Some(getpid()));
 }
 

@@ -56,7 +56,7 @@ async fn ask(dashboard: &Dashboard, panel: &Panel, played: &Played) -> Result<Ve
     let end = played.begun + u64::from(script::LENGTH);
     let begin = match panel.kind {
         Kind::Stat => end,
-        Kind::Row | Kind::Timeseries => played.begun,
+        Kind::Row | Kind::Timeseries | Kind::StateTimeline => played.begun,
     };
     let mut curves = Vec::new();
     for target in &panel.targets {

@@ -28,7 +28,7 @@ pub(super) struct Panel {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
     /// The title of a row of panels.
     Row,
@@ -36,6 +36,15 @@ pub(super) enum Kind {
     Stat,
     /// Curves over time.
     Timeseries,
+    /// A band over time for each curve, coloured by the state that its value stands for.
+    StateTimeline,
+}
+
+/// A state that a value stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct State {
+    pub value: f64,
+    pub name: String,
 }
 
 /// A place in Grafana's grid of 24 columns.
@@ -84,6 +93,12 @@ impl Dashboard {
 }
 
 impl Panel {
+    /// What it says where there is nothing to show, in addition to that.
+    pub(super) fn without_data(&self) -> &str {
+        let text = self.field_config["defaults"]["noValue"].as_str();
+        text.unwrap_or(&self.description)
+    }
+
     /// The unit of its values.
     pub(super) fn unit(&self) -> Unit {
         match self.field_config["defaults"]["unit"].as_str() {
@@ -92,13 +107,29 @@ impl Panel {
             _ => Unit::Plain,
         }
     }
+
+    /// What its values stand for, ascending.
+    pub(super) fn states(&self) -> Vec<State> {
+        let mappings = self.field_config["defaults"]["mappings"].as_array();
+        let options = mappings.into_iter().flatten();
+        let options = options.filter_map(|mapping| mapping["options"].as_object());
+        let state = |(value, option): (&String, &Value)| {
+            Some(State {
+                value: value.parse().ok()?,
+                name: option["text"].as_str()?.to_owned(),
+            })
+        };
+        let mut states: Vec<State> = options.flatten().filter_map(state).collect();
+        states.sort_by(|a, b| a.value.total_cmp(&b.value));
+        states
+    }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
-    /// A dashboard with a row, a single value and a time series.
+    /// A dashboard with a row, a single value, a time series and a state timeline.
     pub(crate) fn dashboard() -> Dashboard {
         let text = r#"{
             "templating": {"list": [
@@ -113,7 +144,11 @@ pub(super) mod tests {
                  "targets": [{"expr": "max(held{rule=~\"$rule\"})", "legendFormat": "longest"}]},
                 {"type": "timeseries", "title": "Taints", "description": "Per second.",
                  "gridPos": {"x": 0, "y": 5, "w": 8, "h": 8}, "fieldConfig": {"defaults": {"unit": "ops"}},
-                 "targets": [{"expr": "rate(taints{rule=~\"$rule\",zone=\"$zone\"}[$__rate_interval])", "legendFormat": "{{rule}}"}]}
+                 "targets": [{"expr": "rate(taints{rule=~\"$rule\",zone=\"$zone\"}[$__rate_interval])", "legendFormat": "{{rule}}"}]},
+                {"type": "state-timeline", "title": "Zones", "gridPos": {"x": 8, "y": 5, "w": 16, "h": 8},
+                 "fieldConfig": {"defaults": {"noValue": "No rule has limits", "mappings": [
+                    {"type": "value", "options": {"1": {"text": "Partial"}, "0": {"text": "Normal"}}}]}},
+                 "targets": [{"expr": "zones", "legendFormat": "{{zone}}"}]}
             ]
         }"#;
         Dashboard::read(text).unwrap_or_else(|error| panic!("{error:?}"))
@@ -148,7 +183,11 @@ pub(super) mod tests {
             (Kind::Row, Unit::Plain),
             (Kind::Stat, Unit::Seconds),
             (Kind::Timeseries, Unit::PerSecond),
+            (Kind::StateTimeline, Unit::Plain),
         ];
         assert_eq!(seen, expected);
+        let states = panels[3].states();
+        let states: Vec<_> = states.iter().map(|it| (it.value, &*it.name)).collect();
+        assert_eq!(states, [(0.0, "Normal"), (1.0, "Partial")]);
     }
 }

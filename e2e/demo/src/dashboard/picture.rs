@@ -6,7 +6,7 @@ use nodegate_plot::svg::{self, Frame};
 use nodegate_plot::{Axis, Chart, Legend, Series, Style, Unit, number};
 
 use super::answers::Curve;
-use super::panels::{Kind, Panel};
+use super::panels::{Kind, Panel, State};
 
 /// The size of the grid's columns and rows, and of the gap between panels, in pixels.
 const COLUMN: f64 = 50.0;
@@ -29,6 +29,9 @@ const TIME: f64 = 24.0;
 /// The line spacing of the legend, and its largest number of lines.
 const LINE: f64 = 15.0;
 const LINES: usize = 5;
+
+/// The colours of states, from good to bad: green, yellow, red.
+const STATES: [usize; 3] = [2, 4, 1];
 
 /// The distance of the marks on the time axis, in seconds.
 const TICKS: u32 = 60;
@@ -55,7 +58,11 @@ pub(super) fn draw(panels: &[(&Panel, Vec<Curve>)], seconds: u32) -> String {
         match panel.kind {
             Kind::Row => row(&mut content, panel),
             Kind::Stat => figure(&mut content, panel, curves, size),
+            Kind::Timeseries | Kind::StateTimeline if curves.is_empty() => {
+                nothing(&mut content, panel, size);
+            }
             Kind::Timeseries => over_time(&mut content, panel, curves, size, seconds),
+            Kind::StateTimeline => bands(&mut content, panel, curves, size, seconds),
         }
         content.push_str("</g>\n");
     }
@@ -88,6 +95,20 @@ fn figure(svg: &mut String, panel: &Panel, curves: &[Curve], (width, height): (f
     svg::text(svg, middle, "middle", look, &text);
 }
 
+fn nothing(svg: &mut String, panel: &Panel, (width, height): (f64, f64)) {
+    ground(svg, panel, (width, height));
+    let middle = (width / 2.0, height / 2.0);
+    svg::text(svg, middle, "middle", "font-size=\"14\"", "No data");
+    let below = (middle.0, middle.1 + 20.0);
+    svg::text(
+        svg,
+        below,
+        "middle",
+        "class=\"faint\"",
+        panel.without_data(),
+    );
+}
+
 fn over_time(
     svg: &mut String,
     panel: &Panel,
@@ -96,13 +117,6 @@ fn over_time(
     seconds: u32,
 ) {
     ground(svg, panel, (width, height));
-    if curves.is_empty() {
-        let middle = (width / 2.0, height / 2.0);
-        svg::text(svg, middle, "middle", "font-size=\"14\"", "No data");
-        let below = (middle.0, middle.1 + 20.0);
-        svg::text(svg, below, "middle", "class=\"faint\"", &panel.description);
-        return;
-    }
     let chart = chart(panel, curves, seconds);
     let legend = Legend::new(&chart.series, width - 2.0 * PADDING, CHARACTER, LINES);
     let frame = Frame {
@@ -114,6 +128,72 @@ fn over_time(
     svg::plot(svg, frame, &chart);
     let first = (PADDING, frame.bottom + TIME + LINE - 2.0);
     svg::legend(svg, first, LINE, &legend, &chart.series);
+}
+
+/// A band for each curve, in the colour of the state that its value stands for.
+fn bands(
+    svg: &mut String,
+    panel: &Panel,
+    curves: &[Curve],
+    (width, height): (f64, f64),
+    seconds: u32,
+) {
+    ground(svg, panel, (width, height));
+    let states = panel.states();
+    let legend_entry = |(index, state): (usize, &State)| Series {
+        name: state.name.clone(),
+        colour: STATES[index % STATES.len()],
+        points: Vec::new(),
+        ranges: Vec::new(),
+        style: Style::Line,
+    };
+    let series: Vec<Series> = states.iter().enumerate().map(legend_entry).collect();
+    let legend = Legend::new(&series, width - 2.0 * PADDING, CHARACTER, LINES);
+    let names = curves.iter().map(|curve| curve.name.chars().count());
+    let frame = Frame {
+        left: PADDING + CHARACTER * number(names.max().unwrap_or_default()) + PADDING,
+        top: TOP,
+        right: width - 2.0 * PADDING,
+        bottom: height - TIME - LINE * number(legend.height()) - PADDING / 2.0,
+    };
+    let time = Axis::time(seconds, TICKS);
+    let empty = Chart {
+        title: panel.title.clone(),
+        x: time.clone(),
+        y: Axis::linear("", [1.0]).with_ticks(Vec::new()),
+        series: Vec::new(),
+    };
+    svg::plot(svg, frame, &empty);
+    let apart = (frame.bottom - frame.top) / number(curves.len());
+    let left_of = |at: f64| frame.left + time.place(at) * (frame.right - frame.left);
+    for (row, curve) in curves.iter().enumerate() {
+        let top = frame.top + apart * number(row);
+        let beside = (frame.left - PADDING / 2.0, top + apart / 2.0 + 4.0);
+        svg::text(svg, beside, "end", "", &curve.name);
+        for pair in curve.points.windows(2) {
+            let [(from, value), (to, _)] = pair else {
+                continue;
+            };
+            let Some(state) = states
+                .iter()
+                .position(|state| state.value.total_cmp(value).is_eq())
+            else {
+                continue;
+            };
+            let (x, end) = (left_of(*from), left_of(*to));
+            let _ = writeln!(
+                svg,
+                "<rect class=\"c{}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"currentColor\" \
+                 fill-opacity=\"0.7\"/>",
+                STATES[state % STATES.len()],
+                top + apart * 0.1,
+                end - x,
+                apart * 0.8
+            );
+        }
+    }
+    let first = (PADDING, frame.bottom + TIME + LINE - 2.0);
+    svg::legend(svg, first, LINE, &legend, &series);
 }
 
 fn chart(panel: &Panel, curves: &[Curve], seconds: u32) -> Chart {
@@ -171,11 +251,11 @@ mod tests {
         }
     }
 
-    /// The picture of the dashboard with these curves in its last panel.
+    /// The picture of the dashboard with these curves in its time series.
     fn picture(curves: Vec<Curve>) -> String {
         let dashboard = dashboard();
         let held = curve("longest", &[(120.0, 90.0)]);
-        let [row, stat, taints] = &dashboard.panels[..] else {
+        let [row, stat, taints, _] = &dashboard.panels[..] else {
             panic!("{dashboard:?}");
         };
         let panels = [(row, Vec::new()), (stat, vec![held]), (taints, curves)];
@@ -201,6 +281,28 @@ mod tests {
         ] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
+    }
+
+    #[test]
+    fn a_state_lasts_until_the_next_and_has_its_colour() {
+        let dashboard = dashboard();
+        let zone = curve(
+            "a",
+            &[(0.0, 0.0), (60.0, 1.0), (90.0, f64::NAN), (120.0, 1.0)],
+        );
+        let svg = draw(&[(&dashboard.panels[3], vec![zone])], 120);
+        let colours = |class: &str| svg.matches(&format!("<rect class=\"{class}\"")).count();
+        assert_eq!((colours("c2"), colours("c4")), (1, 1), "{svg}");
+        for part in [
+            ">a</text>",
+            ">Normal</text>",
+            ">Partial</text>",
+            ">2:00</text>",
+        ] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+        let svg = draw(&[(&dashboard.panels[3], Vec::new())], 120);
+        assert!(svg.contains(">No rule has limits</text>"), "{svg}");
     }
 
     #[test]

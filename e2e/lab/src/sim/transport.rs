@@ -4,7 +4,7 @@ use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
 use nodegate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use nodegate::engine::io::{Answer, Request};
-use nodegate::engine::kind::Scope;
+use nodegate::engine::kind::{Scope, Watch};
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::StaleKinds;
 use serde::de::DeserializeOwned;
@@ -111,24 +111,27 @@ pub(super) fn carry(
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))
         }
-        Request::ReadNodeLive { name, kinds, pods } => {
-            let evidence = look_at_node(cluster, classes, name, kinds, pods)?;
+        Request::ReadNodeLive {
+            name,
+            kinds,
+            components,
+        } => {
+            let evidence = read_node_live(cluster, classes, name, kinds, components)?;
             Ok(Answer::NodeEvidence(Box::new(evidence)))
         }
         Request::ReadClusterLive { daemon_sets } => {
             let of_classes = classes.iter().enumerate().map(|(index, class)| {
-                let labels = class.selector.to_string();
-                let list = list(cluster, Kind::DaemonSet, None, &labels, "")?;
-                Ok::<_, RequestError>((ComponentGroup::Class(index), list))
+                let group = ComponentGroup::Class(index);
+                (group, class.scope(Watch::DaemonSets(group)))
             });
-            let by_name = daemon_sets.iter().map(|(group, key)| {
-                let (namespace, this) = (&*key.namespace, format!("metadata.name={}", key.name));
-                let list = list(cluster, Kind::DaemonSet, Some(namespace), "", &this)?;
-                Ok::<_, RequestError>((*group, list))
+            let daemon_sets = of_classes.chain(daemon_sets.iter().cloned());
+            let daemon_sets = daemon_sets.map(|(group, scope)| {
+                let fields = scope.fields(Watch::DaemonSets(group));
+                let list = list(cluster, Kind::DaemonSet, &scope, fields)?;
+                Ok::<_, RequestError>((group, list))
             });
-            let daemon_sets = of_classes.chain(by_name);
             Ok(Answer::ClusterEvidence(ClusterEvidence {
-                rules: list(cluster, Kind::NodeReadinessRule, None, "", "")?,
+                rules: list(cluster, Kind::NodeReadinessRule, &Scope::default(), None)?,
                 daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
                 unread: Unread::default(),
             }))
@@ -140,35 +143,39 @@ pub(super) fn carry(
     }
 }
 
-fn look_at_node(
+fn read_node_live(
     cluster: &Cluster,
     classes: &[CriticalComponentClass],
     name: &str,
     kinds: &StaleKinds,
-    pods: &[(ComponentGroup, Scope)],
+    components: &[(Watch, Scope)],
 ) -> Result<NodeEvidence, RequestError> {
     let mut evidence = NodeEvidence::default();
     if kinds.nodes {
         evidence.node = Some(read(cluster, &Key::cluster(Kind::Node, name))?);
     }
     if kinds.csi_nodes {
-        let this = format!("metadata.name={name}");
-        evidence.csi_node = Some(list(cluster, Kind::CsiNode, None, "", &this)?);
+        let this = Some(format!("metadata.name={name}"));
+        evidence.csi_node = Some(list(cluster, Kind::CsiNode, &Scope::default(), this)?);
     }
-    for (index, class) in classes.iter().enumerate() {
-        let group = ComponentGroup::Class(index);
-        if kinds.has_group(group) {
-            let (namespace, labels) = (class.namespaces.single(), class.selector.to_string());
-            let bound = format!("spec.nodeName={name}");
-            let pods = list(cluster, Kind::Pod, namespace, &labels, &bound)?;
-            evidence.pods.push((group, pods));
-        }
-    }
-    for (group, scope) in pods {
-        if let Scope::Pods(namespace, selector) = scope {
-            let (labels, bound) = (selector.to_string(), format!("spec.nodeName={name}"));
-            let pods = list(cluster, Kind::Pod, Some(namespace), &labels, &bound)?;
-            evidence.pods.push((*group, pods));
+    let of_classes = classes.iter().enumerate().map(|(index, class)| {
+        let watch = Watch::Pods(ComponentGroup::Class(index));
+        (watch, class.scope(watch))
+    });
+    let of_classes =
+        of_classes.filter(|(watch, _)| watch.group().is_some_and(|group| kinds.has_group(group)));
+    for (watch, scope) in of_classes.chain(components.iter().cloned()) {
+        let on_node = Some(scope.fields_on(name));
+        match watch {
+            Watch::Pods(group) => {
+                let pods = list(cluster, Kind::Pod, &scope, on_node)?;
+                evidence.pods.push((group, pods));
+            }
+            Watch::ResourceSlices(group) => {
+                let slices = list(cluster, Kind::ResourceSlice, &scope, on_node)?;
+                evidence.slices.push((group, slices));
+            }
+            _ => {}
         }
     }
     Ok(evidence)
@@ -181,12 +188,12 @@ fn read<K: DeserializeOwned>(cluster: &Cluster, key: &Key) -> Result<K, RequestE
 fn list<K: DeserializeOwned>(
     cluster: &Cluster,
     kind: Kind,
-    namespace: Option<&str>,
-    labels: &str,
-    fields: &str,
+    scope: &Scope,
+    fields: Option<String>,
 ) -> Result<List<K>, RequestError> {
-    let selector = Selector::default().labels(labels);
-    let selector = selector.and_then(|selector| selector.fields(fields));
+    let namespace = scope.namespace.as_deref();
+    let selector = Selector::default().labels(&scope.labels().unwrap_or_default());
+    let selector = selector.and_then(|it| it.fields(&fields.unwrap_or_default()));
     let selector = selector.map_err(|error| RequestError::Failed(error.to_string()))?;
     let items = cluster
         .objects(kind)

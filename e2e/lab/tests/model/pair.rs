@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// A permanent watch: its kind, labels and fields, and an object that marks the end of a sequence.
 type Watched = (Kind, &'static str, &'static str, fn() -> Value);
 
-const WATCHES: [Watched; 12] = [
+const WATCHES: [Watched; 13] = [
     (Kind::Node, "", "", || json!({})),
     (Kind::Node, "pool=a", "", || labelled("a")),
     (Kind::Node, "pool in (a,b)", "", || labelled("b")),
@@ -37,6 +37,12 @@ const WATCHES: [Watched; 12] = [
     ),
     (Kind::DaemonSet, "", "", random::daemon_set),
     (Kind::CsiNode, "", "", || json!({"spec": {"drivers": []}})),
+    (
+        Kind::ResourceSlice,
+        "",
+        "spec.driver=gpu.example.com",
+        random::resource_slice,
+    ),
     (Kind::NodeReadinessRule, "", "", random::rule),
     (Kind::NodeClaim, "", "", random::claim),
     (Kind::NodePool, "", "", random::pool),

@@ -104,6 +104,15 @@ fn preconditions() -> Vec<Value> {
     ]
 }
 
+pub(crate) fn resource_slice() -> Value {
+    json!({"spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "w1",
+        "pool": {"name": "w1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}],
+    }})
+}
+
 /// Objects of each kind to create.
 pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
     let plain = match kind {
@@ -111,6 +120,7 @@ pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
         Kind::Pod => pod(None),
         Kind::DaemonSet => daemon_set(),
         Kind::CsiNode => json!({"spec": {"drivers": [{"name": "a.example.com", "nodeID": "n"}]}}),
+        Kind::ResourceSlice => resource_slice(),
         Kind::NodeReadinessRule => rule(),
         Kind::NodeClaim => claim(),
         Kind::NodePool => pool(),
@@ -191,6 +201,13 @@ fn edits(kind: Kind) -> Vec<Value> {
             // Not `[]`: it differs from `null` only in the managed fields, which makes a revision.
             json!({"spec": {"drivers": null}}),
         ],
+        Kind::ResourceSlice => {
+            let pool = |generation| json!({"name": "w1", "generation": generation, "resourceSliceCount": 1});
+            vec![
+                json!({"spec": {"pool": pool(2)}}),
+                json!({"spec": {"pool": pool(3), "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}}),
+            ]
+        }
         Kind::NodeReadinessRule => vec![
             json!({"spec": {"dryRun": true}, "status": {"observedGeneration": 1}}),
             json!({"spec": {"dryRun": false}, "status": {"observedGeneration": 2}}),

@@ -3,8 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use nodegate_testbed::fixtures::{node, set_csi_drivers};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::ResourceSlice;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use nodegate_testbed::fixtures::{node, pod, set_csi_drivers};
 use nodegate_testbed::{Witness, sights};
+use serde_json::json;
 
 use crate::scene::{SOON, Scene};
 
@@ -233,4 +238,67 @@ async fn examples_security_agent() -> Result<()> {
         scene.keeps_taint(name, TAINT, false).await?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn examples_check() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/gpu-check";
+    const CHECK: &str = "check.nodegate.dev/node-checks.nccl";
+    let scene = Scene::of("check", None).await?;
+    scene
+        .join(node("gpu-1").label("example.com/pool", "gpu"))
+        .await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    scene.set_ready("network-check", "gpu-1", true).await?;
+    scene
+        .is_unmet("gpu-1", CHECK, "no pod of check node-checks/nccl")
+        .await?;
+    let run = pod("node-checks/nccl-gpu-1-x7k2p").on("gpu-1");
+    let run = run.label("nodegate.dev/check", "nccl");
+    run.tolerate_everything().create(&scene.client).await?;
+    scene.is_unmet("gpu-1", CHECK, "has not ended yet").await?;
+    scene.keeps_taint("gpu-1", TAINT, true).await?;
+    let pods: Api<Pod> = Api::namespaced(scene.client.clone(), "node-checks");
+    let ended = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+    pods.patch_status("nccl-gpu-1-x7k2p", &PatchParams::default(), &ended)
+        .await?;
+    scene.has_taint("gpu-1", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_dra() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/dra";
+    const DEVICES: &str = "resourceslice.nodegate.dev/gpu.nvidia.com";
+    let scene = Scene::of("dra", None).await?;
+    scene
+        .join(node("gpu-1").label("example.com/pool", "gpu"))
+        .await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    scene.is_unmet("gpu-1", DEVICES, "published 0 of 0").await?;
+    let slice: ResourceSlice = serde_json::from_value(json!({
+        "metadata": {"name": "gpu-1"},
+        "spec": {
+            "driver": "gpu.nvidia.com", "nodeName": "gpu-1", "devices": [{"name": "gpu-0"}],
+            "pool": {"name": "gpu-1", "generation": 1, "resourceSliceCount": 1},
+        },
+    }))?;
+    let slices: Api<ResourceSlice> = Api::all(scene.client.clone());
+    slices.create(&PostParams::default(), &slice).await?;
+    scene.has_taint("gpu-1", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_all_daemon_sets() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/all-daemon-sets";
+    const ALL: &str = "daemonsets.nodegate.dev/all";
+    let scene = Scene::of("all-daemon-sets", None).await?;
+    scene.apply("cni/daemon-set.yaml").await?;
+    scene.join(node("worker")).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    scene.pod("example-network-plugin", "worker").await?;
+    scene.is_unmet("worker", ALL, "not Ready").await?;
+    scene
+        .set_ready("example-network-plugin", "worker", true)
+        .await?;
+    scene.has_taint("worker", TAINT, false).await
 }

@@ -9,7 +9,13 @@ use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
 
 /// Kinds of whole manifests that the API server of a test does not know.
-const ELSEWHERE: [&str; 2] = ["KubeletConfiguration", "NodePool"];
+const ELSEWHERE: [&str; 5] = [
+    "Application",
+    "HelmRelease",
+    "KubeletConfiguration",
+    "Kustomization",
+    "NodePool",
+];
 
 #[tokio::test]
 async fn an_api_server_takes_every_whole_manifest_in_the_documentation() -> Result<()> {

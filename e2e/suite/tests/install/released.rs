@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use nodegate_testbed::fixtures::rules;
-use nodegate_testbed::install::NAMESPACE;
-use nodegate_testbed::install::chart;
+use nodegate_testbed::fixtures::{rule, rules};
+use nodegate_testbed::install::{NAMESPACE, chart, config};
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 
 use crate::{
@@ -17,6 +16,9 @@ const RULE: &str = r#"rules: {network: {
   enforcementMode: continuous, conditions: [{type: example.com/A, requiredStatus: "True"}],
   taint: {key: readiness.k8s.io/a, effect: NoSchedule}, nodeSelector: {matchLabels: {pool: helm}}}}
 "#;
+
+/// Has Helm take over what was applied by other means.
+const TAKE_OVER: [&str; 2] = ["--take-ownership", "--force-conflicts"];
 
 /// Runs `helm install` or `upgrade` with further arguments.
 async fn release(cluster: &Cluster, verb: &str, namespace: &str, more: &[&str]) -> Result<String> {
@@ -39,7 +41,9 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
         .kubectl(&["label", "namespace", NAMESPACE, level])
         .await?;
     let notes = release(&cluster, "install", NAMESPACE, &[]).await?;
-    assert!(notes.contains("kubectl get nrr"), "{notes}");
+    for said in ["kubectl nodegate check", "EKS Auto Mode", "dryRun: true"] {
+        assert!(notes.contains(said), "{notes}");
+    }
     assert!(!notes.contains("WARNING"), "{notes}");
     until_bound(&cluster, NAMESPACE, 2).await?;
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
@@ -85,7 +89,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
         Ok(!cluster.kubectl(&left).await?.contains("/nrr-"))
     })
     .await?;
-    // Helm does not delete CRDs.
+    // It is kept, and so would rules be.
     cluster.kubectl(&["get", "crd", CRD]).await?;
     Ok(())
 }
@@ -106,8 +110,17 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
     let text = error.to_string();
     assert!(text.contains("install without `rules` first"), "{text}");
 
-    // Without the webhook, rules can be installed at once, in any namespace.
-    release(&cluster, "install", "gates", &with_rule).await?;
+    // Helm looks for the definition of all that it is to create before it starts. Where that is there, rules can be installed at
+    // once, in any namespace.
+    let refused = release(&cluster, "install", "gates", &with_rule).await;
+    let refused = refused.err().context("it was installed")?.to_string();
+    assert!(
+        refused.contains("install without `rules` first"),
+        "{refused}"
+    );
+    cluster.install_crd().await?;
+    let over = [&with_rule[..], &TAKE_OVER].concat();
+    release(&cluster, "install", "gates", &over).await?;
     let (controller, _) = deployment::run(&cluster, "gates").await?;
     let controller = controller.once_ready().await?;
     let client = cluster.client().await?;
@@ -120,7 +133,7 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
+async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let upstream = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/upstream-crd.yaml");
@@ -131,22 +144,53 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of() -> Result<()> {
     let Err(error) = refused else {
         bail!("Helm took over a CRD that somebody else applied");
     };
-    assert!(error.to_string().contains("conflict"), "{error}");
-    let more = ["--create-namespace", "--skip-crds"];
+    assert!(error.to_string().contains("cannot be imported"), "{error}");
+    let more = ["--create-namespace", "--set=crds.install=false"];
     let notes = release(&cluster, "install", NAMESPACE, &more).await?;
     assert!(notes.contains("is older than this chart"), "{notes}");
     assert!(notes.contains("spec.taintPolicy"), "{notes}");
 
     // The warning's advice helps.
-    let chart = chart();
-    let crds = ["show", "crds", &chart.to_string_lossy()];
-    let file = cluster.folder().join("crds.yaml");
-    std::fs::write(&file, cluster.helm(&crds).await?)?;
-    let file = file.to_string_lossy();
-    let apply = ["apply", "--server-side", "--force-conflicts", "-f", &file];
-    cluster.kubectl(&apply).await?;
-    let notes = release(&cluster, "upgrade", NAMESPACE, &[]).await?;
+    let advised = [&["--set=crds.install=true"][..], &TAKE_OVER].concat();
+    release(&cluster, "upgrade", NAMESPACE, &advised).await?;
+    let notes = release(
+        &cluster,
+        "upgrade",
+        NAMESPACE,
+        &["--set=crds.install=false"],
+    )
+    .await?;
     assert!(!notes.contains("WARNING"), "{notes}");
+    // That took it out of the release, and left it.
+    cluster.kubectl(&["get", "crd", CRD]).await?;
+    Ok(())
+}
+
+/// As README says: a controller on the reader's own machine first, and then the chart.
+#[tokio::test]
+async fn what_was_tried_first_gets_into_a_release() -> Result<()> {
+    let _turn = turn().await?;
+    let cluster = Cluster::start(Options::api_only()).await?;
+    for folder in ["crd", "rbac"] {
+        let folder = config(folder);
+        cluster
+            .kubectl(&["apply", "-k", &folder.to_string_lossy()])
+            .await?;
+    }
+    let crd = format!("crd/{CRD}");
+    cluster
+        .kubectl(&["wait", "--for=condition=Established", &crd])
+        .await?;
+    let client = cluster.client().await?;
+    rule("tried", "readiness.k8s.io/tried")
+        .waits_for("example.com/Tried")
+        .create(&client)
+        .await?;
+
+    release(&cluster, "install", NAMESPACE, &TAKE_OVER).await?;
+    rules(&client).get("tried").await?;
+    let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+    controller.once_ready().await?.stop().await?;
     Ok(())
 }
 
@@ -222,13 +266,8 @@ async fn rules_of_another_release_outlive_it_and_get_into_ours() -> Result<()> {
         .await?;
     assert_eq!(uid().await?, before, "after the old release");
 
-    let ours = [
-        "--create-namespace",
-        "--skip-crds",
-        "--take-ownership",
-        "--values",
-        &values,
-    ];
+    let ours = ["--create-namespace", "--values", &values];
+    let ours = [&ours[..], &TAKE_OVER].concat();
     release(&cluster, "install", NAMESPACE, &ours).await?;
     assert_eq!(uid().await?, before, "in the new release");
     let manifest = ["get", "manifest", "nodegate", "--namespace", NAMESPACE];

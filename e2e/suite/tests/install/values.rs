@@ -17,6 +17,12 @@ fn container(objects: &Objects) -> &Value {
     &objects[DEPLOYMENT]["spec"]["template"]["spec"]["containers"][0]
 }
 
+/// Values that make each object that the chart has.
+const EVERYTHING: &str = "webhook.enabled=true,webhook.certificate=cert-manager,karpenter.enabled=true,policies.enabled=true,\
+    flowControl.enabled=true,reporter.accounts[0].namespace=a,reporter.accounts[0].name=b,\
+    reporter.accounts[0].conditionTypes={c.example.com/D},config.passingTaints={a/b},\
+    metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
+
 #[tokio::test]
 async fn values_end_up_where_they_belong() -> Result<()> {
     let digest = "sha256:".to_owned() + &"a".repeat(64);
@@ -32,6 +38,16 @@ async fn values_end_up_where_they_belong() -> Result<()> {
             json!(format!("nodegate@{digest}")),
         ),
         ("replicas=3".into(), "/spec/replicas", json!(3)),
+        (
+            "replicas=3,replicaCount=4".into(),
+            "/spec/replicas",
+            json!(4),
+        ),
+        (
+            "extraEnv[0].name=A,extraEnv[0].value=b".into(),
+            "/spec/template/spec/containers/0/env/2",
+            json!({"name": "A", "value": "b"}),
+        ),
         (
             "priorityClassName=mine".into(),
             "/spec/template/spec/priorityClassName",
@@ -212,14 +228,27 @@ async fn what_is_off_is_not_rendered() -> Result<()> {
 #[tokio::test]
 async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
     for (values, expected) in [
-        ("replica=3", "additional properties 'replica' not allowed"),
         (
-            "webhook.enable=true",
-            "at '/webhook': additional properties 'enable' not allowed",
+            "replica=3",
+            "there is no value replica: did you mean replicas?",
         ),
         (
-            "image.tags=x",
-            "at '/image': additional properties 'tags' not allowed",
+            "webhook.enable=true",
+            "there is no value webhook.enable: did you mean webhook.enabled?",
+        ),
+        ("image.tags=x", "did you mean image.tag?"),
+        (
+            "serviceMonitor.enabled=true",
+            "did you mean metrics.serviceMonitor?",
+        ),
+        (
+            "crds.upgrade=true",
+            "there is no value crds.upgrade: there are install, keep",
+        ),
+        ("docsURL=docs", "at '/docsURL'"),
+        (
+            "fullnameOverride=a-name-of-twenty-nine-letters",
+            "at '/fullnameOverride'",
         ),
         (
             "config.passingTaint={a}",
@@ -264,19 +293,27 @@ async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
 }
 
 #[tokio::test]
-async fn common_labels_are_on_every_object_and_take_nothing_from_it() -> Result<()> {
-    let everything = "webhook.enabled=true,webhook.certificate=cert-manager,karpenter.enabled=true,policies.enabled=true,\
-                      flowControl.enabled=true,reporter.accounts[0].namespace=a,reporter.accounts[0].name=b,\
-                      reporter.accounts[0].conditionTypes={c.example.com/D},config.passingTaints={a/b},\
-                      metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
-    let without = template(&[everything]).await?;
-    let with = template(&[everything, "commonLabels.team=nodes"]).await?;
+async fn every_object_has_helms_labels_and_the_common_ones() -> Result<()> {
+    let rules = format!("nodeReadinessRules=[{FOREIGN}]");
+    let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
+    let arguments = ["--api-versions", kind, "--set-json", &rules, "--set"];
+    let without = template_of(&[&arguments[..], &[EVERYTHING]].concat()).await?;
+    let labelled = format!("{EVERYTHING},commonLabels.team=nodes");
+    let with = template_of(&[&arguments[..], &[&labelled]].concat()).await?;
     assert!(without.len() > 30, "{}", without.len());
     for (key, object) in &without {
-        // Helm does not treat CRDs as templates.
-        if key.starts_with("CustomResourceDefinition ") {
-            continue;
+        let labels = &object["metadata"]["labels"];
+        for (name, expected) in [
+            ("app.kubernetes.io/name", "nodegate"),
+            ("app.kubernetes.io/instance", "nodegate"),
+            ("app.kubernetes.io/managed-by", "Helm"),
+            ("app.kubernetes.io/version", env!("CARGO_PKG_VERSION")),
+        ] {
+            assert_eq!(labels[name], expected, "{key}");
         }
+        let is_deployment = key == DEPLOYMENT;
+        assert_eq!(labels["control-plane"].is_string(), is_deployment, "{key}");
+
         let mut labelled = with
             .get(key)
             .with_context(|| format!("{key} is gone"))?
@@ -284,16 +321,80 @@ async fn common_labels_are_on_every_object_and_take_nothing_from_it() -> Result<
         let labels = labelled["metadata"]["labels"].as_object_mut();
         let label = labels.and_then(|labels| labels.remove("team"));
         assert_eq!(label, Some(json!("nodes")), "{key}");
-        let mut object = object.clone();
-        for object in [&mut object, &mut labelled] {
-            // Empty labels equal absent ones.
-            let labels = &mut object["metadata"]["labels"];
-            if *labels == json!({}) {
-                labels.take();
-            }
-        }
-        assert_eq!(labelled, object, "{key}");
+        assert_eq!(labelled, *object, "{key}");
     }
+    let monitor = &without["ServiceMonitor nrr-system/nrr-controller-manager-metrics-monitor"];
+    let selector = monitor["spec"]["selector"]["matchLabels"].as_object();
+    let service = &without["Service nrr-system/nrr-controller-manager-metrics-service"];
+    for (name, value) in selector.context("the monitor selects nothing")? {
+        assert_eq!(service["metadata"]["labels"][name], *value, "{name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_deployment_selects_its_pods_whatever_their_labels() -> Result<()> {
+    let values = "podLabels.control-plane=mine,podLabels.team=nodes,nameOverride=gates";
+    let objects = template(&[values]).await?;
+    let spec = &objects[DEPLOYMENT]["spec"];
+    let labels = &spec["template"]["metadata"]["labels"];
+    assert_eq!(labels["team"], "nodes");
+    assert_eq!(labels["app.kubernetes.io/instance"], "nodegate");
+    let selector = spec["selector"]["matchLabels"].as_object();
+    let selector = selector.context("no selector")?;
+    assert_eq!(selector.len(), 2);
+    for (name, value) in selector {
+        assert_eq!(labels[name], *value, "{name}");
+    }
+    let label = &objects[DEPLOYMENT]["metadata"]["labels"]["app.kubernetes.io/name"];
+    assert_eq!(label, "gates");
+    Ok(())
+}
+
+/// Whatever one object says of another has to be renamed with it.
+#[tokio::test]
+async fn another_full_name_is_everywhere_but_in_names_that_nodegate_looks_up() -> Result<()> {
+    let chart = chart();
+    let named = format!("{EVERYTHING},fullnameOverride=gates");
+    let chart = chart.to_string_lossy();
+    let rendered = helm(&["template", "nodegate", &chart, "--set", &named]).await?;
+    let rest = [
+        "nrr-controller-manager-config",
+        "nrr-gate-at-birth",
+        "nrr-validating-webhook-configuration",
+        "nrr-webhook-server-cert",
+    ]
+    .iter()
+    .fold(rendered, |text, name| text.replace(name, ""));
+    let left = rest.lines().find(|line| line.contains("nrr-"));
+    assert_eq!(left, None);
+    assert!(rest.contains("name: gates-controller-manager"), "{rest}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn definition_roles_and_bindings_can_come_from_elsewhere() -> Result<()> {
+    let everything = template(&[EVERYTHING]).await?;
+    let definition = everything
+        .keys()
+        .find(|key| key.starts_with("CustomResourceDefinition "));
+    let definition = definition.context("no definition")?;
+    let keep = "/metadata/annotations/helm.sh~1resource-policy";
+    let policy = everything[definition].pointer(keep);
+    assert_eq!(policy, Some(&json!("keep")));
+    let not_kept = template(&["crds.keep=false"]).await?;
+    assert_eq!(not_kept[definition].pointer(keep), None);
+
+    let without = template(&[EVERYTHING, "crds.install=false,rbac.create=false"]).await?;
+    let is_role = |key: &str| {
+        let kind = key.split(' ').next().unwrap_or_default();
+        kind.ends_with("Role") || kind.ends_with("RoleBinding")
+    };
+    let expected: Vec<_> = everything
+        .keys()
+        .filter(|key| !is_role(key) && *key != definition)
+        .collect();
+    assert_eq!(without.keys().collect::<Vec<_>>(), expected);
     Ok(())
 }
 
@@ -430,18 +531,29 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
 
 #[tokio::test]
 async fn runbooks_are_where_the_user_has_them() -> Result<()> {
-    let values = [
-        "metrics.prometheusRule.enabled=true",
-        "metrics.prometheusRule.runbookUrlPrefix=https://docs.example.com/runbooks.html#",
-    ];
-    let objects = template(&values).await?;
-    let rule = &objects["PrometheusRule nrr-system/nrr-controller-manager-alerts"];
-    let alerts = rule["spec"]["groups"][0]["rules"].as_array();
-    for alert in alerts.context("no alerts")? {
-        let url = alert["annotations"]["runbook_url"].as_str();
-        let url = url.context("an alert without a runbook")?;
-        let prefix = "https://docs.example.com/runbooks.html#nodegate";
-        assert!(url.starts_with(prefix), "{url}");
+    for (values, prefix) in [
+        (
+            "logLevel=info",
+            "https://example.com/nodegate/blob/main/docs/runbooks.md#",
+        ),
+        (
+            "docsURL=https://docs.example.com/0.1",
+            "https://docs.example.com/0.1/runbooks.md#",
+        ),
+        (
+            "metrics.prometheusRule.runbookUrlPrefix=https://docs.example.com/runbooks.html#",
+            "https://docs.example.com/runbooks.html#",
+        ),
+    ] {
+        let objects = template(&["metrics.prometheusRule.enabled=true", values]).await?;
+        let rule = &objects["PrometheusRule nrr-system/nrr-controller-manager-alerts"];
+        let alerts = rule["spec"]["groups"][0]["rules"].as_array();
+        for alert in alerts.context("no alerts")? {
+            let url = alert["annotations"]["runbook_url"].as_str();
+            let anchor = url.and_then(|url| url.strip_prefix(prefix));
+            let anchor = anchor.with_context(|| format!("{values}: {url:?}"))?;
+            assert!(anchor.starts_with("nodegate"), "{values}: {anchor}");
+        }
     }
     Ok(())
 }
@@ -470,6 +582,7 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
     let values = [
         "commonLabels.team=nodes,podLabels.team=nodes,podAnnotations.a=b,serviceAccount.annotations.a=b,hostNetwork=true",
+        "nameOverride=mine,fullnameOverride=gates,replicaCount=1,extraEnv[0].name=A,extraEnv[0].value=b",
         "offKarpenterNodes=false,closingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
         "policies.enabled=true,policies.liftedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
         "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",

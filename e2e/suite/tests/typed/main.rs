@@ -103,6 +103,34 @@ async fn what_is_to_be_typed_to_install_and_uninstall_it_succeeds() -> Result<()
     Ok(())
 }
 
+/// Only kind itself, and the image, are played: this machine may have no container engine.
+#[tokio::test]
+async fn the_script_for_trying_it_out_installs_it_into_a_new_cluster() -> Result<()> {
+    let cluster = cluster().await?;
+    let shell = Shell::new(&cluster)?;
+    let kubeconfig = cluster.kubeconfig();
+    shell.stand_in(
+        "kind",
+        &format!(
+            "case \"$1 $2\" in\n\
+             'create cluster') test \"$5\" = --kubeconfig && cp '{}' \"$6\" ;;\n\
+             'load image-archive') test -f \"$3\" ;;\n\
+             *) exit 1 ;;\n\
+             esac\n",
+            kubeconfig.display()
+        ),
+    )?;
+    shell
+        .types("IMAGE_ARCHIVE=Cargo.lock hack/try-cluster kind")
+        .await?;
+    let image = "kubectl -n nrr-system get deployment nrr-controller-manager \
+                 -o jsonpath='{.spec.template.spec.containers[0].image}'";
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(shell.types(image).await?, format!("nodegate:{version}"));
+    shell.types("kubectl get nrr disk-pressure").await?;
+    Ok(())
+}
+
 /// Types the commands of a page; returns the failures.
 async fn follow(shell: &Shell, page: &Page, cluster: &Cluster) -> Result<Vec<String>> {
     let has_all = is_since(&cluster.client().await?, 36, NEW).await?;

@@ -25,7 +25,8 @@ pub(crate) enum At {
 }
 
 /// Pages that are skipped, and why.
-const APART: [(&str, &str); 5] = [
+const APART: [(&str, &str); 6] = [
+    ("CONTRIBUTING.md", "CI calls most of them"),
     (
         "charts/nodegate/README.md",
         "docs/installation.md has the same",
@@ -88,19 +89,15 @@ const A_TAINT: &str = "kubectl taint nodes --all example.com/network=:NoSchedule
 const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
 
 /// Pages to type before an installation, in this order.
-pub(crate) const BARE: [Page; 2] = [
+pub(crate) const BARE: [Page; 3] = [
     Page {
-        names: &[
-            (
-                "kubectl delete -k . ",
-                "helm uninstall nodegate --namespace nrr-system ",
-            ),
-            RULE,
-            ("KEY", KEY),
-        ],
+        names: &[RULE, ("KEY", KEY)],
         before: &[
+            (
+                "rollout status",
+                "helm uninstall nodegate --namespace nrr-system",
+            ),
             ("rollout status", "cp 0.yaml kustomization.yaml"),
-            ("helm install", "kubectl delete -k ."),
             (
                 "custom-columns",
                 "kubectl apply --server-side -k config/crd",
@@ -111,31 +108,56 @@ pub(crate) const BARE: [Page; 2] = [
         apart: &[
             ("oci://", "make test-release installs from a registry"),
             ("make image", "needs a container engine"),
+            ("cargo run", "it would run until it is stopped"),
         ],
         ..page("docs/installation.md", At::Repository)
     },
     Page {
+        before: &[(
+            "helm upgrade --install",
+            "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io --ignore-not-found",
+        )],
         apart: &[("jq", "not everybody has jq")],
         ..page("docs/your-stack.md", At::Repository)
+    },
+    // It upgrades the release of the page before.
+    Page {
+        apart: &[("-k .", "docs/installation.md has the same")],
+        ..page("docs/upgrade.md", At::Repository)
     },
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 28] = [
+pub(crate) const INSTALLED: [Page; 33] = [
     Page {
-        before: &[("get nrr cilium", "kubectl apply -f 0.yaml")],
+        names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
-            ("make demo", "CI calls most of them"),
-            ("oci://", "make test-release installs from a registry"),
-            ("cargo run", "it would run until it is stopped"),
+            ("make demo", "CI calls it"),
+            ("hack/try-cluster", "another test here runs it"),
+            ("make image", "needs a container engine"),
+            ("cargo install", "a release build takes minutes"),
         ],
         ..page("README.md", At::Repository)
     },
     page("docs/concepts.md", At::Repository),
     Page {
+        before: &[
+            (
+                "apply -f network-2.yaml",
+                "sed 's/network-2/network/; s/dryRun: true/dryRun: false/' 0.yaml | kubectl apply -f -",
+            ),
+            ("apply -f network-2.yaml", "cp 0.yaml network-2.yaml"),
+        ],
+        ..page("docs/change-a-rule.md", At::Repository)
+    },
+    Page {
+        apart: &[("nodegate preview", "make test-cli holds it to a cluster")],
+        ..page("docs/gitops.md", At::Repository)
+    },
+    Page {
         names: &[NODE],
         before: &[
-            ("get nrr cilium", "kubectl apply -f 0.yaml"),
+            ("apply -f cilium.yaml", "cp 0.yaml cilium.yaml"),
             (
                 "label node NODE example.com/first=yes",
                 "cp 1.yaml first.yaml",
@@ -188,10 +210,19 @@ pub(crate) const INSTALLED: [Page; 28] = [
         ],
         ..page("docs/troubleshooting.md", At::Repository)
     },
+    page("examples/all-daemon-sets/README.md", At::Beside),
+    Page {
+        before: &[(
+            "job-per-node.sh",
+            "kubectl label nodes --all --overwrite example.com/pool=gpu",
+        )],
+        ..page("examples/check/README.md", At::Beside)
+    },
     page("examples/cni-reporter/README.md", At::Repository),
     page("examples/cni/README.md", At::Beside),
     page("examples/csi/README.md", At::Beside),
     page("examples/disruption/README.md", At::Beside),
+    page("examples/dra/README.md", At::Beside),
     page("examples/gardener/README.md", At::Beside),
     page("examples/gpu/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
@@ -203,8 +234,8 @@ pub(crate) const INSTALLED: [Page; 28] = [
     Page {
         before: &[
             (
-                "delete deployment nrr-controller-manager\nkubectl delete",
-                "kubectl apply --server-side --force-conflicts -k config/default",
+                "apply --server-side --force-conflicts -k .",
+                "cp 0.yaml kustomization.yaml",
             ),
             (
                 "-f crds.yaml",
@@ -213,6 +244,11 @@ pub(crate) const INSTALLED: [Page; 28] = [
         ],
         apart: &[
             ("OLD-NAMESPACE", "needs the other project's chart"),
+            ("--take-ownership", "needs the other project's chart"),
+            (
+                "node-readiness-controller/config",
+                "needs the other project's source",
+            ),
             ("logs deployment", "needs a kubelet"),
         ],
         ..page(

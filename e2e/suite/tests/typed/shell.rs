@@ -1,8 +1,8 @@
 //! A reader's shell: in a folder with what the page expects, and with the tools on the `PATH`.
 
 use std::env;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -46,6 +46,14 @@ impl Shell {
             folder: repository(),
             kubeconfig: cluster.kubeconfig(),
         })
+    }
+
+    /// Puts a script on the `PATH`, in place of a tool that this machine may lack.
+    pub(crate) fn stand_in(&self, name: &str, script: &str) -> Result<()> {
+        let path = self.home.join("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\nset -eu\n{script}"))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+        Ok(())
     }
 
     /// A shell in the working directory of a page's reader.

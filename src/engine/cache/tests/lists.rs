@@ -54,6 +54,11 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
             let template = json!({"template": {"spec": spec}});
             Object::DaemonSet(class, object(with(json!({"spec": template}))))
         }
+        Watch::ResourceSlices(class) => {
+            let pool = json!({"name": mark, "generation": 1, "resourceSliceCount": 1});
+            let spec = json!({"nodeName": "n", "pool": pool});
+            Object::ResourceSlice(class, object(with(json!({"spec": spec}))))
+        }
         Watch::Rules => {
             let mut gate = rule(name).waits_for(mark);
             let mut gate = gate.json().clone();
@@ -86,6 +91,11 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
         Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),
         Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods.get(class)),
         Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(class)),
+        Watch::ResourceSlices(class) => {
+            let slices = cache.entries["n"].slices.get(class);
+            let slices = slices.into_iter().flatten();
+            format!("{:?}", slices.map(|it| &it.pool).collect::<Vec<_>>())
+        }
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
         Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
         Watch::NodePools => unreachable!("it has no version"),

@@ -1,6 +1,7 @@
 //! `DaemonSet`s that rules name: their watches, and what is known of them.
 
 use super::*;
+use crate::condition::Component;
 use crate::condition::ComponentGroup::{self, Class, Named};
 use crate::engine::cache::named::MOST;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, Unread};
@@ -53,10 +54,14 @@ fn pod_of(agent: &DaemonSetBuilder) -> PodBuilder {
 /// The watches started and stopped since the last call.
 fn orders(cache: &mut Cache) -> Vec<String> {
     let orders = cache.take_orders().into_iter().map(|order| match order {
-        Effect::Watch(watch, Scope::DaemonSet(key)) => format!("+{watch:?} {key}"),
-        Effect::Watch(watch, Scope::Pods(namespace, selector)) => {
-            format!("+{watch:?} {namespace} {selector}")
-        }
+        Effect::Watch(watch, scope) => match (scope.name, scope.labels) {
+            (Some(name), _) => format!("+{watch:?} {}/{name}", scope.namespace.unwrap()),
+            (None, labels) => format!(
+                "+{watch:?} {} {}",
+                scope.namespace.unwrap(),
+                labels.unwrap()
+            ),
+        },
         Effect::Unwatch(watch) => format!("-{watch:?}"),
         other => panic!("{other:?}"),
     });
@@ -290,12 +295,12 @@ fn a_live_read_covers_the_daemon_sets_that_rules_name_now() {
         unread: Unread::default(),
     };
     assert_eq!(cache.daemon_sets_to_read().len(), 1);
-    assert_eq!(cache.pods_to_read(&StaleKinds::all()).len(), 1);
-    assert_eq!(cache.pods_to_read(&StaleKinds::default()).len(), 0);
+    assert_eq!(cache.components_to_read(&StaleKinds::all()).len(), 1);
+    assert_eq!(cache.components_to_read(&StaleKinds::default()).len(), 0);
     // The live read shows that it was created again.
     cache.take_in_cluster(read(Named(0), &agent("b")), at(5));
     assert_eq!(seen(&cache), [(Named(1), false)]);
-    assert_eq!(cache.pods_to_read(&StaleKinds::all()).len(), 0);
+    assert_eq!(cache.components_to_read(&StaleKinds::all()).len(), 0);
     cache.take_in_cluster(read(Named(0), &agent("a")), at(5));
     let evidence = NodeEvidence {
         pods: vec![(
@@ -328,10 +333,79 @@ fn no_more_are_watched_than_can_be_borne_and_those_of_earlier_rules_first() {
     assert_eq!(orders(&mut cache).len(), MOST);
     let named = |cache: &Cache, index: usize| {
         let key = ObjectKey::new("tools", format!("a-{index}"));
-        cache.cluster().named(&key).is_some()
+        let component = Component::DaemonSet(key);
+        cache.cluster().named(&component).is_some()
     };
     assert!(named(&cache, MOST - 1) && !named(&cache, MOST));
     shows(&mut cache, Seen::Delete(Object::Rule(rules[0].object())));
     assert!(named(&cache, MOST) && !named(&cache, 0));
     assert_eq!(orders(&mut cache).len(), 2);
+}
+
+const DEVICES: &str = "resourceslice.nodegate.dev/gpu.example.com";
+
+fn slice(name: &str, node: &str, version: u64) -> Object {
+    let pool = json!({"name": node, "generation": 1, "resourceSliceCount": 1});
+    let meta = json!({"name": name, "uid": name, "resourceVersion": version.to_string()});
+    let spec = json!({"nodeName": node, "pool": pool, "devices": [{"name": "gpu-0"}]});
+    Object::ResourceSlice(Named(0), object(json!({"metadata": meta, "spec": spec})))
+}
+
+#[test]
+fn slices_are_kept_by_node_and_go_with_their_rule() {
+    let of_node = |cache: &Cache| {
+        let slices = cache.node("n").unwrap().slices;
+        slices.get(Named(0)).map_or(0, Vec::len)
+    };
+    let devices = rule("r").waits_for(DEVICES);
+    let mut cache = with(std::slice::from_ref(&devices));
+    let watch = Watch::ResourceSlices(Named(0));
+    let scope = Scope {
+        driver: Some("gpu.example.com".into()),
+        ..Scope::default()
+    };
+    let orders = cache.take_orders();
+    assert!(matches!(&orders[..], [Effect::Watch(it, of)] if *it == watch && *of == scope));
+    lists(&mut cache, watch, Some(slice("a", "n", 5)));
+    assert_eq!((seen(&cache), of_node(&cache)), (vec![(Named(0), true)], 1));
+    follows(&mut cache);
+    shows(&mut cache, Seen::Apply(slice("a", "n", 6)));
+    assert_eq!(follows(&mut cache).0, [] as [Arc<str>; 0], "nothing is new");
+    shows(&mut cache, Seen::Apply(slice("a", "n", 5)));
+    shows(&mut cache, Seen::Apply(slice("b", "", 7)));
+    assert_eq!(of_node(&cache), 1, "what belongs to no node is not kept");
+    shows(&mut cache, Seen::Apply(slice("b", "n", 8)));
+    shows(&mut cache, Seen::Delete(slice("a", "n", 9)));
+    assert_eq!(
+        (of_node(&cache), follows(&mut cache).0),
+        (1, vec!["n".into()])
+    );
+    shows(&mut cache, Seen::Delete(Object::Rule(devices.object())));
+    assert_eq!(of_node(&cache), 0);
+    assert!(matches!(&cache.take_orders()[..], [Effect::Unwatch(it)] if *it == watch));
+}
+
+#[test]
+fn a_cluster_that_never_had_slices_has_none_and_one_that_had_them_hides_them() {
+    let watch = Watch::ResourceSlices(Named(0));
+    let served = |cache: &Cache| cache.cluster().named[0].is_served;
+    let stale = |cache: &mut Cache| {
+        cache.weigh(now(2));
+        !cache.is_certain()
+    };
+    let mut cache = with(&[rule("r").waits_for(DEVICES)]);
+    for _ in 0..2 {
+        shows(&mut cache, Seen::NotInstalled(watch));
+        assert_eq!(
+            (seen(&cache), served(&cache)),
+            (vec![(Named(0), true)], false)
+        );
+        assert!(!stale(&mut cache));
+    }
+    // The API server is upgraded, and another one that is not answers.
+    lists(&mut cache, watch, Some(slice("a", "n", 5)));
+    assert!(served(&cache));
+    shows(&mut cache, Seen::NotInstalled(watch));
+    assert!(served(&cache) && stale(&mut cache));
+    assert!(cache.node("n").unwrap().slices.get(Named(0)).is_some());
 }

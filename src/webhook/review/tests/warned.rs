@@ -84,9 +84,9 @@ fn a_condition_that_no_node_has_is_warned_of() {
             "nothing makes conditions of type 'test.io/Misspelt', though their prefix is Nodegate's: it counts as 'Unknown' on every node; check the spelling",
         ),
         (
-            of("daemonsets.nodegate.dev/a.b", ""),
+            of("daemon-sets.nodegate.dev/a.b", ""),
             Surroundings::default(),
-            "no node reports daemonsets.nodegate.dev/a.b, and Nodegate makes no conditions with that prefix, but with csidriver.nodegate.dev/, resource.nodegate.dev/, daemonset.nodegate.dev/: counted as absent on every node; check the spelling",
+            "no node reports daemon-sets.nodegate.dev/a.b, and Nodegate makes no conditions with that prefix: counted as absent on every node; check the spelling",
         ),
         (
             of("bench.nodegate.dev/A", ""),

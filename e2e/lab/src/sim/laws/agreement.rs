@@ -264,6 +264,7 @@ fn lists(moment: &Moment<'_>) -> Lists {
         (Kind::CsiNode, Asked::CsiNodes),
         (Kind::DaemonSet, Asked::DaemonSets),
         (Kind::Pod, Asked::Pods),
+        (Kind::ResourceSlice, Asked::ResourceSlices),
         (Kind::NodeClaim, Asked::NodeClaims),
         (Kind::NodePool, Asked::NodePools),
     ];

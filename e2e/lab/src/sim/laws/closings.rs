@@ -76,7 +76,7 @@ fn judge(
     let rules = ledger.rules(revision - 1);
     let governing = governing(&rules, taint, write.before);
     if !ledger.was_ever(moment, node, (from, at), revision, wants) {
-        if governing.is_some_and(|rule| names_a_daemon_set(rule)) && has_just_come(moment, write) {
+        if governing.is_some_and(|rule| names_a_component(rule)) && has_just_come(moment, write) {
             return Ok(());
         }
         return tell(format!("no rule wanted that since {}", seconds(from)));
@@ -108,10 +108,14 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
 }
 
-/// Whether a rule names a `DaemonSet`. Until that has been observed, new nodes are closed regardless.
-fn names_a_daemon_set(rule: &Rule) -> bool {
-    let mut conditions = rule.spec.conditions.iter();
-    conditions.any(|it| it.type_.starts_with("daemonset.nodegate.dev/"))
+/// Whether a rule names a component. Until that has been observed, new nodes are closed regardless.
+fn names_a_component(rule: &Rule) -> bool {
+    let prefixes = ["daemonset.", "daemonsets.", "check.", "resourceslice."];
+    let names = |kind: &str| {
+        let is_ours = |prefix| kind.starts_with(&format!("{prefix}nodegate.dev/"));
+        prefixes.into_iter().any(is_ours)
+    };
+    rule.spec.conditions.iter().any(|it| names(&it.type_))
 }
 
 /// Whether the instance that wrote the node may have observed it only just now.

@@ -114,6 +114,9 @@ fn node_of_others(node: &Value, classes: &[CriticalComponentClass]) -> Value {
         kind.starts_with("csidriver.nodegate.dev/")
             || kind.starts_with("resource.nodegate.dev/")
             || kind.starts_with("daemonset.nodegate.dev/")
+            || kind.starts_with("daemonsets.nodegate.dev/")
+            || kind.starts_with("check.nodegate.dev/")
+            || kind.starts_with("resourceslice.nodegate.dev/")
             || classes.any(|class| kind.starts_with(&class.condition_prefix))
     };
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {

@@ -73,7 +73,7 @@ impl Ledger {
         for change in &changes[self.read..] {
             match change.key.kind {
                 Kind::NodeReadinessRule => self.read_rule(change),
-                Kind::Pod => self.read_pod(change),
+                Kind::Pod | Kind::ResourceSlice => self.read_of_node(change),
                 Kind::DaemonSet
                     if change.before.is_none() && !self.daemon_sets.contains(&change.key) =>
                 {
@@ -109,7 +109,7 @@ impl Ledger {
             });
     }
 
-    fn read_pod(&mut self, change: &Change) {
+    fn read_of_node(&mut self, change: &Change) {
         let node = |object: &Option<Arc<Value>>| {
             Some(object.as_ref()?["spec"]["nodeName"].as_str()?.to_owned())
         };
@@ -191,13 +191,13 @@ impl Ledger {
         let csi_nodes = moment.cluster.history(&Key::cluster(Kind::CsiNode, node));
         let csi_node = up_to(csi_nodes, glances.csi_node).last();
         let keys = self.pods.get(node).map_or(&[][..], Vec::as_slice);
-        let pods = keys
-            .iter()
-            .filter_map(|key| object(moment, key, glances.pods));
-        let pods: Vec<_> = pods
-            .filter(|pod| pod["spec"]["nodeName"] == *node)
-            .cloned()
-            .collect();
+        let of_node = |kind| -> Vec<_> {
+            let keys = keys.iter().filter(|key| key.kind == kind);
+            let objects = keys.filter_map(|key| object(moment, key, glances.pods));
+            let objects = objects.filter(|it| it["spec"]["nodeName"] == *node);
+            objects.cloned().collect()
+        };
+        let (pods, slices) = (of_node(Kind::Pod), of_node(Kind::ResourceSlice));
         let daemon_sets = self.daemon_sets.iter();
         let daemon_sets = daemon_sets.filter_map(|key| object(moment, key, glances.daemon_sets));
         let daemon_sets: Vec<_> = daemon_sets.cloned().collect();
@@ -208,6 +208,7 @@ impl Ledger {
             csi_node: csi_node.and_then(|it| it.object.as_deref()),
             csi_node_since: csi_node.map_or(Time::ZERO, |it| it.at),
             pods: &pods,
+            slices: &slices,
             daemon_sets: &daemon_sets,
             rules: &self.rules(glances.rules),
             suspends_all: suspends_all(moment, at),

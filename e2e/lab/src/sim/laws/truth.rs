@@ -92,6 +92,8 @@ pub(super) struct Facts<'a> {
     pub csi_node_since: Time,
     /// The pods bound to it.
     pub pods: &'a [Arc<Value>],
+    /// Its `ResourceSlice`s.
+    pub slices: &'a [Arc<Value>],
     pub daemon_sets: &'a [Arc<Value>],
     /// All valid rules.
     pub rules: &'a [Arc<Rule>],
@@ -170,6 +172,16 @@ impl Facts<'_> {
                 None => is(asked.status_if_missing().as_str()),
             };
         }
+        if kind == "daemonsets.nodegate.dev/all" {
+            return synthesized(self.are_all_ready(rule, kind));
+        }
+        if let Some(check) = kind.strip_prefix("check.nodegate.dev/") {
+            let (namespace, name) = check.split_once('.').unwrap_or_default();
+            return synthesized(self.has_passed(rule, namespace, name));
+        }
+        if let Some(driver) = kind.strip_prefix("resourceslice.nodegate.dev/") {
+            return synthesized(self.are_published(driver));
+        }
         for class in self.classes {
             let Some(question) = kind.strip_prefix(&*class.condition_prefix) else {
                 continue;
@@ -225,6 +237,73 @@ impl Facts<'_> {
             Answer::Maybe => is_ready.max(Answer::Maybe),
             Answer::No => Answer::Yes,
         }
+    }
+
+    /// Whether every `DaemonSet` that matches the node has a Ready pod there, less those that are to be ignored.
+    fn are_all_ready(&self, rule: &Rule, kind: &str) -> Answer {
+        let counts = |daemon_set: &&Arc<Value>| {
+            daemon_set["metadata"]["labels"]["nodegate.dev/ignore"] != "true"
+        };
+        let daemon_sets = self.daemon_sets.iter().filter(counts);
+        Answer::all(daemon_sets.map(|daemon_set| {
+            let uid = &daemon_set["metadata"]["uid"];
+            let own = self.pods.iter();
+            let own = own.filter(|pod| is_live(pod) && owner(pod) == Some(uid));
+            let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
+            match expects_by(self, daemon_set, |it| it == kind) {
+                Answer::Yes => is_ready,
+                Answer::Maybe => is_ready.max(Answer::Maybe),
+                Answer::No => Answer::Yes,
+            }
+        }))
+    }
+
+    /// Whether the newest pod of the check has succeeded, among those that are not older than the node. Under a rule that closes
+    /// rebooted nodes, when a process learned of the boot decides which count.
+    fn has_passed(&self, rule: &Rule, namespace: &str, name: &str) -> Answer {
+        let created = |object: &Value| time(&object["metadata"]["creationTimestamp"]);
+        let runs = self.pods.iter().filter(|pod| {
+            let metadata = &pod["metadata"];
+            metadata["namespace"] == *namespace
+                && metadata["labels"]["nodegate.dev/check"] == *name
+                && created(pod) >= created(self.node)
+        });
+        let newest = runs.max_by_key(|pod| (created(pod), pod["metadata"]["name"].to_string()));
+        let answer = Answer::of(newest.is_some_and(|pod| pod["status"]["phase"] == "Succeeded"));
+        match self.relevant_boot(rule) {
+            Some(_) => answer.min(Answer::Maybe),
+            None => answer,
+        }
+    }
+
+    /// Whether each pool of the driver is complete in its newest generation, with a device, and with none that is tainted.
+    fn are_published(&self, driver: &str) -> Answer {
+        let slices = self.slices.iter().map(|slice| &slice["spec"]);
+        let slices: Vec<_> = slices.filter(|spec| spec["driver"] == *driver).collect();
+        let newest = |spec: &&&Value| {
+            let pool = &spec["pool"];
+            slices.iter().all(|it| {
+                it["pool"]["name"] != pool["name"]
+                    || it["pool"]["generation"].as_i64() <= pool["generation"].as_i64()
+            })
+        };
+        let current: Vec<_> = slices.iter().filter(newest).collect();
+        let is_complete = |spec: &&&Value| {
+            let of_pool = current.iter();
+            let of_pool = of_pool.filter(|it| it["pool"]["name"] == spec["pool"]["name"]);
+            Some(of_pool.count() as u64) >= spec["pool"]["resourceSliceCount"].as_u64()
+        };
+        let mut devices = current
+            .iter()
+            .flat_map(|it| it["devices"].as_array())
+            .flatten();
+        let is_free = |device: &Value| {
+            let taints = device["taints"].as_array();
+            taints.is_none_or(|taints| taints.iter().all(|it| it["effect"] == "None"))
+        };
+        let complete = current.iter().copied().all(|it| is_complete(&it));
+        let has_device = devices.clone().next().is_some();
+        Answer::of(complete && has_device && devices.all(is_free))
     }
 
     /// The state of a condition's reporter under a rule.

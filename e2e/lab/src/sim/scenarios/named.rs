@@ -3,13 +3,18 @@
 use serde_json::json;
 
 use super::ends::{closed, gated, put_on, says};
-use super::objects::{GATE, daemon_set, daemon_set_key, place, rule, rule_key, version};
+use super::objects::{
+    GATE, check_run, daemon_set, daemon_set_key, place, rule, rule_key, slice, version,
+};
 use super::{Base, booting, joining, kubernetes, with, workload};
 use crate::sim::actors::{Deed, Kubelets, Operator};
 use crate::sim::time::{ms, s};
+use crate::{Key, Kind};
 
 /// The condition that the `DaemonSet` `kube-system/agent` is ready.
 const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
+/// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
+const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 
 pub(super) const ALL: &[Base] = &[
@@ -218,4 +223,74 @@ pub(super) const ALL: &[Base] = &[
         },
     )
     .settles(s(120)),
+    Base::new(
+        "check",
+        "nodes wait for a run of a check: one succeeds, one fails and is tried again, one fails for good, one never comes",
+        s(60),
+        |cluster, _| {
+            place(cluster, rule("check").waits_for(CHECK, "True").object());
+            let ends = |phase: &str| json!({"phase": phase});
+            let run = |name: &str| Key::namespaced(Kind::Pod, "kube-system", name);
+            let operator = Operator::default()
+                .creates(s(20), check_run("a-0", "n-0"))
+                .creates(s(20), check_run("a-1", "n-1"))
+                .creates(s(20), check_run("a-2", "n-2"))
+                .edits_status(s(25), run("a-0"), &ends("Succeeded"))
+                .edits_status(s(26), run("a-1"), &ends("Failed"))
+                .edits_status(s(27), run("a-2"), &ends("Failed"))
+                .creates(s(30), check_run("b-1", "n-1"))
+                .edits_status(s(35), run("b-1"), &ends("Succeeded"));
+            with(joining(4), [Box::new(operator)])
+        },
+        |cluster| {
+            gated(cluster, GATE, 4)?;
+            closed(cluster, GATE, &["n-2", "n-3"])
+        },
+    ),
+    Base::new(
+        "all-daemon-sets",
+        "nodes wait for every DaemonSet: one that comes late, one for other nodes, one that is to be ignored",
+        s(70),
+        |cluster, _| {
+            let all = rule("all").continuous();
+            place(cluster, all.waits_for("daemonsets.nodegate.dev/all", "True").object());
+            place(cluster, daemon_set("agent").object());
+            place(cluster, daemon_set("elsewhere").only_on("gpu", "yes").object());
+            let (key, mut ignored) = daemon_set("ignored").ready_after(s(3600)).object();
+            ignored["metadata"]["labels"]["nodegate.dev/ignore"] = json!("true");
+            place(cluster, (key, ignored));
+            let late = daemon_set("late").ready_after(s(4));
+            let operator = Operator::default().creates(s(30), late.object());
+            let kubelets = joining(3).then(s(50), "n-1", Deed::Fail("late", s(3600)));
+            with(kubelets, [Box::new(operator)])
+        },
+        |cluster| {
+            says(cluster, "daemonsets.nodegate.dev/all", "True")?;
+            closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
+        "devices",
+        "nodes wait for a driver's devices: all slices of a pool, of its newest generation, without a taint",
+        s(70),
+        |cluster, _| {
+            let devices = rule("devices").continuous();
+            let kind = "resourceslice.nodegate.dev/gpu.example.com";
+            place(cluster, devices.waits_for(kind, "True").object());
+            let key = |name: &str| Key::cluster(Kind::ResourceSlice, name);
+            let tainted = json!({"spec": {"devices": [
+                {"name": "gpu-0", "taints": [{"key": "broken", "effect": "NoExecute"}]},
+            ]}});
+            let operator = Operator::default()
+                .creates(s(20), slice("a-0", "n-0", 1, 1))
+                .creates(s(20), slice("a-1", "n-1", 1, 2))
+                .creates(s(21), slice("a-2", "n-2", 1, 1))
+                .creates(s(25), slice("b-1", "n-1", 1, 2))
+                .creates(s(30), slice("b-0", "n-0", 2, 2))
+                .deletes(s(31), key("a-0"))
+                .edits(s(35), key("a-2"), tainted);
+            with(joining(4), [Box::new(operator)])
+        },
+        |cluster| closed(cluster, GATE, &["n-0", "n-2", "n-3"]),
+    ),
 ];

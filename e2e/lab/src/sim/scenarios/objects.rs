@@ -191,3 +191,28 @@ pub(super) fn place(cluster: &mut Cluster, (key, object): (Key, Value)) {
     let answer = cluster.request(Who::Actor("setup"), &Request::Create { key, object });
     answer.expect("nothing is there before a scenario begins");
 }
+
+/// A run of the check `nccl`, bound to a node.
+#[must_use]
+pub(super) fn check_run(name: &str, node: &str) -> (Key, Value) {
+    let key = Key::namespaced(Kind::Pod, "kube-system", name);
+    let metadata = json!({
+        "name": name, "namespace": "kube-system", "labels": {"nodegate.dev/check": "nccl"},
+    });
+    (
+        key,
+        json!({"metadata": metadata, "spec": {"nodeName": node}}),
+    )
+}
+
+/// A slice of a node's pool with one device, of this generation, which has this many slices.
+#[must_use]
+pub(super) fn slice(name: &str, node: &str, generation: u64, of: u64) -> (Key, Value) {
+    let key = Key::cluster(Kind::ResourceSlice, name);
+    let pool = json!({"name": node, "generation": generation, "resourceSliceCount": of});
+    let devices = json!([{"name": "gpu-0"}]);
+    let spec = json!({
+        "driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices,
+    });
+    (key, json!({"metadata": {"name": name}, "spec": spec}))
+}

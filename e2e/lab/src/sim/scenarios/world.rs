@@ -28,7 +28,7 @@ const TAINTS: [&str; 4] = [
     "readiness.k8s.io/fourth",
 ];
 /// What rules wait for: every reporter's condition, and every kind of synthesized condition.
-const CONDITIONS: [&str; 11] = [
+const CONDITIONS: [&str; 14] = [
     READY,
     STORAGE,
     PROBLEM,
@@ -40,6 +40,9 @@ const CONDITIONS: [&str; 11] = [
     "daemonset.nodegate.dev/kube-system.pool-agent",
     "daemonset.nodegate.dev/kube-system.nowhere",
     "csidriver.nodegate.dev/nobody.example.com",
+    "daemonsets.nodegate.dev/all",
+    "check.nodegate.dev/checks.nobody",
+    "resourceslice.nodegate.dev/nobody.example.com",
 ];
 /// When things happen.
 const HAPPEN: (Time, Time) = (s(15), s(90));

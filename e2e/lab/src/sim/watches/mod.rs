@@ -121,7 +121,7 @@ impl Feed {
     pub(super) fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
         Self {
             stage: Stage::Ended,
-            ..Self::of(watch, Source::of(scope), rng)
+            ..Self::of(watch, Source::of(watch, scope), rng)
         }
     }
 
@@ -147,7 +147,7 @@ impl Feed {
 
     /// Starts it with this scope. It must be current as of `as_of`.
     pub(super) fn want(&mut self, scope: &Scope, as_of: Option<Instant>, now: Time) {
-        self.source = Source::of(scope);
+        self.source = Source::of(self.watch, scope);
         self.restart(now);
         if let Some(as_of) = as_of {
             self.cursor.want(as_of);

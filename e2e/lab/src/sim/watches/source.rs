@@ -10,9 +10,6 @@ use crate::sim::settings::Settings;
 use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
 
-/// The pods that matter to a node.
-const BOUND: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
-
 /// The scope of a watch.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -24,56 +21,30 @@ pub(super) struct Source {
 impl Source {
     /// The permanent watches of a process with these settings.
     pub(super) fn all(settings: &Settings) -> Vec<(Watch, Self)> {
-        let source = |kind| Self {
-            kind,
-            namespace: None,
-            selector: Selector::default(),
-        };
-        let mut watches = vec![
-            (Watch::Nodes, source(Kind::Node)),
-            (Watch::CsiNodes, source(Kind::CsiNode)),
-            (Watch::Rules, source(Kind::NodeReadinessRule)),
-        ];
+        let everything = |watch| (watch, Self::of(watch, &Scope::default()));
+        let mut watches: Vec<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
+            .map(everything)
+            .into();
         for (index, class) in settings.classes.iter().enumerate() {
-            let labels = Selector::default().labels(&class.selector.to_string());
-            let labels = labels.expect("a class's selector is one of the API server's");
-            let pods = labels.clone().fields(BOUND);
-            let pods = Self {
-                kind: Kind::Pod,
-                namespace: class.namespaces.single().map(str::to_owned),
-                selector: pods.expect("pods are selected by these fields"),
-            };
-            let daemon_sets = Self {
-                selector: labels,
-                ..source(Kind::DaemonSet)
-            };
             let group = ComponentGroup::Class(index);
-            watches.push((Watch::Pods(group), pods));
-            watches.push((Watch::DaemonSets(group), daemon_sets));
+            for watch in [Watch::Pods(group), Watch::DaemonSets(group)] {
+                watches.push((watch, Self::of(watch, &class.scope(watch))));
+            }
         }
         if settings.enable_karpenter {
-            watches.push((Watch::NodeClaims, source(Kind::NodeClaim)));
-            watches.push((Watch::NodePools, source(Kind::NodePool)));
+            watches.extend([Watch::NodeClaims, Watch::NodePools].map(everything));
         }
         watches
     }
 
-    /// The scope of a watch that the engine starts while it runs.
-    pub(super) fn of(scope: &Scope) -> Self {
-        let (kind, namespace, labels, fields) = match scope {
-            Scope::DaemonSet(key) => {
-                let this = format!("metadata.name={}", key.name);
-                (Kind::DaemonSet, &key.namespace, String::new(), this)
-            }
-            Scope::Pods(namespace, selector) => {
-                (Kind::Pod, namespace, selector.to_string(), BOUND.to_owned())
-            }
-        };
-        let selector = Selector::default().labels(&labels);
+    /// The source of a watch with this scope.
+    pub(super) fn of(watch: Watch, scope: &Scope) -> Self {
+        let selector = Selector::default().labels(&scope.labels().unwrap_or_default());
+        let fields = scope.fields(watch).unwrap_or_default();
         let selector = selector.and_then(|selector| selector.fields(&fields));
         Self {
-            kind,
-            namespace: Some(namespace.to_string()),
+            kind: kind(watch),
+            namespace: scope.namespace.as_deref().map(str::to_owned),
             selector: selector.expect("the engine's selectors are the API server's"),
         }
     }
@@ -102,6 +73,19 @@ impl Source {
     }
 }
 
+fn kind(watch: Watch) -> Kind {
+    match watch {
+        Watch::Nodes => Kind::Node,
+        Watch::CsiNodes => Kind::CsiNode,
+        Watch::Pods(_) => Kind::Pod,
+        Watch::DaemonSets(_) => Kind::DaemonSet,
+        Watch::ResourceSlices(_) => Kind::ResourceSlice,
+        Watch::Rules => Kind::NodeReadinessRule,
+        Watch::NodeClaims => Kind::NodeClaim,
+        Watch::NodePools => Kind::NodePool,
+    }
+}
+
 pub(super) fn revision(object: &Value) -> u64 {
     let version = object["metadata"]["resourceVersion"].as_str();
     version
@@ -116,6 +100,7 @@ pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
         Watch::CsiNodes => Object::CsiNode(decoded(object).ok()?),
         Watch::Pods(group) => Object::Pod(group, decoded(object).ok()?),
         Watch::DaemonSets(group) => Object::DaemonSet(group, decoded(object).ok()?),
+        Watch::ResourceSlices(group) => Object::ResourceSlice(group, decoded(object).ok()?),
         Watch::Rules => Object::Rule(decoded(object).ok()?),
         Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
         Watch::NodePools => Object::NodePool(decoded(object).ok()?),

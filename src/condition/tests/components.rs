@@ -1,0 +1,187 @@
+//! Checks, and all `DaemonSet`s of the cluster. Devices have a table of their own.
+
+use super::{assert_lack, worker};
+use crate::condition::{CHECK_LABEL, Component, Source};
+use crate::object::ObjectKey;
+use crate::testing::{
+    Builder, DaemonSetBuilder, PodBuilder, World, at, daemon_set, node, pod, rule, world,
+};
+
+const CHECK: &str = "check.nodegate.dev/checks.nccl";
+const ALL: &str = "daemonsets.nodegate.dev/all";
+
+fn run(name: &str, created: i64, phase: &str) -> PodBuilder {
+    pod(&format!("checks/{name}"))
+        .label(CHECK_LABEL, "nccl")
+        .created(at(created))
+        .phase(phase)
+}
+
+#[test]
+fn the_newest_run_of_a_check_on_this_node_decides() {
+    const MISSING: &str =
+        "no pod of check checks/nccl has run on this node since it was created or booted";
+    for (name, runs, expected) in [
+        ("none", vec![], Some(MISSING)),
+        ("succeeded", vec![run("a", 10, "Succeeded")], None),
+        (
+            "running",
+            vec![run("a", 10, "Running")],
+            Some("pod checks/a has not ended yet"),
+        ),
+        (
+            "failed",
+            vec![run("a", 10, "Failed")],
+            Some("pod checks/a has failed"),
+        ),
+        (
+            "failed, and succeeded when it was tried again",
+            vec![run("b", 20, "Succeeded"), run("a", 10, "Failed")],
+            None,
+        ),
+        (
+            "succeeded, and failed later",
+            vec![run("a", 10, "Succeeded"), run("b", 20, "Failed")],
+            Some("pod checks/b has failed"),
+        ),
+        (
+            "in the second in which the node was created",
+            vec![run("a", 0, "Succeeded")],
+            None,
+        ),
+        (
+            "on an earlier node of the same name",
+            vec![run("a", -1, "Succeeded")],
+            Some(MISSING),
+        ),
+        (
+            "on another node",
+            vec![run("a", 10, "Succeeded").on("worker-2")],
+            Some(MISSING),
+        ),
+        (
+            "another check",
+            vec![run("a", 10, "Succeeded").label(CHECK_LABEL, "disk")],
+            Some(MISSING),
+        ),
+    ] {
+        let component = Component::Check(ObjectKey::new("checks", "nccl"));
+        let world = world(&worker()).waited_for(component);
+        let world = runs.iter().fold(world, World::pod);
+        assert_lack(name, &world, CHECK, expected);
+    }
+}
+
+#[test]
+fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_closes_rebooted_nodes() {
+    let component = Component::Check(ObjectKey::new("checks", "nccl"));
+    let booted = |id: &str| node("worker-1").boot_id(id);
+    for (created, missing) in [(10, true), (150, false)] {
+        let asks = rule("r").spec("regateOnReboot: true").waits_for(CHECK);
+        let world = world(&booted("a"))
+            .waited_for(component.clone())
+            .rule(&asks.dry_run())
+            .sees(&booted("b"), at(100))
+            .pod(&run("a", created, "Succeeded"));
+        let plan = world.plan();
+        assert_eq!(plan.outcomes[0].evaluation.met, !missing, "{created}");
+    }
+}
+
+#[test]
+fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignored() {
+    let agent = || daemon_set("tools/agent");
+    let pod_of = |daemon_set: &DaemonSetBuilder| pod("tools/a").of(daemon_set);
+    const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
+    for (name, daemon_set, pods, expected) in [
+        ("no pod", agent(), vec![], Some(MISSING)),
+        (
+            "not Ready",
+            agent(),
+            vec![pod_of(&agent())],
+            Some("pod tools/a is not Ready"),
+        ),
+        ("Ready", agent(), vec![pod_of(&agent()).ready()], None),
+        (
+            "another pod is Ready",
+            agent(),
+            vec![pod("tools/a").of(&daemon_set("tools/b")).ready()],
+            Some(MISSING),
+        ),
+        (
+            "another pod is not Ready",
+            agent(),
+            vec![pod_of(&agent()).ready(), pod("tools/c")],
+            None,
+        ),
+        (
+            "to be ignored",
+            agent().label("nodegate.dev/ignore", "true"),
+            vec![],
+            None,
+        ),
+        (
+            "not to be ignored",
+            agent().label("nodegate.dev/ignore", "false"),
+            vec![],
+            Some(MISSING),
+        ),
+        ("being deleted", agent().deleting(), vec![], None),
+        (
+            "for other nodes",
+            agent().node_selector("gpu", "yes"),
+            vec![],
+            None,
+        ),
+    ] {
+        let world = world(&worker())
+            .waited_for(Component::AllDaemonSets)
+            .daemon_set(&daemon_set);
+        let world = pods.iter().fold(world, World::pod);
+        assert_lack(name, &world, ALL, expected);
+    }
+    let none = world(&worker()).waited_for(Component::AllDaemonSets);
+    assert_lack("there are none", &none, ALL, None);
+}
+
+#[test]
+fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
+    let gate = "readiness.k8s.io/all";
+    let tolerating =
+        |name: &str| daemon_set(name).toleration(&format!("{{key: {gate}, operator: Exists}}"));
+    let asks = rule("r").taint(gate, "NoSchedule").waits_for(ALL);
+    for (daemon_set, met) in [
+        (daemon_set("tools/a"), true),
+        (tolerating("tools/a"), false),
+    ] {
+        let world = world(&worker())
+            .waited_for(Component::AllDaemonSets)
+            .daemon_set(&daemon_set)
+            .rule(&asks);
+        assert_eq!(world.plan().outcomes[0].evaluation.met, met);
+    }
+}
+
+#[test]
+fn what_names_no_component_counts_as_absent() {
+    for (kind, expected) in [
+        (
+            "daemonsets.nodegate.dev/all",
+            Some(Component::AllDaemonSets),
+        ),
+        ("daemonsets.nodegate.dev/al", None),
+        (
+            "check.nodegate.dev/checks.nccl.v2",
+            Some(Component::Check(ObjectKey::new("checks", "nccl.v2"))),
+        ),
+        ("check.nodegate.dev/nccl", None),
+        (
+            "resourceslice.nodegate.dev/gpu.example.com",
+            Some(Component::Devices("gpu.example.com".into())),
+        ),
+        ("resourceslice.nodegate.dev/GPU", None),
+    ] {
+        let expected = expected.map_or(Source::Nobody, Source::Component);
+        assert_eq!(Source::of(kind, &[]), expected, "{kind}");
+    }
+}
