@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Keeps pods off Kubernetes nodes until everything the node needs is really there.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, after_help = cli::EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -30,7 +30,7 @@ enum Command {
     #[command(args_override_self = true)]
     Controller {
         #[command(flatten)]
-        args: Box<controller::Args>,
+        args: Box<controller::ControllerArgs>,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -38,7 +38,7 @@ enum Command {
     #[cfg(unix)]
     Reporter {
         #[command(flatten)]
-        args: Box<reporter::Args>,
+        args: Box<reporter::ReporterArgs>,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -63,7 +63,8 @@ struct LogArgs {
         alias = "log-level",
         value_name = "LEVEL",
         env = "NODEGATE_LOG",
-        default_value = "info"
+        default_value = "info",
+        value_parser = log_level
     )]
     level: String,
 
@@ -98,7 +99,7 @@ fn main() -> ExitCode {
                 }
             }
             eprintln!("error: {}", cli::printable_lines(&text));
-            ExitCode::FAILURE
+            cli::exit_code(&error)
         }
     }
 }
@@ -115,9 +116,13 @@ fn run() -> anyhow::Result<ExitCode> {
             Err(error) => Ok(refused(&error)),
         };
     }
-    let mut matches =
-        cli::plain(Cli::command()).get_matches_from(two_dashes(as_manager(arguments)));
-    let cli = Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit());
+    let arguments = two_dashes(as_manager(arguments));
+    let matches = cli::plain(Cli::command()).try_get_matches_from(arguments);
+    let cli = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let cli = match cli {
+        Ok(cli) => cli,
+        Err(error) => return Ok(refused(&error)),
+    };
     match cli.command {
         Command::Controller { args, log } => {
             log.init()?;
@@ -154,13 +159,12 @@ fn is_called(arguments: &[OsString], name: &str) -> bool {
     stem == Some(name)
 }
 
-/// Prints help or a usage error. For commands that answer questions, exit code 2 means that the answer is no, so clap's own
-/// code is not used.
+/// Prints help or a usage error. Clap's own exit code, 2, means that a command has found something.
 fn refused(error: &clap::Error) -> ExitCode {
     // A closed terminal needs no message.
     let _ = error.print();
     if error.use_stderr() {
-        ExitCode::FAILURE
+        ExitCode::from(cli::USAGE)
     } else {
         ExitCode::SUCCESS
     }
@@ -196,34 +200,34 @@ fn two_dashes(arguments: impl IntoIterator<Item = OsString>) -> impl Iterator<It
     })
 }
 
-impl LogArgs {
-    /// The tracing filter; `None` if the word is not a level.
-    fn filter(&self) -> Option<String> {
-        let level = match self.level.as_str() {
-            level @ ("error" | "warn" | "info" | "debug" | "trace") => level,
-            // zap's other words: a number is a verbosity above info.
-            "panic" => "error",
-            "1" => "debug",
-            number if number.parse().is_ok_and(|number: u8| number > 1) => "trace",
-            filter => return filter.contains('=').then(|| filter.to_owned()),
-        };
-        // A bare level applies only to Nodegate: the client libraries would repeat at length what its log already says.
-        Some(format!("off,nodegate={level}"))
-    }
+/// The tracing filter for a level; `None` if the word is neither a level nor a filter.
+fn filter(level: &str) -> Option<EnvFilter> {
+    let level = match level {
+        level @ ("error" | "warn" | "info" | "debug" | "trace") => level,
+        // zap's other words: a number is a verbosity above info.
+        "panic" => "error",
+        "1" => "debug",
+        number if number.parse().is_ok_and(|number: u8| number > 1) => "trace",
+        filter if filter.contains('=') => return EnvFilter::builder().parse(filter).ok(),
+        _ => return None,
+    };
+    // A bare level applies only to Nodegate: the client libraries would repeat at length what its log already says.
+    EnvFilter::builder()
+        .parse(format!("off,nodegate={level}"))
+        .ok()
+}
 
+/// A level or filter as written, if it can be used.
+fn log_level(text: &str) -> Result<String, &'static str> {
+    let usable = filter(text).map(|_| text.to_owned());
+    usable
+        .ok_or("use error, warn, info, debug or trace, or a tracing filter such as nodegate=debug")
+}
+
+impl LogArgs {
     /// Starts logging to standard error.
     fn init(&self) -> anyhow::Result<()> {
-        let filter = self.filter();
-        let filter = filter
-            .as_deref()
-            .and_then(|filter| EnvFilter::builder().parse(filter).ok());
-        let filter = filter.with_context(|| {
-            format!(
-                "--zap-log-level {:?} is neither a level nor a tracing filter (use error, warn, info, debug or trace, \
-                 or a filter such as nodegate=debug)",
-                self.level
-            )
-        })?;
+        let filter = filter(&self.level).context("--zap-log-level is no level and no filter")?;
         let logs = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)

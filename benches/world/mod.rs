@@ -154,6 +154,7 @@ impl World {
             read_live: &NOTHING,
             memories: &[],
             may_close: &[],
+            remediated: &[],
             watching_since: self.now,
         };
         plan(cluster, state, history, self.now)

@@ -27,8 +27,8 @@ pub use crd::{crd, crd_yaml};
 pub use disruption::Disruption;
 pub use duration::Duration;
 
-pub(crate) use repair::MaxUnhealthy;
-pub use repair::{Repair, RepairAction};
+pub(crate) use repair::UnhealthyLimit;
+pub use repair::{RemediationTemplate, Repair, RepairAction};
 pub(crate) use rule::MAX_CONDITIONS;
 pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
 pub(crate) use status::{

@@ -37,12 +37,21 @@ pub const MANAGED_BY_TOOLS: [&str; 2] = ["Helm", "kustomize"];
 /// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.
 pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 
+/// Annotation on a node, followed by a rule's UID: a JSON object with the remediation that this rule asks for.
+pub const REMEDIATION_PREFIX: &str = "nodegate.dev/remediation-";
+
+/// Annotation on a remediation that the controller makes: the UID of the rule that asks for it.
+pub const REMEDIATED_RULE: &str = "nodegate.dev/rule-uid";
+
 /// Annotation on a node, followed by a rule's UID: a JSON object with times of how the node started under that rule, written
 /// when it is first opened.
 pub const STARTUP_PREFIX: &str = "nodegate.dev/startup-";
 
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";
+
+/// Annotation on a node or a Karpenter `NodePool` that forbids repair, unless its value is `false`.
+pub const DO_NOT_REPAIR: &str = "nodegate.dev/do-not-repair";
 
 /// Name of the Lease for leader election. The Node Readiness Controller uses it too, so that the two never write at the same
 /// time.

@@ -11,8 +11,13 @@ use super::duration::Duration;
 use super::words::words;
 
 /// What happens to a node that a bootstrap-only rule still gates when its time is up.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
+#[x_kube(
+    validation = Rule::new("!has(self.action) || self.action != 'Remediate' || has(self.remediationTemplate)")
+        .message("action Remediate needs a remediationTemplate: name the template that remediations are made from")
+        .field_path(".remediationTemplate"),
+)]
 pub struct Repair {
     /// How long a node may stay closed by this rule, counted from when the node joined or the rule was created,
     /// whichever came later. At least 1m, for example 15m. The annotation `nodegate.dev/readiness-ttl` on a Karpenter
@@ -25,8 +30,10 @@ pub struct Repair {
     pub readiness_ttl: Duration,
 
     /// What is done with a node whose time is up. `DeleteNodeClaim` deletes its Karpenter `NodeClaim`, so that a new node
-    /// takes its place. `Release` opens the node although its conditions are not met, with a warning event. `None`, the
-    /// default, only reports it by event and metric.
+    /// takes its place. `Remediate` makes a remediation from `remediationTemplate`, for another controller.
+    /// `AnnotateMachine` annotates its Cluster API `Machine` with `cluster.x-k8s.io/remediate-machine`. `Release` opens the
+    /// node although its conditions are not met, with a warning event. `None`, the default, only reports it by event and
+    /// metric.
     #[serde(default, skip_serializing_if = "is_default")]
     pub action: RepairAction,
 
@@ -39,6 +46,88 @@ pub struct Repair {
         "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%",
     ))]
     pub max_unhealthy: MaxUnhealthy,
+
+    /// The same as a number of nodes, beside `maxUnhealthy`: the lower of both limits is in force. Without a limit where
+    /// absent, and 0 pauses repair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "self >= 0",
+        "maxUnhealthyCount must not be negative: write a number of nodes, for example 5, or 0 to pause repair",
+    ))]
+    pub max_unhealthy_count: Option<i32>,
+
+    /// With the action `Remediate`: the template from which a remediation is made, as medik8s has them. A kind `XTemplate`
+    /// makes an `X` in the same namespace, named as the node and owned by it, with the spec in the template's
+    /// `spec.template.spec`. It is deleted when the node opens, or the rule goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remediation_template: Option<RemediationTemplate>,
+}
+
+/// A template of remediations.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", expecting = "an object")]
+pub struct RemediationTemplate {
+    /// Its API version, with the group.
+    #[schemars(length(min = 3, max = 317))]
+    #[x_kube(validation = (
+        "self.matches('^[^/]+/[^/]+$')",
+        "apiVersion must be a group and a version, for example self-node-remediation.medik8s.io/v1alpha1",
+    ))]
+    pub api_version: String,
+
+    /// Its kind, which ends with `Template`.
+    #[schemars(length(min = 9, max = 63))]
+    #[x_kube(validation = (
+        "self.endsWith('Template')",
+        "kind must end with Template, for example SelfNodeRemediationTemplate",
+    ))]
+    pub kind: String,
+
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+
+    /// Its namespace, and that of the remediations.
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: String,
+}
+
+impl Repair {
+    /// How many nodes may be unhealthy before repair stops.
+    #[must_use]
+    pub fn limit(&self) -> UnhealthyLimit {
+        UnhealthyLimit {
+            share: self.max_unhealthy,
+            count: self
+                .max_unhealthy_count
+                .map(|count| count.try_into().unwrap_or_default()),
+        }
+    }
+}
+
+/// How many nodes may be unhealthy before repair stops: the lower of both limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnhealthyLimit {
+    share: MaxUnhealthy,
+    count: Option<usize>,
+}
+
+impl UnhealthyLimit {
+    /// How many of `total` nodes may be unhealthy.
+    #[must_use]
+    pub fn of(self, total: usize) -> usize {
+        let share = self.share.of(total);
+        self.count.map_or(share, |count| count.min(share))
+    }
+
+    /// The limit that is in force with `total` nodes, as the rule says it: `maxUnhealthy 20%`.
+    #[must_use]
+    pub fn in_force(self, total: usize) -> String {
+        match self.count.filter(|count| *count < self.share.of(total)) {
+            Some(count) => format!("maxUnhealthyCount {count}"),
+            None => format!("maxUnhealthy {}", self.share),
+        }
+    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -51,6 +140,10 @@ words! {
     pub enum RepairAction {
         /// Delete the node's Karpenter `NodeClaim`.
         DeleteNodeClaim = "DeleteNodeClaim",
+        /// Make a remediation, for another controller.
+        Remediate = "Remediate",
+        /// Annotate the node's Cluster API `Machine`.
+        AnnotateMachine = "AnnotateMachine",
         /// Open the node with unmet conditions.
         Release = "Release",
         /// Report it, and leave the node alone.
@@ -178,6 +271,47 @@ mod tests {
             assert!(
                 serde_json::from_value::<MaxUnhealthy>(json.clone()).is_err(),
                 "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_lower_of_share_and_count_is_in_force() {
+        for (repair, total, allowed, said) in [
+            (json!({}), 50, 10, "maxUnhealthy 20%"),
+            (
+                json!({"maxUnhealthyCount": 5}),
+                50,
+                5,
+                "maxUnhealthyCount 5",
+            ),
+            (json!({"maxUnhealthyCount": 5}), 20, 4, "maxUnhealthy 20%"),
+            (
+                json!({"maxUnhealthyCount": 5, "maxUnhealthy": 3}),
+                50,
+                3,
+                "maxUnhealthy 3",
+            ),
+            (
+                json!({"maxUnhealthyCount": 0, "maxUnhealthy": "100%"}),
+                50,
+                0,
+                "maxUnhealthyCount 0",
+            ),
+            (
+                json!({"maxUnhealthyCount": 5, "maxUnhealthy": 0}),
+                50,
+                0,
+                "maxUnhealthy 0",
+            ),
+        ] {
+            let mut whole = json!({"readinessTTL": "15m"});
+            json_patch::merge(&mut whole, &repair);
+            let limit = serde_json::from_value::<Repair>(whole).unwrap().limit();
+            assert_eq!(
+                (limit.of(total), &*limit.in_force(total)),
+                (allowed, said),
+                "{repair}"
             );
         }
     }

@@ -10,10 +10,6 @@
 //! fields.
 
 #![expect(
-    clippy::duplicated_attributes,
-    reason = "each print column is an attribute of its own, with keys of the same names"
-)]
-#![expect(
     clippy::struct_excessive_bools,
     reason = "the fields of the resource are what they are"
 )]
@@ -34,6 +30,13 @@ use super::taint::TaintSpec;
 
 /// The maximum number of a rule's conditions.
 pub const MAX_CONDITIONS: usize = 32;
+/// The maximum number of a condition's reasons.
+const MAX_REASONS: usize = 16;
+/// The reason of a condition, as in `metav1.Condition`.
+const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+
+/// The maximum number of rules that a rule comes after.
+pub const MAX_AFTER: usize = 8;
 
 /// Which nodes stay closed until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -49,6 +52,9 @@ pub const MAX_CONDITIONS: usize = 32;
     selectable = ".spec.enforcementMode",
     selectable = ".spec.taint.key",
     selectable = ".spec.dryRun",
+    validation = Rule::new("!has(self.spec.after) || !(self.metadata.name in self.spec.after)")
+        .message("after must not name the rule itself, which would wait for itself")
+        .field_path(".spec.after"),
     printcolumn(
         name = "Mode",
         type_ = "string",
@@ -139,6 +145,12 @@ pub const MAX_CONDITIONS: usize = 32;
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
         .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateAfterMaintenance"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnRevision) || !self.regateOnRevision")
+        .message("regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateOnRevision"),
+    validation = Rule::new("!has(self.regateOnRevision) || !self.regateOnRevision || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
+        .message("regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
+        .field_path(".regateOnRevision"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.existingNodes) || self.existingNodes != 'Leave'")
         .message("existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
         .field_path(".existingNodes"),
@@ -200,6 +212,15 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub suspend: bool,
 
+    /// Names of rules that come before this one. While one of them holds a node, the conditions of this rule are not
+    /// evaluated there: a closed node stays closed and an open one open, and a node that joins, or on which this rule has not
+    /// decided yet, is closed. A rule that does not select the node, is a dry run or suspended, or does not exist holds
+    /// nothing up. Rules must not come after each other in a circle: none of them would be accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_AFTER), inner(length(min = 1, max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub after: Vec<String>,
+
     /// When true, a node that completed its bootstrap is closed again after a reboot. Only with
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -210,6 +231,12 @@ pub struct NodeReadinessRuleSpec {
     /// `enforcementMode: bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_after_maintenance: bool,
+
+    /// When true, a node that completed its bootstrap is closed again when a named `DaemonSet` is updated there: from when its
+    /// pod of the revision that the bootstrap was completed with goes, until the conditions are met. Only with
+    /// `enforcementMode: bootstrap-only`, and only where every condition is `daemonset.nodegate.dev/<namespace>.<name>`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub regate_on_revision: bool,
 
     /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
     /// conditions, as any other node; `Leave` leaves them alone until they join anew. `Leave` only with `enforcementMode:
@@ -251,6 +278,14 @@ pub struct NodeReadinessRuleSpec {
 /// A condition of a node, and the status it has to have.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
+#[x_kube(
+    validation = Rule::new("!has(self.minimum) || !has(self.minimumFromLabel)")
+        .message("minimum and minimumFromLabel cannot be used together: leave one of them out"),
+    validation = Rule::new("(!has(self.minimum) && !has(self.minimumFromLabel)) || self.type.startsWith('resource.nodegate.dev/') || self.type.startsWith('resourceslice.nodegate.dev/')")
+        .message("minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types"),
+    validation = Rule::new("self.requiredStatus != 'Unknown' || (!has(self.minimum) && !has(self.minimumFromLabel) && !has(self.reasons))")
+        .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, because a condition that does not fit them may count as Unknown: leave them out, or require True or False"),
+)]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
     /// whatever its labels, `daemonsets.nodegate.dev/all` for all of them, `check.nodegate.dev/<namespace>.<name>` for a
@@ -282,6 +317,35 @@ pub struct ConditionRequirement {
     /// `enforcementMode: continuous`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_status: Option<ConditionStatus>,
+
+    /// How many there have to be, for example 8: the condition counts as `True` from this many on, and as `False` below.
+    /// Only with types that count something: `resource.nodegate.dev/<resource>` counts what the node has to allocate, in
+    /// whole units of the resource (devices; bytes of memory and huge pages), and `resourceslice.nodegate.dev/<driver>`
+    /// counts untainted devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub minimum: Option<i64>,
+
+    /// The label of the node that says how many there have to be, for example `nvidia.com/gpu.count`, in place of
+    /// `minimum`. On a node without this label, or where it is no whole number of at least 1, the condition counts as
+    /// `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    #[x_kube(validation = (
+        "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",
+        "minimumFromLabel must be the key of a label, for example nvidia.com/gpu.count",
+    ))]
+    pub minimum_from_label: Option<String>,
+
+    /// The reasons with which the condition counts: with any other reason it counts as `Unknown`. Absent: it counts with
+    /// every reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(min = 1, max = MAX_REASONS),
+        inner(length(min = 1, max = 256), regex(pattern = REASON))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub reasons: Vec<String>,
 }
 
 impl ConditionRequirement {
@@ -373,10 +437,15 @@ mod tests {
             spec.conditions[0].status_if_missing(),
             ConditionStatus::Unknown
         );
+        assert_eq!(spec.conditions[0].minimum, None);
+        assert_eq!(spec.conditions[0].minimum_from_label, None);
+        assert!(spec.conditions[0].reasons.is_empty());
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
-        assert!(!spec.dry_run && !spec.regate_on_reboot && !spec.regate_after_maintenance);
+        assert!(!spec.dry_run && !spec.regate_on_reboot);
+        assert!(!spec.regate_after_maintenance && !spec.regate_on_revision);
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
         assert!(!spec.suspend);
+        assert!(spec.after.is_empty());
         assert_eq!(spec.heartbeat_timeout, None);
         assert_eq!(spec.grace_period, None);
         assert_eq!(spec.disruption, None);
@@ -386,12 +455,21 @@ mod tests {
     #[test]
     fn a_rule_with_everything_is_read_and_written_without_a_change() {
         let mut rule = upstream();
+        rule["spec"]["conditions"][1] = json!({
+            "type": "resource.nodegate.dev/nvidia.com/gpu",
+            "requiredStatus": "True",
+            "minimum": 8,
+            "minimumFromLabel": "nvidia.com/gpu.count",
+            "reasons": ["ResourceAllocatable"],
+        });
         rule["spec"].as_object_mut().unwrap().extend([
             ("taintPolicy".into(), json!("remove-only")),
             ("regateOnReboot".into(), json!(true)),
             ("regateAfterMaintenance".into(), json!(true)),
+            ("regateOnRevision".into(), json!(true)),
             ("existingNodes".into(), json!("Leave")),
             ("suspend".into(), json!(true)),
+            ("after".into(), json!(["first", "second"])),
             ("heartbeatTimeout".into(), json!("6m")),
             ("gracePeriod".into(), json!("1m30s")),
             (

@@ -9,8 +9,15 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use super::complete::Shell;
 use crate::api::Duration;
 
-const EXIT_CODES: &str = "Exit codes: 0, it is as it should be; 1, the question could not be answered; 2, the answer is no \
-    (a preview that closes open nodes, a wait that ran out).";
+/// The exit codes, for help. The documentation's table is in `docs/kubectl.md`.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+   0  answered, and nothing was found
+   1  not answered, or not all that the answer needs could be read
+   2  something was found: preview (open nodes that would close, a rule that
+      would be rejected), lint (errors), check (failures), status --wait
+      (the time is up)
+  64  the command line cannot be used";
 
 /// Why nodes are closed, since when, and what to do next.
 ///

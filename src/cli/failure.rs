@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use crate::{client, config};
+
+/// The exit code of a command line that cannot be used, as in `sysexits.h`: 2, clap's own, means that something was found.
+pub const USAGE: u8 = 64;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +41,12 @@ pub enum CliError {
     Dump { path: PathBuf, why: String },
     #[error("{0}")]
     Input(String),
+    /// The command line asks for something that there is not.
+    #[error("{0}")]
+    Usage(String),
+    /// The answer needs something that could not be read.
+    #[error("the answer is not complete: {0}")]
+    Incomplete(String),
 }
 
 impl CliError {
@@ -45,6 +55,15 @@ impl CliError {
             path: path.into(),
             why: why.to_string(),
         }
+    }
+}
+
+/// The exit code of a command that ends with this error.
+#[must_use]
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref() {
+        Some(CliError::Usage(_)) => ExitCode::from(USAGE),
+        _ => ExitCode::FAILURE,
     }
 }
 

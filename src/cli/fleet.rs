@@ -9,7 +9,7 @@ use super::snapshot::{Gap, ResourceKind, Snapshot};
 use crate::api::{ConditionStatus, TaintPolicy};
 use crate::condition::{Component, Source};
 use crate::object::Node;
-use crate::plan::{Decision, Finding, Outcome, Standing, WaitReason};
+use crate::plan::{Decision, Finding, Outcome, Standing, WAITS_FOR_RULE, WaitReason};
 
 /// The effect of one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) struct OnNode {
     pub lacks: Vec<Lack>,
 }
 
-/// A condition that does not have the required status.
+/// A condition that does not have the required status, or a rule that comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lack {
     pub kind: Arc<str>,
@@ -40,7 +40,9 @@ impl OnNode {
         let (why, lacks) = if evaluation.met {
             (String::new(), Vec::new())
         } else {
-            (evaluation.why(), evaluation.unmet().map(Lack::of).collect())
+            let unmet = evaluation.unmet().map(Lack::of);
+            let lacks = unmet.chain(evaluation.waits_for.map(Lack::of_rule));
+            (evaluation.why(), lacks.collect())
         };
         Self {
             node: node.name.clone(),
@@ -56,12 +58,20 @@ impl OnNode {
 
 impl Lack {
     fn of(finding: &Finding<'_>) -> Self {
-        let condition = finding.condition.as_ref();
-        let reason = condition.map(|it| it.detail.reason().to_owned());
+        let reason = finding.detail().map(|it| it.reason().to_owned());
         Self {
             kind: finding.requirement.kind.clone(),
             status: finding.current,
             reason: reason.unwrap_or_else(|| "NotReported".into()),
+        }
+    }
+
+    /// The rule of this name has to let the node go first.
+    fn of_rule(name: &Arc<str>) -> Self {
+        Self {
+            kind: format!("rule/{name}").into(),
+            status: ConditionStatus::Unknown,
+            reason: WAITS_FOR_RULE.into(),
         }
     }
 }
@@ -227,6 +237,17 @@ pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
             with.name
         ));
     };
+    if outcome.evaluation.waits_for.is_some() {
+        let state = match decision {
+            Decision::Hold => "it stays closed meanwhile",
+            Decision::Gate => "the controller is about to put the taint on",
+            Decision::Wait(_) => {
+                "it is to be closed meanwhile, and its disruption guard decides when"
+            }
+            _ => "it stays open meanwhile",
+        };
+        return Some(format!("{}; {state}", outcome.evaluation.why()));
+    }
     Some(match decision {
         Decision::Wait(WaitReason::Grace { until }) => format!(
             "its grace period ends at {}, as far as the times on the node tell",

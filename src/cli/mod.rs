@@ -40,8 +40,9 @@ mod testing;
 mod timeline;
 mod top;
 
-pub use command::{Command, Plugin, plain};
+pub use command::{Command, EXIT_CODES, Plugin, plain};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
+pub use failure::{USAGE, exit_code};
 pub use fleet::State;
 pub use printable::printable_lines;
 pub use read::{Lists, snapshot_of};

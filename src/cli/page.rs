@@ -13,9 +13,14 @@ pub(super) trait Render: Serialize {
     /// The objects it is about, as `kind/name`, for `-o name`.
     fn names(&self) -> Vec<String>;
 
-    /// Whether the answer is no; scripts see this in the exit code.
+    /// Whether the command found what it looks for; scripts see this in the exit code.
     fn is_no(&self) -> bool {
         false
+    }
+
+    /// What the answer needs and could not be read; standard error and the exit code say so.
+    fn unread(&self) -> Option<String> {
+        None
     }
 }
 

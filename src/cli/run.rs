@@ -24,8 +24,8 @@ use super::page::Render;
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{
-    KINDS, Live, ObjectSource, facts, inventory, inventory_beside, inventory_of_files, pod,
-    unknown, with_rules,
+    KINDS, Live, ObjectSource, SUGGESTED_FROM, facts, inventory, inventory_beside,
+    inventory_of_files, pod, unknown, with_rules,
 };
 use super::report::ReportPage;
 use super::snapshot::{ResourceKind, Wanted};
@@ -38,17 +38,17 @@ use access::{configured, page, read, source, write};
 
 /// How many of the slowest starts a report has.
 const SLOWEST: usize = 10;
-/// The exit code when the answer is no.
-const NO: u8 = 2;
+/// The exit code when something was found.
+const FOUND: u8 = 2;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long changes are batched.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// Runs a command and writes its answer to standard output; exit code 2 means that the answer is no.
+/// Runs a command and writes its answer to standard output; exit code 2 means that something was found.
 ///
 /// # Errors
-/// When there is no answer, or it cannot be written.
+/// When there is no answer, or only a part of one, or it cannot be written.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -134,24 +134,24 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check { common } => {
             let facts = facts(&source(&common.access).await?).await;
             let why = "check asks the API server: a dump cannot tell how it is";
-            let facts = facts.ok_or_else(|| CliError::Input(why.into()))?;
+            let facts = facts.ok_or_else(|| CliError::Usage(why.into()))?;
             say(&check(&facts), &common, facts.at)
         }
         Command::Lint { filename, common } => {
             let config = common.access.config.as_deref();
             let read = match filename {
                 Some(path) => inventory_of_files(&path, config)?,
-                None => inventory(&source(&common.access).await?, config, true).await?,
+                None => inventory(&source(&common.access).await?, config, &KINDS).await?,
             };
             say(&lint(&read), &common, Timestamp::now())
         }
         Command::Suggest { common } => {
-            let read = inventory(
-                &source(&common.access).await?,
-                common.access.config.as_deref(),
-                false,
-            )
-            .await?;
+            let (source, config) = (source(&common.access).await?, &common.access.config);
+            let read = inventory(&source, config.as_deref(), &SUGGESTED_FROM).await?;
+            // A suggestion beside rules that were not seen could overwrite one.
+            if let Some(unread) = read.unread() {
+                return Err(CliError::Incomplete(unread).into());
+            }
             say(&suggest(&read), &common, Timestamp::now())
         }
         Command::Timeline {
@@ -182,8 +182,10 @@ async fn report(
     access: &AccessArgs,
 ) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
-    // Lint needs all objects of these kinds, and the rest of the page some of them.
-    let source = source.keeping(KINDS.iter().map(|(kind, _)| *kind)).await;
+    // Lint needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
+    let kinds = KINDS.iter().map(|(kind, _)| *kind);
+    let kept = kinds.filter(|kind| *kind != ResourceKind::Nodes);
+    let source = source.keeping(kept).await;
     let wanted = Wanted {
         startups: true,
         ..of_status()
@@ -366,8 +368,11 @@ fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Res
         }
     };
     write(&text)?;
+    if let Some(unread) = answer.unread() {
+        return Err(CliError::Incomplete(unread).into());
+    }
     Ok(if answer.is_no() {
-        ExitCode::from(NO)
+        ExitCode::from(FOUND)
     } else {
         ExitCode::SUCCESS
     })

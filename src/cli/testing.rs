@@ -6,7 +6,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::snapshot::{ClassesFrom, NodeOrigin, Recorded, Snapshot};
+use super::snapshot::{NodeOrigin, Recorded, Snapshot};
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
@@ -79,7 +79,6 @@ impl Scene {
             at,
             rules: self.rules,
             view,
-            classes_from: ClassesFrom::Cluster,
             limits: None,
             leader: None,
             controllers: Vec::new(),

@@ -1,12 +1,14 @@
 //! Answers for a node's conditions, by source.
 
 use super::class::Question;
+use super::count::{Count, Counted};
 use super::detail::Detail;
+use super::devices::Devices;
 use super::facts::{ClassFacts, ComponentFacts, Facts};
 use super::groups::Component;
 use super::source::Source;
 use super::state::Condition;
-use super::{check, csi, daemon_sets, devices, named, pods};
+use super::{check, csi, daemon_sets, named, pods};
 use crate::api::ConditionStatus;
 
 impl<'a> Facts<'_, 'a> {
@@ -56,10 +58,18 @@ impl<'a> Facts<'_, 'a> {
             }
             Source::CsiDriver(driver) => Some(csi::driver_registered(self, driver)),
             Source::Resource(resource) => {
-                Some(if self.node.resources.contains(resource.as_str()) {
+                let resources = &self.node.resources;
+                let condition = if resources.has(resource) {
                     Condition::met(Detail::ResourceAllocatable { resource })
                 } else {
                     Condition::unmet(Detail::ResourceNotAllocatable { resource })
+                };
+                Some(Condition {
+                    count: Some(Count {
+                        number: resources.units(resource),
+                        of: Counted::Resource(resource),
+                    }),
+                    ..condition
                 })
             }
         }
@@ -75,7 +85,7 @@ impl<'a> Facts<'_, 'a> {
             Component::DaemonSet(key) => named::ready(key, node, facts, trust, now),
             Component::AllDaemonSets => named::all_ready(node, facts, trust, now),
             Component::Check(key) => check::succeeded(key, node, facts.pods, trust),
-            Component::Devices(driver) => devices::published(driver, facts),
+            Component::Devices(driver) => devices_published(driver, facts),
         }
     }
 
@@ -107,5 +117,23 @@ impl<'a> Facts<'_, 'a> {
         } else {
             Detail::NoComponent
         })
+    }
+}
+
+/// Has the driver published every device of the node, at least one, and none with a taint that keeps pods off?
+fn devices_published<'a>(driver: &'a str, facts: &ComponentFacts<'_, 'a>) -> Condition<'a> {
+    let devices = Devices::of(driver, facts.slices, facts.named.is_served);
+    let detail = Detail::Devices(devices);
+    let condition = if devices.are_published() && devices.tainted == 0 {
+        Condition::met(detail)
+    } else {
+        Condition::unmet(detail)
+    };
+    Condition {
+        count: devices.untainted().map(|number| Count {
+            number,
+            of: Counted::Devices(driver),
+        }),
+        ..condition
     }
 }

@@ -1,14 +1,16 @@
 //! Reasons for a condition's status, in one wording for events, statuses, logs and the command line.
 
 use std::fmt::{self, Write as _};
+use std::num::NonZeroU64;
 
+use super::count::Count;
 use super::devices::{DEVICES_NOT_PUBLISHED, DEVICES_PUBLISHED, DEVICES_TAINTED, Devices};
 use super::groups::Component;
 use super::names::Names;
-use crate::api::Duration;
+use crate::api::{ConditionStatus, Duration};
 use crate::object::ObjectKey;
 
-/// The reason for a condition's status. [`Detail::reason`] is the CamelCase form; `Display` is the message.
+/// The reason for a condition's status, by itself or for a rule that asks for more than a status. [`Detail::reason`] is the CamelCase form; `Display` is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail<'a> {
     /// What the reporter of a node condition wrote.
@@ -131,6 +133,36 @@ pub enum Detail<'a> {
         /// The resource's name.
         resource: &'a str,
     },
+    /// There are as many as the rule asks for, or more.
+    MinimumReached {
+        /// How many there are.
+        count: Count<'a>,
+        /// How many the rule asks for.
+        minimum: NonZeroU64,
+    },
+    /// There are fewer than the rule asks for.
+    BelowMinimum {
+        /// How many there are.
+        count: Count<'a>,
+        /// How many the rule asks for.
+        minimum: NonZeroU64,
+    },
+    /// The label that says how many the rule asks for does not say it.
+    MinimumUnknown {
+        /// The label's key.
+        label: &'a str,
+        /// The label's value; `None` if the node does not have the label.
+        value: Option<&'a str>,
+    },
+    /// The rule does not accept the condition's reason.
+    ReasonNotAccepted {
+        /// The condition's status.
+        status: ConditionStatus,
+        /// The condition's reason.
+        reason: &'a str,
+        /// The reasons that the rule accepts.
+        accepted: Names<&'a str>,
+    },
 }
 
 const HEARTBEAT_MISSED: &str = "HeartbeatMissed";
@@ -227,6 +259,10 @@ impl<'a> Detail<'a> {
             Self::ComponentsReady | Self::NoComponent => COMPONENTS_READY,
             Self::ResourceAllocatable { .. } => RESOURCE_ALLOCATABLE,
             Self::ResourceNotAllocatable { .. } => RESOURCE_NOT_ALLOCATABLE,
+            Self::MinimumReached { .. } => "MinimumReached",
+            Self::BelowMinimum { .. } => "BelowMinimum",
+            Self::MinimumUnknown { .. } => "MinimumUnknown",
+            Self::ReasonNotAccepted { .. } => "ReasonNotAccepted",
         }
     }
 }
@@ -251,6 +287,7 @@ impl fmt::Write for Rest<'_> {
 }
 
 impl fmt::Display for Detail<'_> {
+    #[allow(clippy::too_many_lines, reason = "a line or two for each detail")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAEMON_SET: (&str, &str) = ("DaemonSet", "DaemonSets");
         const POD: (&str, &str) = ("pod", "pods");
@@ -341,6 +378,41 @@ impl fmt::Display for Detail<'_> {
             Self::ResourceNotAllocatable { resource } => {
                 write!(f, "this node has no {resource} to allocate")
             }
+            Self::MinimumReached { count, minimum } => {
+                write!(
+                    f,
+                    "this node has {} {}, at least {minimum}",
+                    count.number, count.of
+                )
+            }
+            Self::BelowMinimum { count, minimum } => {
+                write!(
+                    f,
+                    "this node has {} of {minimum} {}",
+                    count.number, count.of
+                )
+            }
+            Self::MinimumUnknown { label, value: None } => {
+                write!(
+                    f,
+                    "this node has no label {label}, which says how many are needed"
+                )
+            }
+            Self::MinimumUnknown {
+                label,
+                value: Some(value),
+            } => write!(
+                f,
+                "label {label} of this node says how many are needed, and its value '{value}' is no number of at least 1"
+            ),
+            Self::ReasonNotAccepted {
+                status,
+                reason,
+                accepted,
+            } => write!(
+                f,
+                "it is {status} for reason '{reason}', and counts only with {accepted}"
+            ),
         }
     }
 }

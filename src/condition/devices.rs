@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::detail::Detail;
-use super::facts::ComponentFacts;
-use super::state::Condition;
 use crate::object::ResourceSlice;
 
 pub(super) const DEVICES_PUBLISHED: &str = "DevicesPublished";
@@ -22,17 +19,50 @@ pub struct Devices<'a> {
     /// How many slices these pools have by their own count.
     pub expected: usize,
     /// How many devices are in the slices.
-    pub devices: usize,
+    pub total: usize,
     /// How many of them have a taint that keeps pods off.
     pub tainted: usize,
-    /// Whether the cluster has ResourceSlices.
+    /// Whether the cluster has `ResourceSlice`s.
     pub is_served: bool,
 }
 
-impl Devices<'_> {
+impl<'a> Devices<'a> {
+    /// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
+    pub(super) fn of(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Self {
+        let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
+        for slice in slices {
+            let generation = newest.entry(&slice.pool).or_insert(slice.generation);
+            *generation = slice.generation.max(*generation);
+        }
+        let current = || {
+            let is_current = |slice: &&ResourceSlice| newest[&*slice.pool] == slice.generation;
+            slices.iter().filter(is_current)
+        };
+        let in_pool = |pool: &str| {
+            let of_it = current().filter(|slice| &*slice.pool == pool);
+            of_it.map(|slice| slice.of).max().unwrap_or_default()
+        };
+        Self {
+            driver,
+            slices: current().count(),
+            expected: newest.keys().map(|pool| in_pool(pool)).sum(),
+            total: current().map(|slice| slice.devices).sum(),
+            tainted: current().map(|slice| slice.tainted).sum(),
+            is_served,
+        }
+    }
+
     /// Whether every slice of every pool is there, and a device.
-    fn are_published(&self) -> bool {
-        self.slices >= self.expected && self.devices > 0
+    pub(super) fn are_published(&self) -> bool {
+        self.slices >= self.expected && self.total > 0
+    }
+
+    /// How many devices have no taint that keeps pods off; `None` while a slice is missing, since the scheduler uses no device
+    /// of an incomplete pool.
+    pub(super) fn untainted(&self) -> Option<u64> {
+        let is_complete = self.is_served && self.slices >= self.expected;
+        let untainted = self.total.saturating_sub(self.tainted);
+        u64::try_from(untainted).ok().filter(|_| is_complete)
     }
 
     pub(super) fn reason(&self) -> &'static str {
@@ -52,7 +82,7 @@ impl fmt::Display for Devices<'_> {
             driver,
             slices,
             expected,
-            devices,
+            total,
             tainted,
             is_served,
         } = self;
@@ -64,44 +94,8 @@ impl fmt::Display for Devices<'_> {
         }
         write!(
             f,
-            "{driver} has published {slices} of {expected} ResourceSlices with {devices} devices, {tainted} of them tainted"
+            "{driver} has published {slices} of {expected} ResourceSlices with {total} devices, {tainted} of them tainted"
         )
-    }
-}
-
-/// Has the driver published every device of the node, at least one, and none with a taint that keeps pods off?
-pub(super) fn published<'a>(driver: &'a str, facts: &ComponentFacts<'_, 'a>) -> Condition<'a> {
-    let devices = count(driver, facts.slices, facts.named.is_served);
-    let detail = Detail::Devices(devices);
-    if devices.are_published() && devices.tainted == 0 {
-        Condition::met(detail)
-    } else {
-        Condition::unmet(detail)
-    }
-}
-
-/// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
-fn count<'a>(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Devices<'a> {
-    let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
-    for slice in slices {
-        let generation = newest.entry(&slice.pool).or_insert(slice.generation);
-        *generation = slice.generation.max(*generation);
-    }
-    let current = || {
-        let is_current = |slice: &&ResourceSlice| newest[&*slice.pool] == slice.generation;
-        slices.iter().filter(is_current)
-    };
-    let in_pool = |pool: &str| {
-        let of_it = current().filter(|slice| &*slice.pool == pool);
-        of_it.map(|slice| slice.of).max().unwrap_or_default()
-    };
-    Devices {
-        driver,
-        slices: current().count(),
-        expected: newest.keys().map(|pool| in_pool(pool)).sum(),
-        devices: current().map(|slice| slice.devices).sum(),
-        tainted: current().map(|slice| slice.tainted).sum(),
-        is_served,
     }
 }
 
@@ -109,16 +103,47 @@ fn count<'a>(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Devi
 mod tests {
     use super::*;
 
-    #[test]
-    fn devices_count_once_each_pool_is_complete_in_its_newest_generation() {
-        let slice = |pool: &str, generation, of, devices, tainted| ResourceSlice {
+    fn slice(
+        pool: &str,
+        generation: i64,
+        of: usize,
+        devices: usize,
+        tainted: usize,
+    ) -> ResourceSlice {
+        ResourceSlice {
             pool: pool.into(),
             generation,
             of,
             devices,
             tainted,
             ..ResourceSlice::default()
-        };
+        }
+    }
+
+    #[test]
+    fn untainted_devices_are_counted_while_every_pool_is_complete() {
+        for (name, slices, is_served, untainted) in [
+            ("nothing", vec![], true, Some(0)),
+            ("not served", vec![], false, None),
+            ("a tainted one", vec![slice("a", 1, 1, 8, 1)], true, Some(7)),
+            ("one slice of two", vec![slice("a", 1, 2, 8, 0)], true, None),
+            (
+                "two pools",
+                vec![slice("a", 1, 1, 8, 8), slice("b", 2, 1, 4, 0)],
+                true,
+                Some(4),
+            ),
+        ] {
+            assert_eq!(
+                Devices::of("d", &slices, is_served).untainted(),
+                untainted,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn devices_count_once_each_pool_is_complete_in_its_newest_generation() {
         for (name, slices, reason) in [
             ("nothing", vec![], DEVICES_NOT_PUBLISHED),
             (
@@ -162,7 +187,7 @@ mod tests {
                 DEVICES_PUBLISHED,
             ),
         ] {
-            assert_eq!(count("d", &slices, true).reason(), reason, "{name}");
+            assert_eq!(Devices::of("d", &slices, true).reason(), reason, "{name}");
         }
     }
 }

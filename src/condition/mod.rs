@@ -5,6 +5,7 @@
 mod answer;
 mod check;
 mod class;
+mod count;
 mod csi;
 mod daemon_sets;
 mod detail;
@@ -16,6 +17,7 @@ mod names;
 mod observations;
 mod placement;
 mod pods;
+mod revisions;
 mod source;
 mod state;
 #[cfg(test)]
@@ -24,15 +26,19 @@ mod trust;
 
 pub(crate) use class::Namespaces;
 pub use class::{CriticalComponentClass, Question};
+pub use count::Count;
+pub(crate) use count::Counted;
 pub(crate) use detail::Detail;
 pub use facts::Facts;
 pub(crate) use facts::{ClassFacts, ComponentFacts};
 pub(crate) use groups::CHECK_LABEL;
 pub use groups::{ByGroup, Component, ComponentGroup, NamedComponent};
+pub(crate) use names::Names;
 pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
 pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
-pub(crate) use source::{RESERVED_PREFIXES, is_under_our_domain, names_nothing};
+pub(crate) use revisions::Revisions;
+pub(crate) use source::{RESERVED_PREFIXES, counts_something, is_under_our_domain, names_nothing};
 pub use source::{Source, is_ours};
 pub use state::Condition;
 pub(crate) use trust::Trust;

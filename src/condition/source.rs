@@ -10,7 +10,6 @@ use crate::selector::{is_dns_subdomain, is_namespace};
 pub(super) const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
 /// Prefix of the condition types that say whether the node has an allocatable amount of a resource.
 pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
-
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
 /// The domain of the condition types that Nodegate makes and that belong to no class.
@@ -101,8 +100,10 @@ impl Source {
     }
 }
 
+type ParseComponent = fn(&str) -> Option<Component>;
+
 /// The prefixes of conditions about components, and how their names are parsed.
-const COMPONENTS: [(&str, fn(&str) -> Option<Component>); 4] = [
+const COMPONENTS: [(&str, ParseComponent); 4] = [
     (DAEMON_SET_PREFIX, |name| {
         Some(Component::DaemonSet(key(name)?))
     }),
@@ -143,6 +144,14 @@ pub(crate) fn is_under_our_domain(kind: &str) -> bool {
     let prefix = kind.split_once('/').map_or("", |(prefix, _)| prefix);
     let parent = prefix.strip_suffix(DOMAIN);
     parent.is_some_and(|parent| parent.is_empty() || parent.ends_with('.'))
+}
+
+/// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
+#[must_use]
+pub(crate) fn counts_something(kind: &str) -> bool {
+    [RESOURCE_PREFIX, DEVICES_PREFIX]
+        .iter()
+        .any(|prefix| kind.starts_with(prefix))
 }
 
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.

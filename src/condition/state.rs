@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::count::Count;
 use super::detail::Detail;
 use crate::api::ConditionStatus;
 
@@ -16,6 +17,8 @@ pub struct Condition<'a> {
     pub transition: Option<Timestamp>,
     /// When to evaluate again even if nothing happens: a fact counts from then on.
     pub recheck: Option<Timestamp>,
+    /// How many there are of what a rule may ask a minimum of; `None` if the source counts nothing, or cannot at present.
+    pub count: Option<Count<'a>>,
 }
 
 impl<'a> Condition<'a> {
@@ -32,6 +35,7 @@ impl<'a> Condition<'a> {
             detail,
             transition: None,
             recheck: None,
+            count: None,
         }
     }
 

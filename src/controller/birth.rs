@@ -20,7 +20,7 @@ const OTHERWISE: &str = "a node is open from its creation until this controller 
 
 /// Whether one of the two objects exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Finding {
+enum Presence {
     Installed,
     Missing,
     /// The API server does not know the kind.
@@ -31,7 +31,7 @@ enum Finding {
 
 /// The log line, and whether it is a warning.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum LogLine {
     AsItShould(String),
     InHalves(String),
 }
@@ -43,58 +43,58 @@ pub(super) async fn tell(client: Client) {
         look::<MutatingAdmissionPolicyBinding>(&client),
     );
     match judge(&policy, &binding) {
-        Verdict::AsItShould(text) => info!("{text}"),
-        Verdict::InHalves(text) => warn!("{text}"),
+        LogLine::AsItShould(text) => info!("{text}"),
+        LogLine::InHalves(text) => warn!("{text}"),
     }
 }
 
-async fn look<K>(client: &Client) -> Finding
+async fn look<K>(client: &Client) -> Presence
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     K: Resource<Scope = k8s_openapi::ClusterResourceScope>,
 {
     let api: Api<K> = Api::all(client.clone());
     match tokio::time::timeout(TIMEOUT, api.get_metadata(NAME)).await {
-        Ok(Ok(_)) => Finding::Installed,
+        Ok(Ok(_)) => Presence::Installed,
         Ok(Err(error)) => from_error(&error),
-        Err(_) => Finding::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())),
+        Err(_) => Presence::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())),
     }
 }
 
-fn from_error(error: &kube::Error) -> Finding {
+fn from_error(error: &kube::Error) -> Presence {
     match error {
         // If only the object is missing, the answer names it.
         kube::Error::Api(status) if status.code == 404 => match &status.details {
-            Some(details) if details.name == NAME => Finding::Missing,
-            _ => Finding::Unsupported,
+            Some(details) if details.name == NAME => Presence::Missing,
+            _ => Presence::Unsupported,
         },
-        kube::Error::Api(status) => Finding::Unknown(status.message.clone()),
-        error => Finding::Unknown(with_causes(error)),
+        kube::Error::Api(status) => Presence::Unknown(status.message.clone()),
+        error => Presence::Unknown(with_causes(error)),
     }
 }
 
-fn judge(policy: &Finding, binding: &Finding) -> Verdict {
-    use Finding::{Installed, Missing, Unknown, Unsupported};
+fn judge(policy: &Presence, binding: &Presence) -> LogLine {
+    use Presence::{Installed, Missing, Unknown, Unsupported};
     let half = |there: &str, missing: &str| {
-        Verdict::InHalves(format!(
+        LogLine::InHalves(format!(
             "{there} {NAME} is installed without its {missing}, and does nothing: {OTHERWISE}; install both with \
              `kubectl apply -k config/birth`"
         ))
     };
     match (policy, binding) {
-        (Installed, Installed) => Verdict::AsItShould(
+        (Installed, Installed) => LogLine::AsItShould(
             "nodes are closed as they are created, by MutatingAdmissionPolicy nrr-gate-at-birth"
                 .into(),
         ),
         (Installed, Missing) => half("MutatingAdmissionPolicy", "binding"),
         (Missing, Installed) => half("MutatingAdmissionPolicyBinding", "policy"),
-        (Unsupported, _) | (_, Unsupported) => Verdict::AsItShould(format!(
+        (Unsupported, _) | (_, Unsupported) => LogLine::AsItShould(format!(
             "nodes are not closed as they are created: the API server has no MutatingAdmissionPolicy (Kubernetes 1.36); {OTHERWISE}"
         )),
-        (Unknown(why), _) | (_, Unknown(why)) => Verdict::AsItShould(format!(
+        (Unknown(why), _) | (_, Unknown(why)) => LogLine::AsItShould(format!(
             "cannot tell whether nodes are closed as they are created: {why}"
         )),
-        (Missing, Missing) => Verdict::AsItShould(format!(
+        (Missing, Missing) => LogLine::AsItShould(format!(
             "nodes are not closed as they are created: {OTHERWISE}; `kubectl apply -k config/birth` closes the gap"
         )),
     }
@@ -109,41 +109,46 @@ mod tests {
 
     #[test]
     fn the_log_line_follows_from_the_policy_and_its_binding() {
-        let unknown = Finding::Unknown("forbidden".into());
+        let unknown = Presence::Unknown("forbidden".into());
         for (policy, binding, is_warning, words) in [
             (
-                &Finding::Installed,
-                &Finding::Installed,
+                &Presence::Installed,
+                &Presence::Installed,
                 false,
                 "are closed",
             ),
             (
-                &Finding::Missing,
-                &Finding::Missing,
+                &Presence::Missing,
+                &Presence::Missing,
                 false,
                 "closes the gap",
             ),
             (
-                &Finding::Installed,
-                &Finding::Missing,
+                &Presence::Installed,
+                &Presence::Missing,
                 true,
                 "without its binding",
             ),
             (
-                &Finding::Missing,
-                &Finding::Installed,
+                &Presence::Missing,
+                &Presence::Installed,
                 true,
                 "without its policy",
             ),
-            (&Finding::Unsupported, &Finding::Unsupported, false, "1.36"),
-            (&unknown, &Finding::Missing, false, "forbidden"),
-            (&Finding::Installed, &unknown, false, "cannot tell"),
+            (
+                &Presence::Unsupported,
+                &Presence::Unsupported,
+                false,
+                "1.36",
+            ),
+            (&unknown, &Presence::Missing, false, "forbidden"),
+            (&Presence::Installed, &unknown, false, "cannot tell"),
         ] {
             let verdict = judge(policy, binding);
-            let (Verdict::AsItShould(text) | Verdict::InHalves(text)) = &verdict;
+            let (LogLine::AsItShould(text) | LogLine::InHalves(text)) = &verdict;
             assert!(text.contains(words), "{policy:?}, {binding:?}: {text}");
             assert_eq!(
-                matches!(verdict, Verdict::InHalves(_)),
+                matches!(verdict, LogLine::InHalves(_)),
                 is_warning,
                 "{text}"
             );
@@ -159,9 +164,9 @@ mod tests {
             from_error(&kube::Error::Api(status.boxed()))
         };
         let named = json!({ "name": NAME, "group": "admissionregistration.k8s.io" });
-        assert_eq!(error(404, named.clone()), Finding::Missing);
-        assert_eq!(error(404, json!({})), Finding::Unsupported);
-        assert_eq!(error(404, json!(null)), Finding::Unsupported);
-        assert_eq!(error(403, named), Finding::Unknown("no".into()));
+        assert_eq!(error(404, named.clone()), Presence::Missing);
+        assert_eq!(error(404, json!({})), Presence::Unsupported);
+        assert_eq!(error(404, json!(null)), Presence::Unsupported);
+        assert_eq!(error(403, named), Presence::Unknown("no".into()));
     }
 }

@@ -10,8 +10,7 @@ use crate::api::names::{LEASE as LEASE_NAME, SUSPEND_ALL};
 
 /// The emergency brake.
 #[derive(Debug, Clone, clap::Args)]
-#[group(id = "brake")]
-pub struct Args {
+pub struct BrakeArgs {
     /// Suspend all rules: nothing is changed on nodes, save that rules which are deleted clean up. With leader election the
     /// annotation `nodegate.dev/suspend-all: "true"` on the Lease does the same, without a restart
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
@@ -29,7 +28,7 @@ pub(super) struct Brake {
 
 impl Brake {
     /// With leader election, the Lease sets the brake too.
-    pub(super) fn new(args: &Args, elects: bool) -> Self {
+    pub(super) fn new(args: &BrakeArgs, elects: bool) -> Self {
         let always = args.suspend_all;
         let is_known = always || !elects;
         Self {

@@ -208,7 +208,7 @@ impl Driver {
                         .demands
                         .send_modify(|demands| demands.as_of = now);
                 }
-                Effect::Watch(watch, scope) => self.watches.begin(watch, scope),
+                Effect::Watch(watch, scope) => self.watches.begin(watch, &scope),
                 Effect::Unwatch(watch) => self.watches.end(watch),
                 Effect::Count(_) => {}
             }

@@ -5,8 +5,7 @@ use crate::engine::Rate;
 
 /// How many requests that change something the API server is asked for.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-#[group(id = "limiter")]
-pub struct Args {
+pub struct LimiterArgs {
     /// How many requests that change something may be made a second, Events among them; without it, or with 0, as many as
     /// the API server bears
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
@@ -17,7 +16,7 @@ pub struct Args {
     kube_api_burst: Option<i64>,
 }
 
-impl Args {
+impl LimiterArgs {
     /// The configured rate; `None` means no limit.
     pub fn rate(self) -> Option<Rate> {
         let per_second = self
@@ -47,7 +46,7 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: Args,
+        args: LimiterArgs,
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod limiter;
 mod live_reads;
 pub(crate) mod metrics;
 mod owner;
+mod remediation;
 mod requests;
 mod unused;
 pub(crate) mod watch;
@@ -54,7 +55,7 @@ const CHANGES: usize = 1024;
 
 /// Watches the cluster and puts on and lifts the taints of `NodeReadinessRule`s.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct ControllerArgs {
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -97,27 +98,27 @@ pub struct Args {
 
     /// The emergency brake.
     #[command(flatten)]
-    pub brake: brake::Args,
+    pub brake: brake::BrakeArgs,
 
     /// Metrics.
     #[command(flatten)]
-    pub metrics: serve::metrics::Args,
+    pub metrics: serve::metrics::MetricsArgs,
 
     /// The limits for what a rule's spec.disruption leaves out.
     #[command(flatten)]
-    pub guard: guard::Args,
+    pub guard: guard::GuardArgs,
 
     /// The validation webhook.
     #[command(flatten)]
-    pub webhook: webhook::Args,
+    pub webhook: webhook::WebhookArgs,
 
     /// How many requests are made.
     #[command(flatten)]
-    pub limiter: limiter::Args,
+    pub limiter: limiter::LimiterArgs,
 
     /// What is accepted for the sake of the Node Readiness Controller's Deployments.
     #[command(flatten)]
-    pub unused: unused::Args,
+    pub unused: unused::UnusedArgs,
 }
 
 /// Parses how many nodes are written at a time. Anything below 1 means the default, as in the Node Readiness Controller.
@@ -133,7 +134,7 @@ fn writes_at_a_time(text: &str) -> Result<u16, String> {
 
 /// Why the controller cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ControllerError {
     /// The configuration file cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -145,10 +146,10 @@ pub enum Error {
     Listen(#[from] ListenError),
     /// Metrics cannot be served.
     #[error(transparent)]
-    Metrics(#[from] serve::metrics::Error),
+    Metrics(#[from] serve::metrics::MetricsError),
     /// The webhook cannot start.
     #[error(transparent)]
-    Webhook(#[from] webhook::Error),
+    Webhook(#[from] webhook::WebhookError),
     /// Another instance may have taken over, so this one must stop.
     #[error(
         "the lead was lost; starting again as a follower is up to whoever started this process"
@@ -174,7 +175,7 @@ pub fn metric_descriptions() -> Vec<Description> {
 ///
 /// # Errors
 /// When it cannot start. Later failures are logged and retried.
-pub async fn run(args: Args) -> Result<(), Error> {
+pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let config = match &args.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
@@ -199,7 +200,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         move || metrics.exposition()
     };
     serve::metrics::serve(&args.metrics, &client, exposition, survey)?;
-    let shutdown = told_to_stop().map_err(Error::Signal)?;
+    let shutdown = told_to_stop().map_err(ControllerError::Signal)?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
@@ -262,12 +263,12 @@ pub async fn run(args: Args) -> Result<(), Error> {
     }
     match ended {
         Ended::Stopped => Ok(()),
-        Ended::Resigned => Err(Error::Blind),
-        Ended::LeadershipLost => Err(Error::LeadershipLost),
+        Ended::Resigned => Err(ControllerError::Blind),
+        Ended::LeadershipLost => Err(ControllerError::LeadershipLost),
     }
 }
 
-fn settings(args: &Args, config: Config, classes: &[CriticalComponentClass]) -> Settings {
+fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentClass]) -> Settings {
     Settings {
         classes: classes.to_vec(),
         passing_taints: config.passing_taints,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::http::Request as HttpRequest;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
@@ -11,29 +11,26 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use super::answer::within;
+use super::answer::{DEADLINE, FIELD_MANAGER, within};
 use super::events;
 use super::live_reads::Looker;
 use super::metrics::Metrics;
+use super::remediation::{self, Of};
 use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
 use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
 
-/// The timeout of one request.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// The field manager of all writes.
-const FIELD_MANAGER: &str = "nodegate";
-
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
 /// ...and its conditions; a rule's finalizers...
 const CONDITIONS: &str = "conditions";
 const FINALIZERS: &str = "finalizers";
-/// ...and its status; and a `NodeClaim`.
+/// ...and its status; a `NodeClaim`; a remediation or a Machine.
 const STATUS: &str = "status";
 const NODE_CLAIM: &str = "nodeclaim";
+const REMEDIATION: &str = "remediation";
 /// Metric labels of failed writes.
 const UNREACHABLE: &str = "unreachable";
 const THROTTLED: &str = "throttled";
@@ -72,7 +69,14 @@ impl Requester {
         instance: &str,
         metrics: Metrics,
     ) -> Self {
-        for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
+        for object in [
+            NODE,
+            CONDITIONS,
+            FINALIZERS,
+            STATUS,
+            NODE_CLAIM,
+            REMEDIATION,
+        ] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
                 metrics.write_failures.with_label_values(&[object, reason]);
@@ -139,6 +143,31 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
+            engine::Request::MakeRemediation {
+                name,
+                uid,
+                rule_uid,
+                template,
+            } => {
+                let of = Of::new(&name, &uid, &rule_uid);
+                let made = Box::pin(remediation::make(&self.client, of, &template));
+                self.measured(REMEDIATION, made).await
+            }
+            engine::Request::AnnotateMachine { name, machine } => {
+                let annotated = remediation::annotate(&self.client, &name, &machine);
+                let annotated = Box::pin(annotated);
+                self.measured(REMEDIATION, annotated).await
+            }
+            engine::Request::DeleteRemediation {
+                name,
+                uid,
+                rule_uid,
+                object,
+            } => {
+                let of = Of::new(&name, &uid, &rule_uid);
+                let deleted = Box::pin(remediation::delete(&self.client, of, &object));
+                self.measured(REMEDIATION, deleted).await
+            }
             engine::Request::ReadNodeLive {
                 name,
                 kinds,
@@ -164,8 +193,17 @@ impl Requester {
         object: &str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestError> {
+        self.measured(object, within(DEADLINE, request)).await
+    }
+
+    /// Counts the duration and failures of a write that has a deadline of its own.
+    async fn measured<T>(
+        &self,
+        object: &str,
+        answer: impl Future<Output = Result<T, RequestError>>,
+    ) -> Result<T, RequestError> {
         let started = Instant::now();
-        let result = within(DEADLINE, request).await;
+        let result = answer.await;
         let duration = self.metrics.write_duration.with_label_values(&[object]);
         duration.observe(started.elapsed().as_secs_f64());
         match &result {

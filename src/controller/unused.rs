@@ -5,8 +5,7 @@ use tracing::info;
 
 /// Flags that are accepted and change nothing.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[group(id = "unused")]
-pub struct Args {
+pub struct UnusedArgs {
     #[arg(long, value_name = "RULES", hide = true)]
     rule_concurrent_reconciles: Option<i64>,
 
@@ -28,7 +27,7 @@ pub struct Args {
     zap_time_encoding: Option<String>,
 }
 
-impl Args {
+impl UnusedArgs {
     /// Logs which given flags change nothing.
     pub fn log(&self) {
         for (flag, why) in self.given() {
@@ -88,7 +87,7 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: Args,
+        args: UnusedArgs,
     }
 
     fn given(arguments: &[&str]) -> Vec<&'static str> {

@@ -25,7 +25,7 @@ use crate::condition::ComponentGroup;
 use crate::condition::CriticalComponentClass;
 use crate::engine::io::{Object, Seen};
 use crate::engine::kind::{Scope, Watch};
-use crate::engine::watch_cursor::{End, NoVersion, Question, View, WatchCursor};
+use crate::engine::watch_cursor::{End, NextRequest, NoVersion, ViewState, WatchCursor};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
@@ -100,8 +100,8 @@ impl Watches {
     }
 
     /// Starts a watch. It ends at the latest when the receiver of the changes is dropped.
-    pub(crate) fn begin(&mut self, watch: Watch, scope: Scope) {
-        let begun = self.feeder.begin(&self.client, watch, &scope);
+    pub(crate) fn begin(&mut self, watch: Watch, scope: &Scope) {
+        let begun = self.feeder.begin(&self.client, watch, scope);
         self.under_way.insert(watch, begun);
     }
 
@@ -221,8 +221,8 @@ impl<Wrap> Feed<Wrap> {
     {
         self.take_demands().await?;
         let result = match self.cursor.next(Instant::now()) {
-            Question::List { token } => self.list(token).await?,
-            Question::Watch { version, length } => self.watch(&version, length).await?,
+            NextRequest::List { token } => self.list(token).await?,
+            NextRequest::Watch { version, length } => self.watch(&version, length).await?,
         };
         let Err(failure) = result else { return Ok(()) };
         self.failures.inc();
@@ -340,7 +340,7 @@ impl<Wrap> Feed<Wrap> {
                             return Ok(Err(failure));
                         }
                     }
-                    Ok(None) if self.cursor.ended(End::Closed(events.ran())) == View::Unchanged => {
+                    Ok(None) if self.cursor.ended(End::Closed(events.ran())) == ViewState::Unchanged => {
                         self.works();
                         self.retry = Backoff::default();
                         return Ok(Ok(()));
@@ -384,16 +384,16 @@ impl<Wrap> Feed<Wrap> {
     }
 
     /// Reports a change in how current the view is.
-    async fn judge(&mut self, view: View) -> Result<(), Stopped> {
+    async fn judge(&mut self, view: ViewState) -> Result<(), Stopped> {
         match view {
-            View::Unchanged => Ok(()),
-            View::Current(as_of) => {
+            ViewState::Unchanged => Ok(()),
+            ViewState::Current(as_of) => {
                 self.works();
                 let version = self.cursor.shown();
                 self.send(Seen::Current(self.kind, as_of, version)).await
             }
-            View::Interrupted => self.send(Seen::Interrupted(self.kind)).await,
-            View::Restored => {
+            ViewState::Interrupted => self.send(Seen::Interrupted(self.kind)).await,
+            ViewState::Restored => {
                 warn!(
                     watch = %self.kind.name(),
                     "versions go backwards: the cluster was restored from a backup; everything is listed anew"

@@ -9,9 +9,11 @@ use super::effects::Effects;
 use super::notice::{About, Notice};
 use super::pacer::Undone;
 use crate::api::ConditionStatus;
+use crate::condition::Detail;
 use crate::object::Node;
 use crate::plan::{
-    ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, Waiting,
+    ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, WAITS_FOR_RULE,
+    Waiting,
 };
 use crate::rule::{Rule, is_foreign};
 
@@ -38,7 +40,7 @@ struct HoldTold {
     rule_uid: Arc<str>,
     /// When the next announcement may be made.
     not_before: Instant,
-    /// The unmet conditions of the last announcement, each with its status and reason.
+    /// The unmet conditions of the last announcement, each with its status and its reason or count.
     told: Vec<(Arc<str>, ConditionStatus, String)>,
 }
 
@@ -100,12 +102,13 @@ impl Announced {
         }
     }
 
-    /// Announces why rules keep the node closed, except rules that wait for critical components.
+    /// Announces why rules keep the node closed, except for critical components that they wait for.
     fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         let is_held = |outcome: &&Outcome<'_>| {
             let holds = matches!(outcome.standing, Standing::Governs(decision) if decision.holds());
             let spec = outcome.rule.active();
-            holds && spec.is_some_and(|spec| !spec.waits_for_components())
+            let is_waiting = outcome.evaluation.waits_for.is_some();
+            holds && spec.is_some_and(|spec| is_waiting || !spec.waits_for_components())
         };
         let holding = || plan.outcomes.iter().filter(is_held);
         self.holds
@@ -162,16 +165,23 @@ impl Announced {
     }
 }
 
-/// The unmet conditions, each with its status and reason.
+/// The unmet conditions, each with its status and reason, or with how many there are of something; or the rule that has to let
+/// the node go first.
 fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
+    if let Some(rule) = outcome.evaluation.waits_for {
+        return vec![(
+            rule.clone(),
+            ConditionStatus::Unknown,
+            WAITS_FOR_RULE.into(),
+        )];
+    }
     let unmet = outcome.evaluation.unmet().map(|finding| {
-        let condition = finding.condition.as_ref();
-        let reason = condition.map_or("", |condition| condition.detail.reason());
-        (
-            finding.requirement.kind.clone(),
-            finding.current,
-            reason.to_owned(),
-        )
+        let reason = match finding.detail() {
+            None => String::new(),
+            Some(detail @ Detail::BelowMinimum { .. }) => detail.to_string(),
+            Some(detail) => detail.reason().to_owned(),
+        };
+        (finding.requirement.kind.clone(), finding.current, reason)
     });
     unmet.collect()
 }

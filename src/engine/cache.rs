@@ -7,6 +7,7 @@ mod claims;
 mod components;
 mod dirty;
 mod groups;
+mod index;
 mod karpenter;
 mod live_evidence;
 mod named;
@@ -37,6 +38,7 @@ use crate::repair::{Census, Settling, Situation};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
+use index::Index;
 pub(super) use karpenter::KarpenterCache;
 use named::Named;
 use relists::Relists;
@@ -120,16 +122,17 @@ impl Default for RuleNews {
 
 /// What the watches have shown of the cluster.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something else, whatever becomes of the others"
+)]
 pub struct Cache {
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,
     publish_conditions: bool,
+    index: Index,
     entries: Map<Arc<str>, Entry>,
     named: Named,
-    /// The node that each pod is bound to, by group.
-    pod_nodes: ByGroup<Map<ObjectKey, Arc<str>>>,
-    /// The node of each `ResourceSlice`, by group.
-    slice_nodes: ByGroup<Map<ObjectKey, Arc<str>>>,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
     suspends_all: bool,
@@ -149,6 +152,8 @@ pub struct Cache {
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
     certainty: Certainty<Watch>,
+    /// Whether an outage has ended since the last [`Cache::take_outage`].
+    outage_ended: bool,
     /// Freshness at the last evaluation.
     weighed: Weighed,
     /// The nodes on which the controller did not act because something was stale.
@@ -185,9 +190,8 @@ impl Cache {
             passing_taints,
             suspends_all: false,
             publish_conditions,
+            index: Index::default(),
             entries: Map::default(),
-            pod_nodes: ByGroup::default(),
-            slice_nodes: ByGroup::default(),
             daemon_sets: ByGroup::default(),
             rules: Map::default(),
             former_rules: VecDeque::new(),
@@ -201,6 +205,7 @@ impl Cache {
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             certainty,
+            outage_ended: false,
             weighed: Weighed::default(),
             withheld: Set::default(),
             settling: Settling::default(),
@@ -291,28 +296,13 @@ impl Cache {
         &self.karpenter
     }
 
-    /// How many objects of each kind are known.
+    /// How many objects of each watched kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let with_csi_node = self
-            .entries
-            .values()
-            .filter(|entry| entry.csi_node.is_some());
-        [
-            ("nodes", self.node_names().count()),
-            ("csinodes", with_csi_node.count()),
-            ("pods", self.pod_nodes.values().map(Map::len).sum()),
-            (
-                "daemonsets",
-                self.daemon_sets.values().map(BTreeMap::len).sum(),
-            ),
-            (
-                "resourceslices",
-                self.slice_nodes.values().map(Map::len).sum(),
-            ),
-            ("rules", self.rules.len()),
-        ]
-        .into_iter()
-        .chain(self.karpenter.sizes())
+        let is_watched = |kind: &Watch| {
+            self.karpenter.is_watched() || !matches!(kind, Watch::NodeClaims | Watch::NodePools)
+        };
+        let kinds = Watch::KINDS.into_iter().filter(is_watched);
+        kinds.map(|kind| (kind.short_name(), self.index.count(kind)))
     }
 
     pub fn dirty_count(&self) -> usize {

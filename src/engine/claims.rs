@@ -18,7 +18,7 @@ use crate::api::RepairAction;
 use crate::object::{Node, NodeClaim, Version};
 
 /// How long a deletion that found no free slot waits before it tries again.
-const TURN: Duration = Duration::from_millis(250);
+pub(super) const TURN: Duration = Duration::from_millis(250);
 
 /// The repair of a node by deleting its `NodeClaim`.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Claims {
             _ if !goes_on => Err(RequestError::Conflict),
             (Step::LiveRead, Ok(Answer::Node(node))) => {
                 let is_as_judged = node.clone().read();
-                let is_as_judged = is_as_judged.is_ok_and(|now| now.is_same(&deletion.node));
+                let is_as_judged = is_as_judged.is_ok_and(|now| now == deletion.node);
                 cache.update_node(*node, out.now);
                 match patch::claim_termination(claim, out.now.wall) {
                     _ if !is_as_judged => Err(RequestError::Conflict),

@@ -37,6 +37,11 @@ impl Closures {
         Some(closures)
     }
 
+    /// Starts over from zero: nodes that are to be closed then are closed at the rates, none of them at once.
+    pub fn start_over(&mut self) {
+        self.guard.start_over();
+    }
+
     /// Whether this node may be closed now.
     pub fn may_close(&self, node: &str) -> bool {
         self.guard.may_close(node)

@@ -11,7 +11,7 @@ use super::announce::SETTLING;
 use super::effects::{Effects, Purpose};
 use super::error::RequestError;
 use super::io::Request;
-use super::pacer::{Contention, Undone, Verdict, WriteSlot};
+use super::pacer::{AfterWrite, Contention, Undone, WriteSlot};
 use super::patch;
 use crate::object::Node;
 use crate::plan::{ConditionChanges, NewCondition, Urgency};
@@ -161,7 +161,7 @@ impl ConditionWork {
         };
         let retries = &mut out.pacer.conditions;
         match (verdict, error) {
-            (Verdict::Done, _) => {
+            (AfterWrite::Done, _) => {
                 for (kind, made) in writes {
                     let undone = self.contention.made(kind.clone(), made, &kind, now);
                     if let Some(Undone::TooOften { .. }) = undone {
@@ -172,7 +172,7 @@ impl ConditionWork {
                 self.written_at = Some(now);
                 self.wanted_since = None;
             }
-            (Verdict::Refused { before, .. }, Some(error)) => {
+            (AfterWrite::Refused { before, .. }, Some(error)) => {
                 retries.refused(name, CONDITIONS, before, now);
                 out.pacer
                     .complain("cannot publish conditions", name, error, now);

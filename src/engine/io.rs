@@ -13,12 +13,14 @@ use super::error::RequestError;
 use super::freshness::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
+use crate::api::RemediationTemplate;
 use crate::condition::ComponentGroup;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
-    PodObject, ResourceSliceObject, RuleObject, Version,
+    ObjectKey, PodObject, ResourceSliceObject, RuleObject, Version,
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
+use crate::repair::RemediationObject;
 
 /// The current time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -236,6 +238,37 @@ pub enum Request {
         /// The version that it must have.
         version: Version,
     },
+    /// Makes a node's remediation from a template, unless it is there; answered by [`Answer::Done`] or
+    /// [`Answer::Impossible`].
+    MakeRemediation {
+        /// The node.
+        name: Arc<str>,
+        /// The node's UID.
+        uid: Arc<str>,
+        /// The UID of the rule that asks for it.
+        rule_uid: Arc<str>,
+        /// The template.
+        template: Box<RemediationTemplate>,
+    },
+    /// Annotates the Machine of a node for remediation, unless it is; answered by [`Answer::Done`] or
+    /// [`Answer::Impossible`].
+    AnnotateMachine {
+        /// The node.
+        name: Arc<str>,
+        /// The Machine that it must be of.
+        machine: ObjectKey,
+    },
+    /// Deletes a node's remediation, if it is there and was made for this node and rule; answered by [`Answer::Done`].
+    DeleteRemediation {
+        /// The node.
+        name: Arc<str>,
+        /// The node's UID.
+        uid: Arc<str>,
+        /// The UID of the rule that asked for it.
+        rule_uid: Arc<str>,
+        /// The remediation.
+        object: RemediationObject,
+    },
     /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
     ReadNodeLive {
         /// The node.
@@ -292,6 +325,8 @@ pub enum Answer {
     ClusterEvidence(ClusterEvidence),
     /// Success without data.
     Done,
+    /// This node cannot be remediated as it is, and why.
+    Impossible(String),
 }
 
 /// Defines, for each kind of answer, a method that returns its data or an error for any other kind.
@@ -334,7 +369,7 @@ pub struct Hold {
 
 /// A condition that a node met during startup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct StartupStage {
     /// The condition's type.
     pub condition: Arc<str>,
     /// How long after both the node and the rule existed.
@@ -377,7 +412,7 @@ pub enum Count {
         /// The rule's name.
         rule: Arc<str>,
         /// The rule's conditions, except those for which the time is unknown.
-        stages: Vec<Stage>,
+        stages: Vec<StartupStage>,
     },
     /// A taint could not be added or removed.
     Failed {

@@ -45,34 +45,43 @@ impl Watch {
         Self::NodePools,
     ];
 
+    /// Its kind, its resource, and the resource's short name.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Nodes => ["Node", "nodes", "nodes"],
+            Self::CsiNodes => ["CSINode", "csinodes.storage.k8s.io", "csinodes"],
+            Self::Pods(_) => ["Pod", "pods", "pods"],
+            Self::DaemonSets(_) => ["DaemonSet", "daemonsets.apps", "daemonsets"],
+            Self::ResourceSlices(_) => [
+                "ResourceSlice",
+                "resourceslices.resource.k8s.io",
+                "resourceslices",
+            ],
+            Self::Rules => [
+                "NodeReadinessRule",
+                "nodereadinessrules.readiness.node.x-k8s.io",
+                "rules",
+            ],
+            Self::NodeClaims => ["NodeClaim", "nodeclaims.karpenter.sh", "nodeclaims"],
+            Self::NodePools => ["NodePool", "nodepools.karpenter.sh", "nodepools"],
+        }
+    }
+
     /// The kind of the watched objects.
     #[must_use]
     pub fn kind(self) -> &'static str {
-        match self {
-            Self::Nodes => "Node",
-            Self::CsiNodes => "CSINode",
-            Self::Pods(_) => "Pod",
-            Self::DaemonSets(_) => "DaemonSet",
-            Self::ResourceSlices(_) => "ResourceSlice",
-            Self::Rules => "NodeReadinessRule",
-            Self::NodeClaims => "NodeClaim",
-            Self::NodePools => "NodePool",
-        }
+        self.names()[0]
     }
 
     /// The resource, as in the API's URLs.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::CsiNodes => "csinodes.storage.k8s.io",
-            Self::Pods(_) => "pods",
-            Self::DaemonSets(_) => "daemonsets.apps",
-            Self::ResourceSlices(_) => "resourceslices.resource.k8s.io",
-            Self::Rules => "nodereadinessrules.readiness.node.x-k8s.io",
-            Self::NodeClaims => "nodeclaims.karpenter.sh",
-            Self::NodePools => "nodepools.karpenter.sh",
-        }
+        self.names()[1]
+    }
+
+    /// What metrics call the resource.
+    pub(super) fn short_name(self) -> &'static str {
+        self.names()[2]
     }
 
     /// Whether a cluster may lack this resource.

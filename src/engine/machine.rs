@@ -21,6 +21,7 @@ use super::io::{Effect, Input, Now};
 use super::nodes::Nodes;
 use super::notice::Notice;
 use super::pacer::{Class, Pacer, Rate};
+use super::remediations::Remediations;
 use super::repairs::deletion;
 use super::rules::{Evaluated, Rules};
 use super::survey::Survey;
@@ -71,6 +72,7 @@ pub struct Engine {
     conditions: ConditionQueue,
     live_reads: LiveReads,
     claims: Claims,
+    remediations: Remediations,
     clock: Clock,
     out: Effects,
     /// Since when this instance has been the leader.
@@ -102,6 +104,7 @@ impl Engine {
             conditions: ConditionQueue::default(),
             live_reads: LiveReads::default(),
             claims: Claims::default(),
+            remediations: Remediations::default(),
             clock: Clock::new(now.wall, now.monotonic),
             out: Effects::new(pacer, now),
             leading_since: None,
@@ -225,6 +228,7 @@ impl Engine {
             Input::Stop => {
                 self.is_stopping = true;
                 self.claims.stop();
+                self.remediations.stop();
                 self.out.pacer.try_nothing_again();
             }
         }
@@ -268,6 +272,9 @@ impl Engine {
             self.rules.tend(&self.cache, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);
+            if self.cache.take_outage() {
+                self.rules.outage_is_over();
+            }
             self.retry_refused();
             self.evaluate(leading_since);
             self.rules.finish_deletions(&self.cache, &mut self.out);
@@ -347,7 +354,7 @@ impl Engine {
     /// 1. An unreadable node is left as it is, a deleted one is forgotten, and one with a write under way waits.
     /// 2. Its plan is made.
     /// 3. The plan is noted and announced.
-    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim. A change that
+    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim, its remediation. A change that
     ///    could hurt waits while what it depends on is stale.
     fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
         if self.is_left_alone(name) {
@@ -373,6 +380,7 @@ impl Engine {
         work.is_about(node);
 
         let memories = work.memories.clone();
+        let remediated = self.remediations.taken(name);
         let history = NodeHistory {
             is_known: work.is_known,
             read_live: &work
@@ -380,6 +388,7 @@ impl Engine {
                 .fresh(self.live_reads.invalidated(), now.monotonic),
             memories: &memories,
             may_close: &may_close,
+            remediated: &remediated,
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
@@ -397,6 +406,7 @@ impl Engine {
         work.observe(state, &plan, is_news, &mut self.out);
 
         let deletion = deletion(node, &plan);
+        self.remediations.begin(node, &plan, &mut self.out);
         let stale = plan.live_read.clone();
         let is_stale = !stale.is_empty()
             || plan.postponed == Some(Postponed::Stale)
@@ -447,6 +457,7 @@ impl Engine {
             self.rules
                 .forget_node(name, &work.recorded_by, &mut self.out);
             self.out.timers.forget_node(name);
+            self.remediations.forget(name);
             self.out.pacer.nodes.forget(name);
             self.out.pacer.conditions.forget(name);
             self.nodes.remove(name);

@@ -23,6 +23,7 @@ pub mod notice;
 mod notices;
 mod pacer;
 mod patch;
+mod remediations;
 mod repairs;
 mod rules;
 mod startups;

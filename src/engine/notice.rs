@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::broken::Broken;
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
+use crate::api::RepairAction;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::guard::Report;
 use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};
@@ -76,8 +77,9 @@ topics! {
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
-        "A rule has kept the node closed for a minute: what each condition lacks; again when that is something else. Not of a rule \
-         that waits for critical components, whose events have names of their own (`Unready...`, `Unscheduled...`).";
+        "A rule has kept the node closed for a minute: what each condition lacks, or that another rule comes first \
+         (`WaitsForRule`); again when that is something else. Critical components that it waits for have events with names of \
+         their own (`Unready...`, `Unscheduled...`).";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
         "Another project's taint has been lifted, whose rule waits for critical components; in Gardener's words.";
     RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",
@@ -94,12 +96,22 @@ topics! {
         "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
         "The node's time is up, and the rule asks for nothing else.";
+    REPAIR_SPARED: Normal "NodeRepairSpared" "RepairNode" on "Node",
+        "The node's time is up, and an annotation on it, its `NodeClaim` or its `NodePool` forbids repair.";
     REPAIR_IMPOSSIBLE: Warning "NodeRepairImpossible" "RepairNode" on "Node",
         "The node's time is up, and nothing can be done.";
     REPAIR_BLOCKED: Warning "NodeRepairBlocked" "RepairNode" on "Node",
         "The node's time is up, and too many nodes are unhealthy for it to be repaired. Told again every 5 minutes.";
     CLAIM_DELETED: Warning "NodeClaimDeleted" "RepairNode" on "Node",
         "The node's `NodeClaim` has been deleted, so that Karpenter replaces it.";
+    REMEDIATION_MADE: Warning "NodeRemediationCreated" "RepairNode" on "Node",
+        "A remediation has been made for the node, from the rule's `remediationTemplate`.";
+    MACHINE_ANNOTATED: Warning "MachineAnnotated" "RepairNode" on "Node",
+        "The node's `Machine` has been annotated, so that Cluster API remediates it.";
+    REMEDIATION_WITHDRAWN: Normal "NodeRemediationDeleted" "RepairNode" on "Node",
+        "The node's remediation has been deleted: the node is open, or no rule asks for it any more.";
+    REMEDIATION_LEFT: Warning "NodeRemediationLeft" "RepairNode" on "Node",
+        "The node's remediation is no longer asked for, and the API server refuses to have it deleted.";
     NODE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "Node",
         "Something about the node cannot be understood: it is left as it is.";
     RULE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "NodeReadinessRule",
@@ -340,6 +352,13 @@ impl Notice {
         Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
     }
 
+    /// The node is not repaired because an annotation forbids it.
+    #[must_use]
+    pub fn of_spared_node(node: About, rule: &str, why: &str) -> Self {
+        let note = format!("Rule '{rule}' does not repair this node: {why}");
+        Self::new(node, &REPAIR_SPARED, note)
+    }
+
     /// The node cannot be repaired.
     #[must_use]
     pub fn of_impossible_repair(node: About, rule: &str, why: &str) -> Self {
@@ -359,6 +378,38 @@ impl Notice {
     pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
         let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
         Self::new(node, &CLAIM_DELETED, note)
+    }
+
+    /// A remediation that was asked for.
+    #[must_use]
+    pub fn of_remediation(
+        node: About,
+        action: RepairAction,
+        what: &str,
+        rule: &str,
+        why: &str,
+    ) -> Self {
+        let (topic, done) = match action {
+            RepairAction::AnnotateMachine => (&MACHINE_ANNOTATED, "annotated"),
+            _ => (&REMEDIATION_MADE, "created"),
+        };
+        Self::new(
+            node,
+            topic,
+            format!("{what} {done} by rule '{rule}'. {why}"),
+        )
+    }
+
+    /// A remediation that is no longer asked for, and was deleted unless that was refused.
+    #[must_use]
+    pub fn of_withdrawn_remediation(node: About, what: &str, refusal: Option<&str>) -> Self {
+        match refusal {
+            None => Self::new(node, &REMEDIATION_WITHDRAWN, format!("{what} deleted")),
+            Some(why) => {
+                let note = format!("{what} is no longer asked for, and cannot be deleted: {why}");
+                Self::new(node, &REMEDIATION_LEFT, note)
+            }
+        }
     }
 
     /// The controller leaves a node as it is because one of its objects is unreadable.

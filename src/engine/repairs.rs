@@ -35,6 +35,8 @@ struct Told {
 enum Message {
     /// The node is late, and the rule asks for nothing else.
     Late(String),
+    /// Which annotation spares the node.
+    Spared(String),
     /// Why repair is impossible.
     Impossible(String),
     /// How many nodes are unhealthy, so that repair is blocked.
@@ -68,6 +70,12 @@ impl RepairTold {
                 (_, Some(Verdict::Spare(Spared::NoClaim(why)))) if why != NoClaim::Unseen => {
                     Message::Impossible(why.to_string())
                 }
+                (_, Some(Verdict::Spare(why @ (Spared::NoTemplate | Spared::NoMachine)))) => {
+                    Message::Impossible(why.to_string())
+                }
+                (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => {
+                    Message::Spared(format!("{why}. {}", late(outcome)))
+                }
                 (_, Some(Verdict::Spare(why))) => {
                     debug!(node = %node.name, rule = %rule.name, %why, "not repaired");
                     continue;
@@ -89,7 +97,9 @@ impl RepairTold {
         for (rule, message) in messages {
             let is_news = |told: &Told| match (&told.what, message) {
                 (Message::Blocked(_), Message::Blocked(_)) => now >= told.at + BLOCKED_INTERVAL,
-                (Message::Late(_), Message::Late(_)) => false,
+                (Message::Late(_), Message::Late(_)) | (Message::Spared(_), Message::Spared(_)) => {
+                    false
+                }
                 (before, now) => before != now,
             };
             let known = self.0.iter().position(|told| told.rule == rule.uid);
@@ -104,6 +114,7 @@ impl RepairTold {
                     out.count(Count::Repaired { rule: name, action });
                     Notice::of_lateness(about, &rule.name, why)
                 }
+                Message::Spared(why) => Notice::of_spared_node(about, &rule.name, why),
                 Message::Impossible(why) => Notice::of_impossible_repair(about, &rule.name, why),
                 Message::Blocked(why) => {
                     out.count(Count::RepairBlocked { rule: name });
@@ -125,28 +136,23 @@ impl RepairTold {
 }
 
 /// The message that the node is late, and what it lacks.
-fn late(outcome: &Outcome<'_>) -> String {
-    let lacks: Vec<_> = outcome
-        .evaluation
-        .unmet()
-        .map(crate::plan::Finding::why)
-        .collect();
-    let lacks = lacks.join("; ");
+pub(super) fn late(outcome: &Outcome<'_>) -> String {
+    let lacks = outcome.evaluation.why();
     match outcome.deadline {
         Some(Ok(Deadline::At(at))) => format!("The node was to be ready by {at:.0}: {lacks}"),
         _ => lacks,
     }
 }
 
-/// What keeps a rule from repairing any node, if anything does.
-pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
-    let repair = rule.active()?.repair?;
-    if repair.action != RepairAction::DeleteNodeClaim {
-        return None;
-    }
-    match cache.karpenter().availability() {
-        Err(why) => Some(why.to_string()),
-        Ok(()) => None,
+/// What keeps a rule from repairing any node, if anything does. `refused` is why its last remediation was refused.
+pub(super) fn obstacle(cache: &Cache, rule: &Rule, refused: Option<&str>) -> Option<String> {
+    match rule.active()?.repair.as_ref()?.action {
+        RepairAction::DeleteNodeClaim => {
+            let unavailable = cache.karpenter().availability().err();
+            unavailable.map(|why| why.to_string())
+        }
+        RepairAction::Remediate | RepairAction::AnnotateMachine => refused.map(str::to_owned),
+        RepairAction::Release | RepairAction::None => None,
     }
 }
 
@@ -158,7 +164,7 @@ pub(super) fn prospects(
 ) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);
-    let Some(repair) = repair.and_then(|spec| spec.repair) else {
+    let Some(repair) = repair.and_then(|spec| spec.repair.as_ref()) else {
         return prospects;
     };
     if !stats.would_repair_any() {
@@ -170,7 +176,7 @@ pub(super) fn prospects(
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
     for node in cache.nodes().filter(|node| stats.would_repair(&node.name)) {
         let group = karpenter.group(node, rule);
-        let count = if census.of(group).exceeds(repair.max_unhealthy) {
+        let count = if census.of(group).exceeds(repair.limit()) {
             &mut prospects.blocked
         } else {
             &mut prospects.repaired

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::io::{Count, Stage};
+use super::io::{Count, StartupStage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
 use crate::plan::{
@@ -87,10 +87,10 @@ impl Startups {
             stages,
             ..
         } = self.0.swap_remove(index);
-        let stages: Vec<Stage> = stages
+        let stages: Vec<StartupStage> = stages
             .into_iter()
             .filter_map(|(condition, met)| match met {
-                Met::At(at) => Some(Stage {
+                Met::At(at) => Some(StartupStage {
                     condition,
                     took: at.duration_since(since).max(SignedDuration::ZERO),
                 }),
@@ -125,14 +125,14 @@ impl Startup {
             .max(rule.created)
             .filter(|since| is_first && *since <= now)?;
         let is_new = is_new(joined, now);
-        let met = |finding: &Finding<'_>| {
-            let transition = finding.condition.as_ref().and_then(|it| it.transition);
-            match transition.filter(|at| (since..=now).contains(at)) {
-                _ if !finding.is_met() => Met::NotYet,
-                Some(at) => Met::At(at),
-                None if is_new => Met::At(now),
-                None => Met::Earlier,
-            }
+        let met = |finding: &Finding<'_>| match finding
+            .transition()
+            .filter(|at| (since..=now).contains(at))
+        {
+            _ if !finding.is_met() => Met::NotYet,
+            Some(at) => Met::At(at),
+            None if is_new => Met::At(now),
+            None => Met::Earlier,
         };
         let findings = outcome.evaluation.results.iter();
         Some(Self {

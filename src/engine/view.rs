@@ -167,6 +167,7 @@ impl View {
             read_live: &NOTHING_READ,
             memories: &[],
             may_close: &[],
+            remediated: &[],
             watching_since: self.now.wall,
         };
         let state = self.cache.node(name)?;

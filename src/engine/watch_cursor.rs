@@ -25,7 +25,7 @@ const OUTDATED: Duration = Duration::from_secs(5);
 
 /// A request to make next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
+pub enum NextRequest {
     /// One page of a list; the first if there is no token.
     List {
         /// The continue token of the previous page.
@@ -53,7 +53,7 @@ pub enum End {
 
 /// How current the view is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
+pub enum ViewState {
     /// Everything has been shown that had happened by this time.
     Current(Instant),
     /// As current as before.
@@ -130,23 +130,23 @@ impl WatchCursor {
     }
 
     /// Lists everything again.
-    pub fn relist(&mut self) -> View {
+    pub fn relist(&mut self) -> ViewState {
         *self = Self {
             wanted: self.wanted,
             ..Self::default()
         };
-        View::Interrupted
+        ViewState::Interrupted
     }
 
     /// The request to make now.
-    pub fn next(&mut self, now: Instant) -> Question {
+    pub fn next(&mut self, now: Instant) -> NextRequest {
         match &mut self.progress {
             Progress::Listing { token, since } => {
                 // All pages show the state at the time of the first.
                 if token.is_none() {
                     *since = Some(now);
                 }
-                Question::List {
+                NextRequest::List {
                     token: token.clone(),
                 }
             }
@@ -157,7 +157,7 @@ impl WatchCursor {
                 } else {
                     SHORT_LENGTH
                 };
-                Question::Watch {
+                NextRequest::Watch {
                     version,
                     length: self.length,
                 }
@@ -187,12 +187,12 @@ impl WatchCursor {
     }
 
     /// Takes in the version that the consistent read returned.
-    pub fn read(&mut self, version: Version) -> View {
+    pub fn read(&mut self, version: Version) -> ViewState {
         let Some((since, shown)) = self.reading.take() else {
-            return View::Unchanged;
+            return ViewState::Unchanged;
         };
         if version < shown {
-            return View::Restored;
+            return ViewState::Restored;
         }
         self.ahead = Some((since, version));
         self.reached()
@@ -211,27 +211,27 @@ impl WatchCursor {
         &mut self,
         version: Option<String>,
         token: Option<String>,
-    ) -> Result<View, NoVersion> {
+    ) -> Result<ViewState, NoVersion> {
         let given = |text: &String| !text.is_empty();
         let Progress::Listing { since, .. } = self.progress else {
-            return Ok(View::Unchanged);
+            return Ok(ViewState::Unchanged);
         };
         match (token.filter(given), version.filter(given)) {
             (Some(token), _) => {
                 let token = Some(token);
                 self.progress = Progress::Listing { token, since };
-                Ok(View::Unchanged)
+                Ok(ViewState::Unchanged)
             }
             (None, Some(version)) => {
                 let before = self.shown;
                 self.shown = object::version(Some(&version));
                 self.progress = Progress::Watching { version };
                 if self.shown < before {
-                    return Ok(View::Restored);
+                    return Ok(ViewState::Restored);
                 }
                 self.current = since;
                 self.ahead = None;
-                Ok(since.map_or(View::Unchanged, View::Current))
+                Ok(since.map_or(ViewState::Unchanged, ViewState::Current))
             }
             (None, None) => Err(NoVersion),
         }
@@ -241,7 +241,7 @@ impl WatchCursor {
     ///
     /// # Errors
     /// The version cannot be compared.
-    pub fn saw(&mut self, version: Option<String>) -> Result<View, NoVersion> {
+    pub fn saw(&mut self, version: Option<String>) -> Result<ViewState, NoVersion> {
         let version = version.filter(|text| !text.is_empty()).ok_or(NoVersion)?;
         let number = object::version(Some(&version));
         if number >= self.shown {
@@ -252,14 +252,14 @@ impl WatchCursor {
     }
 
     /// Handles the end of a request.
-    pub fn ended(&mut self, end: End) -> View {
+    pub fn ended(&mut self, end: End) -> ViewState {
         match end {
-            End::Closed(ran) if ran >= self.length => return View::Unchanged,
+            End::Closed(ran) if ran >= self.length => return ViewState::Unchanged,
             End::Closed(_) | End::Failed => {}
             End::Expired => self.progress = Progress::from_the_start(),
         }
         self.current = None;
-        View::Interrupted
+        ViewState::Interrupted
     }
 
     /// The highest version shown.
@@ -275,14 +275,14 @@ impl WatchCursor {
     }
 
     /// The freshness of the view once the watch may have reached the consistent read.
-    fn reached(&mut self) -> View {
+    fn reached(&mut self) -> ViewState {
         match self.ahead {
             Some((since, version)) if version <= self.shown => {
                 self.ahead = None;
                 self.current = self.current.max(Some(since));
-                View::Current(since)
+                ViewState::Current(since)
             }
-            _ => View::Unchanged,
+            _ => ViewState::Unchanged,
         }
     }
 }
@@ -291,13 +291,13 @@ impl WatchCursor {
 mod tests {
     use super::*;
 
-    fn list(token: &str) -> Question {
+    fn list(token: &str) -> NextRequest {
         let token = (!token.is_empty()).then(|| token.to_owned());
-        Question::List { token }
+        NextRequest::List { token }
     }
 
-    fn watch(version: &str, length: Duration) -> Question {
-        Question::Watch {
+    fn watch(version: &str, length: Duration) -> NextRequest {
+        NextRequest::Watch {
             version: version.to_owned(),
             length,
         }
@@ -315,7 +315,7 @@ mod tests {
     fn listed(at: Instant) -> WatchCursor {
         let mut cursor = WatchCursor::default();
         assert_eq!(cursor.next(at), list(""));
-        assert_eq!(cursor.page(version(5), None), Ok(View::Current(at)));
+        assert_eq!(cursor.page(version(5), None), Ok(ViewState::Current(at)));
         assert_eq!(cursor.next(at), watch("5", LENGTH));
         cursor
     }
@@ -326,13 +326,13 @@ mod tests {
         let mut cursor = WatchCursor::default();
         assert_eq!(cursor.next(at(0)), list(""));
         let page = cursor.page(version(5), Some("next".into()));
-        assert_eq!(page, Ok(View::Unchanged));
+        assert_eq!(page, Ok(ViewState::Unchanged));
         assert_eq!(cursor.next(at(1)), list("next"));
         // A failed page does not invalidate the others.
-        assert_eq!(cursor.ended(End::Failed), View::Interrupted);
+        assert_eq!(cursor.ended(End::Failed), ViewState::Interrupted);
         assert_eq!(cursor.next(at(2)), list("next"));
         let page = cursor.page(version(5), Some(String::new()));
-        assert_eq!(page, Ok(View::Current(at(0))));
+        assert_eq!(page, Ok(ViewState::Current(at(0))));
         assert_eq!(cursor.next(at(3)), watch("5", LENGTH));
     }
 
@@ -342,9 +342,9 @@ mod tests {
         let mut cursor = WatchCursor::default();
         cursor.next(at(0));
         assert!(cursor.page(None, Some("next".into())).is_ok());
-        assert_eq!(cursor.ended(End::Expired), View::Interrupted);
+        assert_eq!(cursor.ended(End::Expired), ViewState::Interrupted);
         assert_eq!(cursor.next(at(1)), list(""));
-        assert_eq!(cursor.page(version(5), None), Ok(View::Current(at(1))));
+        assert_eq!(cursor.page(version(5), None), Ok(ViewState::Current(at(1))));
     }
 
     #[test]
@@ -364,38 +364,42 @@ mod tests {
                 9,
                 9,
                 None,
-                View::Current(at(12)),
+                ViewState::Current(at(12)),
             ),
             (
                 "a bookmark of that version",
                 5,
                 9,
                 Some(9),
-                View::Current(at(12)),
+                ViewState::Current(at(12)),
             ),
-            ("a later one", 5, 9, Some(11), View::Current(at(12))),
+            ("a later one", 5, 9, Some(11), ViewState::Current(at(12))),
             (
                 "a bookmark of an old version",
                 5,
                 9,
                 Some(8),
-                View::Unchanged,
+                ViewState::Unchanged,
             ),
-            ("nothing", 5, 9, None, View::Unchanged),
+            ("nothing", 5, 9, None, ViewState::Unchanged),
         ] {
             let mut cursor = listed(at(0));
             assert!(cursor.begin_read(at(12)));
             assert!(!cursor.begin_read(at(12)), "one at a time");
-            assert_eq!(cursor.saw(version(shown)), Ok(View::Unchanged), "{name}");
+            assert_eq!(
+                cursor.saw(version(shown)),
+                Ok(ViewState::Unchanged),
+                "{name}"
+            );
             let mut last = cursor.read(read);
             if let Some(then) = then {
-                assert_eq!(last, View::Unchanged, "{name}");
+                assert_eq!(last, ViewState::Unchanged, "{name}");
                 last = cursor.saw(version(then)).unwrap();
             }
             assert_eq!(last, view, "{name}");
             // A regular end proves nothing.
-            assert_eq!(cursor.ended(End::Closed(LENGTH)), View::Unchanged);
-            let length = if view == View::Unchanged {
+            assert_eq!(cursor.ended(End::Closed(LENGTH)), ViewState::Unchanged);
+            let length = if view == ViewState::Unchanged {
                 SHORT_LENGTH
             } else {
                 LENGTH
@@ -414,9 +418,12 @@ mod tests {
         assert_eq!(cursor.next(at(3)), watch("5", SHORT_LENGTH));
         assert_eq!(cursor.read_after(), Duration::ZERO);
         assert!(cursor.begin_read(at(3)));
-        assert_eq!(cursor.read(7), View::Unchanged);
-        assert_eq!(cursor.saw(version(7)), Ok(View::Current(at(3))));
-        assert_eq!(cursor.ended(End::Closed(SHORT_LENGTH)), View::Unchanged);
+        assert_eq!(cursor.read(7), ViewState::Unchanged);
+        assert_eq!(cursor.saw(version(7)), Ok(ViewState::Current(at(3))));
+        assert_eq!(
+            cursor.ended(End::Closed(SHORT_LENGTH)),
+            ViewState::Unchanged
+        );
         assert_eq!(cursor.next(at(6)), watch("7", LENGTH));
         assert!(!cursor.want(at(2)), "it is");
     }
@@ -426,12 +433,12 @@ mod tests {
         let at = seconds(Instant::now());
         let mut cursor = listed(at(0));
         assert!(cursor.begin_read(at(12)));
-        assert_eq!(cursor.read(9), View::Unchanged);
+        assert_eq!(cursor.read(9), ViewState::Unchanged);
         assert!(!cursor.begin_read(at(16)), "the bookmark may still come");
         assert!(cursor.begin_read(at(17)), "it does not");
         cursor.read_failed();
         assert!(cursor.begin_read(at(17)));
-        assert_eq!(cursor.read(10), View::Unchanged);
+        assert_eq!(cursor.read(10), ViewState::Unchanged);
         assert!(cursor.want(at(18)));
         assert!(cursor.begin_read(at(18)), "asked for before it was wanted");
     }
@@ -442,25 +449,25 @@ mod tests {
             (
                 "its time was over",
                 End::Closed(LENGTH),
-                View::Unchanged,
+                ViewState::Unchanged,
                 watch("5", LENGTH),
             ),
             (
                 "it ended early",
                 End::Closed(LENGTH.saturating_sub(Duration::from_secs(1))),
-                View::Interrupted,
+                ViewState::Interrupted,
                 watch("5", SHORT_LENGTH),
             ),
             (
                 "it broke off",
                 End::Failed,
-                View::Interrupted,
+                ViewState::Interrupted,
                 watch("5", SHORT_LENGTH),
             ),
             (
                 "its version is too old",
                 End::Expired,
-                View::Interrupted,
+                ViewState::Interrupted,
                 list(""),
             ),
         ] {
@@ -476,7 +483,7 @@ mod tests {
         let now = Instant::now();
         let mut cursor = listed(now);
         for (shown, next) in [(6, "6"), (8, "8"), (7, "8")] {
-            assert_eq!(cursor.saw(version(shown)), Ok(View::Unchanged));
+            assert_eq!(cursor.saw(version(shown)), Ok(ViewState::Unchanged));
             cursor.ended(End::Failed);
             assert_eq!(cursor.next(now), watch(next, SHORT_LENGTH));
         }
@@ -488,23 +495,27 @@ mod tests {
         let now = Instant::now();
         let mut cursor = listed(now);
         assert!(cursor.begin_read(now));
-        assert_eq!(cursor.saw(version(9)), Ok(View::Unchanged));
+        assert_eq!(cursor.saw(version(9)), Ok(ViewState::Unchanged));
         let view = cursor.read(8);
-        assert_eq!(view, View::Current(now), "asked for before 9 was shown");
+        assert_eq!(
+            view,
+            ViewState::Current(now),
+            "asked for before 9 was shown"
+        );
         assert!(cursor.begin_read(now));
-        assert_eq!(cursor.read(8), View::Restored);
+        assert_eq!(cursor.read(8), ViewState::Restored);
 
         let mut cursor = listed(now);
         cursor.ended(End::Expired);
         cursor.next(now);
-        assert_eq!(cursor.page(version(4), None), Ok(View::Restored));
+        assert_eq!(cursor.page(version(4), None), Ok(ViewState::Restored));
 
         let mut cursor = listed(now);
-        assert_eq!(cursor.relist(), View::Interrupted);
+        assert_eq!(cursor.relist(), ViewState::Interrupted);
         assert_eq!(cursor.next(now), list(""));
         assert_eq!(
             cursor.page(version(4), None),
-            Ok(View::Current(now)),
+            Ok(ViewState::Current(now)),
             "as it is now"
         );
     }

@@ -9,8 +9,7 @@ use crate::api::Disruption;
 /// The controller's own limits, for what a rule's `spec.disruption` leaves out. The flags are those of
 /// kube-controller-manager.
 #[derive(Debug, Clone, clap::Args)]
-#[group(id = "guard")]
-pub struct Args {
+pub struct GuardArgs {
     /// Nodes a second that a rule with spec.disruption closes in a healthy zone
     #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate, value_parser = parse_rate)]
     pub node_eviction_rate: f64,
@@ -56,7 +55,7 @@ impl Limits {
     #[must_use]
     pub fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let command = clap::Command::new("limits").no_binary_name(true);
-        let command = Args::augment_args(command).args_override_self(true);
+        let command = GuardArgs::augment_args(command).args_override_self(true);
         let is_ours = |name: &str| {
             command
                 .get_arguments()
@@ -79,7 +78,7 @@ impl Limits {
             }
         }
         let matches = command.try_get_matches_from(ours).ok()?;
-        Some(Self::from(&Args::from_arg_matches(&matches).ok()?))
+        Some(Self::from(&GuardArgs::from_arg_matches(&matches).ok()?))
     }
 
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
@@ -124,8 +123,8 @@ impl Default for Limits {
     }
 }
 
-impl From<&Args> for Limits {
-    fn from(args: &Args) -> Self {
+impl From<&GuardArgs> for Limits {
+    fn from(args: &GuardArgs) -> Self {
         Self {
             eviction_rate: args.node_eviction_rate,
             secondary_eviction_rate: args.secondary_node_eviction_rate,
@@ -193,7 +192,7 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: Args,
+        args: GuardArgs,
     }
 
     fn parse(flags: &[&str]) -> Result<Limits, String> {

@@ -12,7 +12,7 @@ mod tests;
 mod zone;
 mod zones;
 
-pub use limits::{Args, Limits};
+pub use limits::{GuardArgs, Limits};
 pub use member::Member;
 pub(crate) use report::Report;
 pub use zone::Zone;

@@ -133,14 +133,20 @@ impl ZoneNodes {
         }
     }
 
+    /// Empties the bucket.
+    pub(super) fn empty(&mut self, now: Instant, rate: f64) {
+        self.bucket.settle(now, rate);
+        self.bucket.empty();
+    }
+
     /// The next node that may be closed, with its place in the queue; `None` if there is none now.
     pub(super) fn grant(&mut self, now: Instant, rate: f64) -> Option<(Timestamp, Arc<str>)> {
-        self.bucket.settle(now, rate);
         if rate <= 0.0 {
-            self.bucket.empty();
+            self.empty(now, rate);
             self.withdraw();
             return None;
         }
+        self.bucket.settle(now, rate);
         if self.waiting.is_empty() || !self.bucket.has_token() {
             return None;
         }
@@ -194,7 +200,7 @@ impl ZoneNodes {
     }
 
     /// Returns the granted node to its old place in the queue.
-    fn withdraw(&mut self) {
+    pub(super) fn withdraw(&mut self) {
         if let Some(Grant { node, since, .. }) = self.granted.take() {
             self.waiting.insert(self.turn(&node, since));
         }

@@ -23,6 +23,8 @@ pub(crate) struct Guard {
     zones: BTreeMap<Zone, ZoneNodes>,
     /// How many nodes in all zones have met conditions.
     met: usize,
+    /// Whether the next [`Self::grant`] empties all buckets first.
+    starts_over: bool,
 }
 
 impl Guard {
@@ -34,12 +36,20 @@ impl Guard {
             members: HashMap::new(),
             zones: BTreeMap::new(),
             met: 0,
+            starts_over: false,
         }
     }
 
     /// Changes the limits, effective from the next [`Self::grant`].
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+
+    /// Starts over from zero: takes back what was granted, and lets the zones fill their buckets anew from the next
+    /// [`Self::grant`] on.
+    pub(crate) fn start_over(&mut self) {
+        self.starts_over = true;
+        self.zones.values_mut().for_each(ZoneNodes::withdraw);
     }
 
     /// Notes a node's zone and how it counts; `None` if it does not count, because it is joining or no longer selected. Returns
@@ -96,6 +106,11 @@ impl Guard {
     /// A zone has one such node at a time. One that is not closed within half a minute goes behind the others.
     pub(crate) fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         let (limits, halted) = (self.limits, self.is_halted());
+        if std::mem::take(&mut self.starts_over) {
+            for nodes in self.zones.values_mut() {
+                nodes.empty(now, nodes.rate(&limits, halted));
+            }
+        }
         let mut granted: Vec<(Timestamp, Arc<str>)> = self
             .zones
             .values_mut()

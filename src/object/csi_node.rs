@@ -5,15 +5,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata, Version};
+use super::meta::{self, Metadata};
 
 /// A node's registered CSI drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiNode {
     /// The object's name, which is the node's.
     pub name: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// The UID of the Node that owns the object, if it has an owner.
     pub owner: Option<Arc<str>>,
     /// The registered drivers.
@@ -93,7 +91,6 @@ impl CsiNodeObject {
         };
         Ok(CsiNode {
             name: meta::name(&meta),
-            version: meta::resource_version(&meta),
             owner: meta
                 .owner_references
                 .iter()

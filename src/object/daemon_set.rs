@@ -7,13 +7,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use super::field::{Unreadable, items};
-use super::meta::{self, Metadata, ObjectKey, Version};
+use super::meta::{Metadata, ObjectKey};
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject, Selector};
 
 /// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
 const IGNORE_LABEL: &str = "nodegate.dev/ignore";
+
+/// The API server keeps the generation of the pod template in this annotation.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +25,14 @@ pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether rules that wait for all `DaemonSet`s leave it out: its own label `nodegate.dev/ignore` is `true`.
     pub ignored: bool,
     /// Matches its pods; `None` if the selector is invalid.
     pub selector: Option<Selector>,
+    /// The generation of its pod template: it grows with each change of that.
+    pub template_generation: Option<i64>,
     /// The labels of its pod template.
     pub template_labels: BTreeMap<String, String>,
     /// `spec.nodeName` of its pod template; empty for any node.
@@ -125,18 +128,18 @@ struct NodeAffinity {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeSelector {
-    node_selector_terms: Option<Vec<Term>>,
+    node_selector_terms: Option<Vec<TermObject>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Term {
+struct TermObject {
     match_expressions: Option<Vec<RequirementObject>>,
     match_fields: Option<Vec<RequirementObject>>,
 }
 
-impl From<Term> for NodeAffinityTerm {
-    fn from(term: Term) -> Self {
+impl From<TermObject> for NodeAffinityTerm {
+    fn from(term: TermObject) -> Self {
         let expressions = term.match_expressions.unwrap_or_default();
         let fields = term.match_fields.unwrap_or_default();
         if expressions.is_empty() && fields.is_empty() {
@@ -187,7 +190,6 @@ impl DaemonSetObject {
         Ok(DaemonSet {
             key: ObjectKey::of(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
-            version: meta::resource_version(&meta),
             deleting: meta.deletion_timestamp.is_some(),
             ignored: {
                 let labels = meta.labels.as_ref();
@@ -196,6 +198,11 @@ impl DaemonSetObject {
             selector: selector
                 .and_then(|selector| Selector::parse(&selector).ok())
                 .filter(|selector| !selector.is_empty()),
+            template_generation: {
+                let annotations = meta.annotations.as_ref();
+                let generation = annotations.and_then(|it| it.get(TEMPLATE_GENERATION));
+                generation.and_then(|it| it.parse().ok())
+            },
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),

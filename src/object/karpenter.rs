@@ -10,14 +10,14 @@ use serde::Deserialize;
 
 use super::field::{Field, Form, Unreadable, items, objects};
 use super::meta::{self, Metadata, Version};
-use crate::api::names::READINESS_TTL;
+use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
 pub const NODE_POOL_LABEL: &str = "karpenter.sh/nodepool";
 /// Label on nodes: `true` once Karpenter counts on the node for workload.
 pub const INITIALIZED_LABEL: &str = "karpenter.sh/initialized";
-/// Annotation on nodes and `NodeClaim`s that forbids repair.
-pub const DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
+/// Karpenter's annotation on nodes and `NodeClaim`s that forbids repair.
+const KARPENTERS_DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
 /// Annotation on `NodeClaim`s: until when Karpenter waits for the node's pods, in RFC 3339.
 pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 /// Taint of new nodes until Karpenter has labelled them.
@@ -33,7 +33,7 @@ pub struct NodeClaim {
     /// The object's resource version.
     pub version: Version,
     /// The claim's stage.
-    pub stage: Stage,
+    pub stage: ClaimStage,
     /// Its `NodePool`; a claim can also exist without one.
     pub node_pool: Option<Arc<str>>,
     /// The node that it became.
@@ -44,13 +44,13 @@ pub struct NodeClaim {
     pub readiness_ttl: Option<String>,
     /// The termination timestamp as written.
     pub termination: Option<String>,
-    /// Whether an annotation forbids repair.
-    pub do_not_repair: bool,
+    /// The annotation that forbids repair, if there is one.
+    pub do_not_repair: Option<&'static str>,
 }
 
 /// The stage of a `NodeClaim`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stage {
+pub enum ClaimStage {
     /// There is no node yet, or Karpenter does not count on it for workload yet.
     #[default]
     Starting,
@@ -69,15 +69,17 @@ pub struct NodePool {
     pub name: Arc<str>,
     /// The readiness TTL in its annotation, as written.
     pub readiness_ttl: Option<String>,
+    /// The annotation that forbids repair of its nodes, if there is one.
+    pub do_not_repair: Option<&'static str>,
 }
 
-/// Whether these annotations of a node or a `NodeClaim` forbid repair. Karpenter accepts only `true`; here anything but `false`
-/// does, so that a typo does not cost a node.
-pub(super) fn forbid_repair(meta: &ObjectMeta) -> bool {
-    let annotations = meta.annotations.as_ref();
-    annotations
-        .and_then(|annotations| annotations.get(DO_NOT_REPAIR))
-        .is_some_and(|value| value != "false")
+/// The annotation of a node, a `NodeClaim` or a `NodePool` that forbids repair, if there is one. Karpenter accepts only `true`;
+/// here anything but `false` forbids, so that a typo does not cost a node.
+pub(super) fn forbids_repair(meta: &ObjectMeta) -> Option<&'static str> {
+    let annotations = meta.annotations.as_ref()?;
+    [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR]
+        .into_iter()
+        .find(|key| annotations.get(*key).is_some_and(|value| value != "false"))
 }
 
 /// A `NodeClaim` on the wire.
@@ -93,7 +95,7 @@ pub struct NodeClaimObject {
 #[serde(default)]
 struct Spec {
     #[serde(rename = "readinessTTL")]
-    readiness_ttl: Field<ReadinessTtl>,
+    readiness_ttl: Field<TtlText>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -118,9 +120,9 @@ objects!(Spec, Status, ConditionObject);
 
 /// `spec.readinessTTL` as text, for messages.
 #[derive(Debug, Clone)]
-struct ReadinessTtl(String);
+struct TtlText(String);
 
-impl Form for ReadinessTtl {
+impl Form for TtlText {
     fn of_text(text: &str) -> Option<Self> {
         Some(Self(text.to_owned()))
     }
@@ -159,13 +161,13 @@ impl NodeClaimObject {
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
             stage: if meta.deletion_timestamp.is_some() {
-                Stage::Deleting
+                ClaimStage::Deleting
             } else if condition("Rebooting").is_some_and(|status| status != "False") {
-                Stage::Rebooting
+                ClaimStage::Rebooting
             } else if condition("Initialized") == Some("True") {
-                Stage::Initialized
+                ClaimStage::Initialized
             } else {
-                Stage::Starting
+                ClaimStage::Starting
             },
             node_pool: named(
                 meta.labels
@@ -176,14 +178,14 @@ impl NodeClaimObject {
             provider_id: named(status.provider_id.as_readable().map(String::as_str)),
             readiness_ttl: match spec.readiness_ttl {
                 Field::Absent => None,
-                Field::Is(ReadinessTtl(text)) => Some(text),
+                Field::Is(TtlText(text)) => Some(text),
                 Field::Odd => Some("(no text)".into()),
             },
             termination: meta
                 .annotations
                 .as_ref()
                 .and_then(|annotations| annotations.get(TERMINATION_TIMESTAMP).cloned()),
-            do_not_repair: forbid_repair(&meta),
+            do_not_repair: forbids_repair(&meta),
         })
     }
 }
@@ -204,6 +206,7 @@ impl NodePoolObject {
         let meta = self.metadata.read()?;
         Ok(NodePool {
             name: meta::name(&meta),
+            do_not_repair: forbids_repair(&meta),
             readiness_ttl: meta
                 .annotations
                 .and_then(|mut annotations| annotations.remove(READINESS_TTL)),
@@ -277,7 +280,7 @@ mod tests {
             provider_id: Some("kwok://1".into()),
             readiness_ttl: Some("5m".into()),
             termination: Some("2026-01-01T00:00:00Z".into()),
-            stage: Stage::Rebooting,
+            stage: ClaimStage::Rebooting,
             ..NodeClaim::default()
         };
         assert_eq!(claim, expected);
@@ -318,14 +321,15 @@ mod tests {
 
     #[test]
     fn everything_but_false_forbids_repair() {
-        for (value, forbidden) in [("true", true), ("yes", true), ("", true), ("false", false)] {
-            let meta = json!({"name": "c", "uid": "u",
-                              "annotations": {"karpenter.sh/do-not-repair": value}});
-            assert_eq!(
-                claim(json!({ "metadata": meta })).do_not_repair,
-                forbidden,
-                "{value}"
-            );
+        for key in [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR] {
+            for (value, forbids) in [("true", true), ("yes", true), ("", true), ("false", false)] {
+                let object =
+                    json!({"metadata": {"name": "c", "uid": "u", "annotations": {key: value}}});
+                let pool: NodePoolObject = serde_json::from_value(object.clone()).unwrap();
+                let expected = forbids.then_some(key);
+                assert_eq!(pool.read().unwrap().do_not_repair, expected, "{value}");
+                assert_eq!(claim(object).do_not_repair, expected, "{value}");
+            }
         }
     }
 }

@@ -30,8 +30,18 @@ impl ObjectKey {
         }
     }
 
+    /// The key of an object without a namespace.
+    pub(crate) fn unscoped(name: Arc<str>) -> Self {
+        // Unlike other strings, this one is not allocated.
+        let namespace = Arc::default();
+        Self { namespace, name }
+    }
+
     pub(crate) fn of(meta: &ObjectMeta) -> Self {
-        Self::new(meta.namespace.as_deref().unwrap_or_default(), name(meta))
+        match &meta.namespace {
+            Some(namespace) => Self::new(&**namespace, name(meta)),
+            None => Self::unscoped(name(meta)),
+        }
     }
 }
 

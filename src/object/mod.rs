@@ -12,6 +12,7 @@ mod meta;
 mod node;
 mod pod;
 mod resource_slice;
+mod resources;
 mod rule;
 mod taint;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use node::{Node, NodeCondition, NodeMetadata, NodeObject};
 pub use pod::{Pod, PodObject};
 pub(crate) use pod::{PodPhase, PodReady};
 pub use resource_slice::{ResourceSlice, ResourceSliceObject};
+pub use resources::Resources;
 pub use rule::RuleObject;
 
 pub use taint::{Taint, Toleration};

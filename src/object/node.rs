@@ -1,16 +1,17 @@
 //! The Node: labels, taints, conditions and Nodegate's own annotations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
-use serde::de::MapAccess;
 
 use super::annotations;
-use super::field::{Field, Form, Unreadable, items, objects};
+use super::field::{Field, Unreadable, items, objects};
 use super::karpenter;
-use super::meta::{self, Metadata, MetadataObject, Version};
+use super::meta::{self, Metadata, MetadataObject, ObjectKey, Version};
+use super::resources::Resources;
 use super::taint::{Taint, TaintObject};
 use crate::api::{ConditionStatus, TaintEffect};
 
@@ -27,8 +28,6 @@ pub struct Node {
     pub name: Arc<str>,
     /// The node's UID. A new node of the same name has another.
     pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// When the Node object was created.
     pub created: Option<Timestamp>,
     /// Whether the node is being deleted.
@@ -38,16 +37,18 @@ pub struct Node {
     /// Our annotations on the node, with startup records emptied. `None` if the node has no annotations at all, which matters
     /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
-    /// Whether an annotation forbids repair.
-    pub do_not_repair: bool,
+    /// The annotation that forbids repair, if there is one.
+    pub do_not_repair: Option<&'static str>,
+    /// The Cluster API `Machine` that the node's annotations name.
+    pub machine: Option<ObjectKey>,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
     pub taints: Vec<Taint>,
     /// All conditions.
     pub conditions: Vec<NodeCondition>,
-    /// Names of the resources with an allocatable amount above zero.
-    pub resources: BTreeSet<String>,
+    /// What the node has to allocate.
+    pub resources: Resources,
     /// Identifies the node's present boot; empty before the kubelet has reported it.
     pub boot_id: Arc<str>,
 }
@@ -59,13 +60,14 @@ pub struct NodeMetadata {
     pub name: Arc<str>,
     /// As [`Node::uid`].
     pub uid: Arc<str>,
-    /// As [`Node::version`].
+    /// The object's resource version.
     pub version: Version,
     created: Option<Timestamp>,
     deleting: bool,
     labels: BTreeMap<String, String>,
     annotations: Option<BTreeMap<String, String>>,
-    do_not_repair: bool,
+    do_not_repair: Option<&'static str>,
+    machine: Option<ObjectKey>,
 }
 
 /// A condition of a node's status.
@@ -109,11 +111,11 @@ impl Node {
     /// come by the watch. Returns whether labels have changed.
     pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
         let relabelled = self.labels != patched.labels;
-        self.version = patched.version;
         self.deleting = patched.deleting;
         self.labels = patched.labels;
         self.annotations = patched.annotations;
         self.do_not_repair = patched.do_not_repair;
+        self.machine = patched.machine;
         if let Some(taints) = taints {
             self.taints = taints;
         }
@@ -159,16 +161,6 @@ impl Node {
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
     }
 
-    /// Whether both states are equal for all decisions.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        *self
-            == Self {
-                version: self.version,
-                ..other.clone()
-            }
-    }
-
     /// The value of one of our annotations.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
@@ -206,7 +198,7 @@ struct Spec {
 #[serde(rename_all = "camelCase", default)]
 struct Status {
     conditions: Field<Vec<Field<ConditionObject>>>,
-    allocatable: Field<Allocatable>,
+    allocatable: Field<Resources>,
     node_info: Field<NodeInfo>,
 }
 
@@ -267,8 +259,8 @@ impl NodeObject {
         Ok(Node {
             name: meta.name,
             uid: meta.uid,
-            version: meta.version,
             do_not_repair: meta.do_not_repair,
+            machine: meta.machine,
             created: meta.created,
             deleting: meta.deleting,
             labels: meta.labels,
@@ -287,52 +279,21 @@ impl NodeObject {
                 .flatten()
                 .filter_map(|condition| NodeCondition::of(condition.if_readable()?))
                 .collect(),
-            resources: status.allocatable.if_readable().unwrap_or_default().0,
+            resources: status.allocatable.if_readable().unwrap_or_default(),
             boot_id: node_info.boot_id.if_readable().unwrap_or_default().into(),
         })
     }
 }
 
-/// The resources with an allocatable amount above zero.
-#[derive(Debug, Clone, Default)]
-struct Allocatable(BTreeSet<String>);
-
-impl Form for Allocatable {
-    fn of_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
-        let mut resources = BTreeSet::new();
-        while let Some((name, quantity)) = object.next_entry::<String, Field<Quantity>>()? {
-            if matches!(
-                quantity,
-                Field::Is(Quantity {
-                    is_above_zero: true
-                })
-            ) {
-                resources.insert(name);
-            }
-        }
-        Ok(Some(Self(resources)))
-    }
-}
-
-/// An amount of a resource.
-struct Quantity {
-    is_above_zero: bool,
-}
-
-impl Form for Quantity {
-    /// The API server writes quantities in canonical form: zero has no digit but `0`, and a negative number has a sign.
-    fn of_text(text: &str) -> Option<Self> {
-        Some(Self {
-            is_above_zero: !text.starts_with('-')
-                && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte)),
-        })
-    }
-
-    fn of_integer(number: i64) -> Option<Self> {
-        Some(Self {
-            is_above_zero: number > 0,
-        })
-    }
+/// The Cluster API `Machine` that a node's annotations name.
+fn machine(meta: &ObjectMeta) -> Option<ObjectKey> {
+    let annotations = meta.annotations.as_ref()?;
+    let named = |key| annotations.get(key).filter(|name| !name.is_empty());
+    let namespace = named("cluster.x-k8s.io/cluster-namespace")?.as_str();
+    Some(ObjectKey::new(
+        namespace,
+        named("cluster.x-k8s.io/machine")?.as_str(),
+    ))
 }
 
 impl TryFrom<MetadataObject> for NodeMetadata {
@@ -352,7 +313,8 @@ impl TryFrom<Metadata> for NodeMetadata {
             name: meta::name(&meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
-            do_not_repair: karpenter::forbid_repair(&meta),
+            do_not_repair: karpenter::forbids_repair(&meta),
+            machine: machine(&meta),
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),
@@ -409,12 +371,12 @@ mod tests {
                        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": null},
                                       {"type": "Odd", "status": "Maybe"}]}
         }));
-        assert_eq!((&*node.name, &*node.uid, node.version), ("n", "u", 7));
+        assert_eq!((&*node.name, &*node.uid), ("n", "u"));
         assert_eq!(node.annotations, Some(BTreeMap::new()));
-        assert_eq!(
-            node.resources,
-            BTreeSet::from(["nvidia.com/gpu", "hugepages-2Mi"].map(str::to_owned))
-        );
+        let units = ["nvidia.com/gpu", "example.com/none", "hugepages-1Gi"]
+            .map(|resource| node.resources.units(resource));
+        assert_eq!(units, [2, 0, 0]);
+        assert!(node.resources.has("hugepages-2Mi"));
         assert_eq!(
             node.condition("Ready").unwrap().status,
             ConditionStatus::True
@@ -423,27 +385,5 @@ mod tests {
             node.condition("Odd").unwrap().status,
             ConditionStatus::Unknown
         );
-    }
-
-    #[test]
-    fn quantities_above_zero_are_told_from_none() {
-        for (quantity, above) in [
-            (json!("0"), false),
-            (json!("1"), true),
-            (json!("10"), true),
-            (json!("500m"), true),
-            (json!(0), false),
-            (json!(3), true),
-            (json!(-3), false),
-            (json!("-1"), false),
-            (json!("1Gi"), true),
-            (json!([1]), false),
-        ] {
-            let node = node(json!({
-                "metadata": {"name": "n", "uid": "u"},
-                "status": {"allocatable": {"r": quantity}},
-            }));
-            assert_eq!(node.resources.contains("r"), above, "{quantity}");
-        }
     }
 }

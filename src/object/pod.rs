@@ -6,15 +6,18 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata, ObjectKey, Version};
+use super::meta::{Metadata, ObjectKey};
+
+/// The label of a `DaemonSet`'s pod that names its revision.
+const REVISION_LABEL: &str = "controller-revision-hash";
+/// The label of a `DaemonSet`'s pod with the generation of its template.
+const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
 
 /// The parts of a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     /// The pod's namespace and name.
     pub key: ObjectKey,
-    /// The object's resource version.
-    pub version: Version,
     /// The node that the pod is bound to; empty if it is not bound.
     pub node: Arc<str>,
     /// The UID of the `DaemonSet` that controls the pod, if one does.
@@ -27,6 +30,10 @@ pub struct Pod {
     pub phase: PodPhase,
     /// The pod's Ready condition.
     pub ready: PodReady,
+    /// The revision of the `DaemonSet` that it was made from, by the label `controller-revision-hash`.
+    pub revision: Option<Arc<str>>,
+    /// The generation of the `DaemonSet`'s pod template that it was made from.
+    pub template_generation: Option<i64>,
     /// The pod's annotations, as key and value.
     pub annotations: Vec<(String, String)>,
 }
@@ -126,9 +133,9 @@ impl PodObject {
             .map_or(PodReady::No, |condition| PodReady::Yes {
                 since: condition.last_transition_time.as_readable().copied(),
             });
+        let label = |key: &str| meta.labels.as_ref()?.get(key).map(String::as_str);
         Ok(Pod {
             key: ObjectKey::of(&meta),
-            version: meta::resource_version(&meta),
             node: node_name.unwrap_or_default().into(),
             daemon_set: meta
                 .owner_references
@@ -137,6 +144,8 @@ impl PodObject {
                 .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
                 .map(|owner| owner.uid.as_str().into()),
             terminating: meta.deletion_timestamp.is_some(),
+            revision: label(REVISION_LABEL).map(Into::into),
+            template_generation: label(TEMPLATE_GENERATION_LABEL).and_then(|it| it.parse().ok()),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             phase: match status.phase.as_readable().map(String::as_str) {
                 Some("Succeeded") => PodPhase::Succeeded,

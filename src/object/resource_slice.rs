@@ -5,15 +5,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata, Version};
+use super::meta::{self, Metadata};
 
 /// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceSlice {
     /// The object's name.
     pub name: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
     /// The node that has the devices; empty if they belong to no single node.
     pub node: Arc<str>,
     /// The pool that the slice is part of.
@@ -103,7 +101,6 @@ impl ResourceSliceObject {
         }
         Ok(ResourceSlice {
             name: meta::name(&meta),
-            version: meta::resource_version(&meta),
             node: node.unwrap_or_default().into(),
             pool: name.unwrap_or_default().into(),
             generation: generation.unwrap_or_default(),

@@ -132,14 +132,14 @@ impl<'a> Draft<'a> {
     }
 
     fn is_heir(&self, rule: &Rule, key: &str, effect: TaintEffect) -> bool {
-        !rule.deleting
-            && !rule.finalizer
-            && !rule.refused
-            && rule.spec.as_ref().is_ok_and(|spec| {
-                !spec.dry_run
-                    && spec.taint.is(key, effect)
-                    && spec.selector.matches(&self.node.labels)
-            })
+        rule.is_about(key, effect) && self.is_coming(rule)
+    }
+
+    /// Whether a rule that selects the node still waits for its finalizer.
+    pub(super) fn is_coming(&self, rule: &Rule) -> bool {
+        let is_meant =
+            |spec: &CompiledSpec| !spec.dry_run && spec.selector.matches(&self.node.labels);
+        !rule.deleting && !rule.finalizer && !rule.refused && rule.spec.as_ref().is_ok_and(is_meant)
     }
 
     /// Whether the rule that owns the taint is gone, is being deleted, or no longer selects the node.

@@ -16,7 +16,7 @@ impl<'a> Draft<'a> {
     /// The readiness deadline of a node that the rule gates and has never opened: the recorded one, or a new one.
     pub(super) fn deadline(
         &self,
-        Contender { rule, spec }: Contender<'a>,
+        Contender { rule, spec, .. }: Contender<'a>,
         decision: Decision,
         now: Timestamp,
     ) -> Option<Result<Deadline, NoTtl>> {
@@ -57,7 +57,7 @@ impl<'a> Draft<'a> {
     /// What to do with a node that may be late under a governing rule, or what a dry run would do.
     pub(super) fn verdict(
         &mut self,
-        Contender { rule, spec }: Contender<'a>,
+        Contender { rule, spec, .. }: Contender<'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
         governs: bool,
         tainted: bool,
@@ -111,33 +111,35 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Removes obsolete deadlines: their rule is gone, no longer selects the node, has no `repair`, or another rule governs. A
-    /// rule that may not act yet, or is a dry run, keeps them.
+    /// Removes obsolete deadlines.
     pub(super) fn forget_deadlines(&mut self) {
-        let rules = self.cluster.rules.rules();
-        let is_kept = |uid: &str| {
-            let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
-                return false;
-            };
-            let rule = &rules[index];
-            let may_act = |spec: &CompiledSpec| {
-                let mut outcomes = self.plan.outcomes.iter();
-                let is_governed_by_another = outcomes.any(|outcome| {
-                    outcome.rule.uid == rule.uid
-                        && matches!(outcome.standing, Standing::Conflicted { .. })
-                });
-                spec.repair.is_some()
-                    && self.state.selecting.contains(&index)
-                    && !is_governed_by_another
-            };
-            rule.is_suspended() || !rule.deleting && rule.active().is_none_or(may_act)
-        };
         let meaningless: Vec<String> = Deadline::rules(self.node)
-            .filter(|uid| !is_kept(uid))
+            .filter(|uid| !self.keeps_records_of(uid))
             .map(Deadline::key)
             .collect();
         for key in meaningless {
             self.remove_annotation(key);
         }
+    }
+
+    /// Whether what is on record about a repair under the rule with this UID stays: the rule is there, selects the node, has a
+    /// `repair`, and no other rule governs. A rule that may not act yet, or is a dry run, keeps it.
+    pub(super) fn keeps_records_of(&self, uid: &str) -> bool {
+        let rules = self.cluster.rules.rules();
+        let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
+            return false;
+        };
+        let rule = &rules[index];
+        let may_act = |spec: &CompiledSpec| {
+            let mut outcomes = self.plan.outcomes.iter();
+            let is_governed_by_another = outcomes.any(|outcome| {
+                outcome.rule.uid == rule.uid
+                    && matches!(outcome.standing, Standing::Conflicted { .. })
+            });
+            spec.repair.is_some()
+                && self.state.selecting.contains(&index)
+                && !is_governed_by_another
+        };
+        rule.is_suspended() || !rule.deleting && rule.active().is_none_or(may_act)
     }
 }

@@ -22,6 +22,8 @@ pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
 pub(super) struct Contender<'a> {
     pub(super) rule: &'a Rule,
     pub(super) spec: &'a CompiledSpec,
+    /// The rule's index in the set of all rules.
+    pub(super) index: usize,
 }
 
 /// A plan under construction.

@@ -1,9 +1,11 @@
 //! Evaluates a rule's conditions on a node.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::api::{ConditionPolicy, ConditionStatus};
-use crate::condition::{Condition, Facts, Source};
+use crate::condition::{Condition, Detail, Facts, Source};
 use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// A rule's conditions on one node.
@@ -13,20 +15,43 @@ pub struct Evaluation<'a> {
     pub met: bool,
     /// Each condition, in the rule's order.
     pub results: Vec<Finding<'a>>,
+    /// The name of the rule that has to let the node go first: no condition was evaluated.
+    pub waits_for: Option<&'a Arc<str>>,
 }
+
+/// The reason why a rule that waits for another one keeps a node closed or open.
+pub(crate) const WAITS_FOR_RULE: &str = "WaitsForRule";
 
 /// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding<'a> {
     /// What the rule requires.
     pub requirement: &'a RequiredCondition,
-    /// The status that counts: the node's, else the rule's default, else `Unknown`.
+    /// The status that counts: the node's as the rule's minimum and reasons judge it, else the rule's default, else
+    /// `Unknown`.
     pub current: ConditionStatus,
-    /// The condition, if the node has it.
+    /// The condition, if the node has it: the same for every rule.
     pub condition: Option<Condition<'a>>,
+    /// Why the condition counts as it does, if the rule's minimum or reasons decide that.
+    pub judgement: Option<Detail<'a>>,
 }
 
-impl Finding<'_> {
+impl<'a> Finding<'a> {
+    /// The reason for the status that counts, if the node has the condition.
+    #[must_use]
+    pub fn detail(&self) -> Option<&Detail<'a>> {
+        let condition = self.condition.as_ref();
+        let judgement = self.judgement.as_ref();
+        judgement.or(condition.map(|condition| &condition.detail))
+    }
+
+    /// When the status that counts last changed, if that is known. The Node has no times of counts and reasons.
+    #[must_use]
+    pub fn transition(&self) -> Option<Timestamp> {
+        let condition = self.condition.as_ref();
+        condition.filter(|_| self.judgement.is_none())?.transition
+    }
+
     /// Whether the status is the required one.
     #[must_use]
     pub fn is_met(&self) -> bool {
@@ -40,10 +65,10 @@ impl Finding<'_> {
         condition.is_some_and(Condition::is_to_be_seen)
     }
 
-    /// The node's status; `None` if it lacks the condition.
+    /// The status that counts; `None` if the node lacks the condition.
     #[must_use]
     pub fn observed(&self) -> Option<ConditionStatus> {
-        self.condition.as_ref().map(|condition| condition.status)
+        self.condition.as_ref().map(|_| self.current)
     }
 
     /// Why it is unmet, as a complete phrase.
@@ -51,20 +76,21 @@ impl Finding<'_> {
     pub fn why(&self) -> String {
         let kind = &self.requirement.kind;
         let (current, required) = (self.current, self.requirement.required);
-        match &self.condition {
+        match self.detail() {
             None if self.requirement.source == Source::Nobody => format!(
                 "nothing makes {kind}, though its prefix is Nodegate's (counts as {current}, must be {required})"
             ),
             None => format!("{kind} is not reported (counts as {current}, must be {required})"),
             // The detail suffices, unless the rule requires that something is missing.
-            Some(condition)
+            Some(detail)
                 if self.requirement.source.is_synthesized()
-                    && required == ConditionStatus::True =>
+                    && required == ConditionStatus::True
+                    && !matches!(detail, Detail::ReasonNotAccepted { .. }) =>
             {
-                condition.detail.to_string()
+                detail.to_string()
             }
-            Some(condition) => {
-                let (reason, message) = (condition.detail.reason(), condition.detail.to_string());
+            Some(detail) => {
+                let (reason, message) = (detail.reason(), detail.to_string());
                 let why = match (reason, message.as_str()) {
                     ("", "") => String::new(),
                     (text, "") | ("", text) => format!(": {text}"),
@@ -77,6 +103,16 @@ impl Finding<'_> {
 }
 
 impl<'a> Evaluation<'a> {
+    /// Nothing is evaluated while the rule of this name holds the node.
+    #[must_use]
+    pub(super) fn waiting(rule: &'a Arc<str>) -> Self {
+        Self {
+            met: false,
+            results: Vec::new(),
+            waits_for: Some(rule),
+        }
+    }
+
     /// The unmet conditions.
     pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
         self.results.iter().filter(|result| !result.is_met())
@@ -91,6 +127,9 @@ impl<'a> Evaluation<'a> {
     /// Why the conditions are unmet, as complete phrases.
     #[must_use]
     pub fn why(&self) -> String {
+        if let Some(rule) = self.waits_for {
+            return format!("{WAITS_FOR_RULE}: rule '{rule}' holds this node, and comes first");
+        }
         let whys = self.unmet().map(Finding::why);
         whys.collect::<Vec<_>>().join("; ")
     }
@@ -113,10 +152,7 @@ impl<'a> Evaluation<'a> {
     /// The latest transition time of any condition, as reported.
     #[must_use]
     pub fn latest_transition(&self) -> Option<Timestamp> {
-        self.results
-            .iter()
-            .filter_map(|result| result.condition.as_ref()?.transition)
-            .max()
+        self.results.iter().filter_map(Finding::transition).max()
     }
 }
 
@@ -128,14 +164,14 @@ pub(super) fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Eva
         .iter()
         .map(|requirement| {
             let condition = facts.condition(&requirement.kind, &requirement.source);
+            let judged = condition.as_ref();
+            let judged = judged.map(|condition| requirement.judge(condition, facts.node));
+            let (current, judgement) = judged.unwrap_or((requirement.status_if_missing(), None));
             Finding {
                 requirement,
-                current: condition
-                    .as_ref()
-                    .map_or(requirement.status_if_missing(), |condition| {
-                        condition.status
-                    }),
+                current,
                 condition,
+                judgement,
             }
         })
         .collect();
@@ -145,5 +181,6 @@ pub(super) fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Eva
             ConditionPolicy::AnyOf => results.iter().any(Finding::is_met),
         },
         results,
+        waits_for: None,
     }
 }

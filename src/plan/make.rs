@@ -29,8 +29,8 @@ pub fn plan<'a>(
         .selecting
         .iter()
         .filter_map(|index| {
-            let rule = &*cluster.rules.rules()[*index];
-            rule.active().map(|spec| Contender { rule, spec })
+            let (rule, index) = (&*cluster.rules.rules()[*index], *index);
+            rule.active().map(|spec| Contender { rule, spec, index })
         })
         .collect();
     let mut draft = Draft {
@@ -100,7 +100,7 @@ pub fn plan<'a>(
         .filter_map(|rule| rule.left_behind(&state.node.labels))
         .map(|reach| (reach.key.as_str(), reach.effect));
     let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
-    concerned.sort_unstable();
+    draft.put_in_order(&mut concerned, &contenders);
     concerned.dedup();
     for (key, effect) in concerned {
         let contenders: SmallVec<[Contender; 4]> = contenders
@@ -118,6 +118,7 @@ pub fn plan<'a>(
     }
     draft.forget_deleted_rules();
     draft.forget_deadlines();
+    draft.withdraw_remediations();
     draft.postpone();
     draft.end_taint(None);
     draft.publish();

@@ -9,6 +9,10 @@ use crate::api::EnforcementMode;
 
 /// What this process remembers about one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and may go with any of the others"
+)]
 pub struct Memory {
     /// UID of the rule.
     pub rule: Arc<str>,
@@ -18,7 +22,9 @@ pub struct Memory {
     pub joining: bool,
     /// Whether the node had the taint at the last evaluation.
     pub tainted: bool,
-    /// Since when the conditions have been unmet; `None` while they are met.
+    /// Whether the conditions have been evaluated: not while the rule has only waited for another one.
+    pub is_decided: bool,
+    /// Since when the conditions have been unmet; `None` while they are met. Of a rule that has only waited: since when.
     pub unmet_since: Option<Timestamp>,
 }
 
@@ -37,6 +43,7 @@ impl Memory {
                     was_met: outcome.evaluation.met || before.is_some_and(|before| before.was_met),
                     joining: outcome.joining,
                     tainted: outcome.tainted,
+                    is_decided: outcome.is_decided,
                     unmet_since: outcome.unmet_since,
                 })
             })

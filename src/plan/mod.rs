@@ -2,6 +2,7 @@
 //! another with `settle`, which evaluates conditions, decides by the table in `decision` and collects the results in the
 //! `draft`.
 
+mod after;
 mod backing;
 mod change;
 mod clean_up;
@@ -17,6 +18,7 @@ mod outcome;
 mod passed_over;
 mod patience;
 mod publish;
+mod remediation;
 mod settle;
 mod stale_kinds;
 mod state;
@@ -34,6 +36,7 @@ pub(crate) use conditions::{ConditionChanges, NewCondition, Urgency};
 pub use decision::decide;
 pub(crate) use decision::{Decision, WaitReason};
 pub use evaluate::Finding;
+pub(crate) use evaluate::WAITS_FOR_RULE;
 
 pub use make::plan;
 pub(crate) use memory::Memory;

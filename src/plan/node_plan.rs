@@ -12,7 +12,9 @@ use super::stale_kinds::StaleKinds;
 use super::taint_plan::TaintPlan;
 use super::waiting::Waiting;
 use crate::object::NodeClaim;
-use crate::repair::{Deadline, Postponed, Remedy, Verdict};
+use crate::repair::{
+    Deadline, Postponed, RemediationRecord, RemediationStep, Remedy, StepKind, Verdict,
+};
 use crate::rule::Rule;
 use crate::rule::ownership::{completion_keys, owner_key};
 
@@ -27,6 +29,8 @@ pub struct NodePlan<'a> {
     pub conditions: ConditionChanges<'a>,
     /// What the critical components on the node lack, if a held taint waits for them.
     pub waiting: Option<Waiting<'a>>,
+    /// Steps of its remediation.
+    pub remediation: Vec<RemediationStep>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
     /// The kinds to read live before a change that could hurt, which this plan therefore omits.
@@ -93,16 +97,21 @@ impl<'a> NodePlan<'a> {
         self.looking.contains(&rule.uid)
     }
 
-    /// Whether this rule's taint or one of its annotations must be written.
+    /// Whether this rule's taint or one of its annotations must be written, or its remediation withdrawn.
     #[must_use]
     pub fn writes_for(&self, rule: &Rule) -> bool {
         let [by_uid, by_name] = completion_keys(rule);
         self.changes().any(|change| change.rule_uid == *rule.uid)
+            || self
+                .remediation
+                .iter()
+                .any(|it| it.rule_uid == rule.uid && it.kind == StepKind::Withdraw)
             || [
                 by_uid,
                 by_name,
                 owner_key(&rule.uid),
                 Deadline::key(&rule.uid),
+                RemediationRecord::key(&rule.uid),
             ]
             .iter()
             .any(|key| {

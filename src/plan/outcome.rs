@@ -24,6 +24,8 @@ pub struct Outcome<'a> {
     pub joining: bool,
     /// Since when the conditions have been unmet, for a continuous rule.
     pub unmet_since: Option<Timestamp>,
+    /// Whether a continuous rule has evaluated its conditions on the node: not while it has only waited for another rule.
+    pub is_decided: bool,
     /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
     /// The node's readiness deadline, or why it is unknown. Set if the rule gates a node that has never been open and has a

@@ -102,9 +102,7 @@ pub(super) fn unmet_since(
 
 /// Since when the conditions have been unmet by the times on the Node.
 fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timestamp> {
-    let mut transitions = evaluation
-        .unmet()
-        .map(|result| result.condition.as_ref()?.transition);
+    let mut transitions = evaluation.unmet().map(Finding::transition);
     match spec.policy {
         // One unmet condition suffices, so the first transition counts.
         ConditionPolicy::AllOf => transitions.flatten().min(),
@@ -115,7 +113,7 @@ fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timesta
     }
 }
 
-/// Why an open node with unmet conditions is not closed yet; `None` if it may be.
+/// Why an open node with unmet conditions is not closed yet; `None` if it may be. Without an evaluation there is no grace.
 #[must_use]
 pub(super) fn held_back(
     spec: &CompiledSpec,
@@ -126,6 +124,7 @@ pub(super) fn held_back(
 ) -> Option<WaitReason> {
     let is_ours = |finding: &Finding<'_>| finding.requirement.source.is_synthesized();
     let grace = match spec.grace_period {
+        _ if evaluation.waits_for.is_some() => None,
         Some(period) => unmet_since.checked_add(period.as_std()).ok(),
         None if evaluation.unmet().all(is_ours) => unmet_since.checked_add(FLICKER).ok(),
         None => None,
@@ -155,6 +154,7 @@ mod tests {
             was_met,
             joining: false,
             tainted: false,
+            is_decided: true,
             unmet_since: Some(at(unmet_since)),
         }
     }

@@ -57,11 +57,14 @@ impl Draft<'_> {
                 }
             }
         }
-        // A suspended rule's conditions stay as they are.
-        let outcomes = self.plan.outcomes.iter();
-        let suspended = outcomes.filter(|outcome| outcome.rule.is_suspended());
-        let findings = suspended.flat_map(|outcome| &outcome.evaluation.results);
-        wanted.extend(findings.map(|result| &*result.requirement.kind));
+        // The conditions of a rule that is suspended, or waits for another one, stay as they are.
+        let stays = |outcome: &&Outcome| {
+            let is_waiting = outcome.evaluation.waits_for.is_some() && !outcome.is_dry_run();
+            outcome.rule.is_suspended() || is_waiting
+        };
+        let staying = self.plan.outcomes.iter().filter(stays);
+        let specs = staying.filter_map(|outcome| outcome.rule.active());
+        wanted.extend(specs.flat_map(|spec| &spec.conditions).map(|it| &*it.kind));
         self.plan.conditions.withdraw = self
             .node
             .conditions

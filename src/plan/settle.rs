@@ -13,13 +13,13 @@ use super::outcome::{Origin, Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Reboot, Source, Trust};
+use crate::condition::{Detail, Facts, Reboot, Revisions, Source, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
-use crate::rule::Rule;
 use crate::rule::ownership::{
     BootstrapRecord, Ownership, completion_keys, completion_value, owner_key, owner_value,
 };
+use crate::rule::{CompiledSpec, Rule};
 
 /// A node that opens within this time after it joined is written once: ownership of a taint that it registered with is recorded
 /// only later.
@@ -29,6 +29,8 @@ const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Debug, Clone, Copy, Default)]
 struct Patience {
     joining: bool,
+    /// Whether the rule has evaluated its conditions on the node.
+    is_decided: bool,
     unmet_since: Option<Timestamp>,
     held: Option<WaitReason>,
 }
@@ -45,12 +47,22 @@ struct Dispute<'s, 'a> {
     facts: &'s Facts<'s, 'a>,
 }
 
+/// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
+type RuleRevisions<'a> = SmallVec<[Revisions<'a>; 1]>;
+
+fn revisions<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> RuleRevisions<'a> {
+    let named = spec.daemon_sets().filter(|_| spec.regate_on_revision);
+    named.filter_map(|key| Revisions::of(key, facts)).collect()
+}
+
 /// What one rule decides about one taint.
 struct Ruling<'a> {
     contender: Contender<'a>,
     governs: bool,
     evaluation: Evaluation<'a>,
     completion: BootstrapRecord<'a>,
+    /// The revisions that the rule goes by.
+    revisions: RuleRevisions<'a>,
     rebooted: Option<Reboot>,
     patience: Patience,
     deadline: Option<Result<Deadline, NoTtl>>,
@@ -90,14 +102,20 @@ impl<'a> Draft<'a> {
                 if !contender.rule.is_suspended() {
                     self.put_on_record(&ruling);
                 }
-                decided = Some((*contender, ruling.decision, ruling.patience.joining));
+                let joining = ruling.patience.joining;
+                decided = Some((
+                    *contender,
+                    ruling.decision,
+                    joining,
+                    ruling.revisions.clone(),
+                ));
             }
             self.plan.outcomes.push(ruling.outcome(&dispute));
         }
         match decided {
             Some((contender, ..)) if contender.rule.is_suspended() => {}
-            Some((contender, decision, joining)) => {
-                self.carry_out(contender, decision, joining, owners);
+            Some((contender, decision, joining, revisions)) => {
+                self.carry_out(contender, decision, joining, &revisions, owners);
             }
             None => self.clean_up(key, effect, contenders, owners),
         }
@@ -105,9 +123,10 @@ impl<'a> Draft<'a> {
 
     /// What one contender decides about the taint.
     fn rule_on(&mut self, contender: Contender<'a>, dispute: &Dispute<'_, 'a>) -> Ruling<'a> {
-        let Contender { rule, spec } = contender;
+        let Contender { rule, spec, .. } = contender;
         let (tainted, facts) = (dispute.tainted, dispute.facts);
-        let completion = BootstrapRecord::of(self.node, rule, spec);
+        let revisions = revisions(spec, facts);
+        let completion = BootstrapRecord::of(self.node, rule, spec, &revisions);
         let rebooted = self
             .state
             .observations
@@ -119,17 +138,24 @@ impl<'a> Draft<'a> {
             rebooted,
             is_closed: tainted,
         };
-        let evaluation = evaluate(spec, &Facts { trust, ..*facts });
+        let evaluation = self.waits_for(contender).map_or_else(
+            || evaluate(spec, &Facts { trust, ..*facts }),
+            Evaluation::waiting,
+        );
         let patience = self.patience(contender, &evaluation, tainted, dispute.owners, facts.now);
         let completed = completion.counts() || rule.leaves_alone(self.node.created);
-        let decision = decide(
-            spec.mode,
-            spec.taint_policy,
-            evaluation.met,
-            tainted,
-            completed,
-            patience.held,
-        );
+        let decision = if evaluation.waits_for.is_some() && patience.is_decided {
+            Decision::nothing(tainted)
+        } else {
+            decide(
+                spec.mode,
+                spec.taint_policy,
+                evaluation.met,
+                tainted,
+                completed,
+                patience.held,
+            )
+        };
         // A remove-only rule never gates again, so its record does no harm.
         let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
         let mut ruling = Ruling {
@@ -139,6 +165,7 @@ impl<'a> Draft<'a> {
                 .is_some_and(|governing| ptr::eq(governing.rule, rule)),
             evaluation,
             completion,
+            revisions,
             rebooted,
             patience,
             deadline: None,
@@ -167,7 +194,8 @@ impl<'a> Draft<'a> {
 
     /// Replaces a harmful decision while what it depends on has not been seen yet, or is stale.
     fn wait_for_evidence(&mut self, ruling: &mut Ruling<'a>) {
-        if self.cluster.is_to_be_seen(ruling.contender.spec) {
+        let Contender { spec, .. } = ruling.contender;
+        if self.cluster.is_to_be_seen(spec) || self.awaits_a_rule(ruling.contender) {
             self.wait_until_seen(ruling);
         } else if ruling.governs {
             self.wait_for_live_read(ruling);
@@ -221,7 +249,7 @@ impl<'a> Draft<'a> {
 
     /// Records on the node its readiness deadline under the governing rule, and its boot ID if that is missing.
     fn put_on_record(&mut self, ruling: &Ruling<'a>) {
-        let Contender { rule, spec } = ruling.contender;
+        let Contender { rule, spec, .. } = ruling.contender;
         let is_over = match ruling.decision {
             Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
             Decision::Release { .. } => true,
@@ -237,16 +265,18 @@ impl<'a> Draft<'a> {
         } else if is_over {
             self.forget_deadline(&rule.uid);
         }
+        self.remediate(ruling.contender, ruling.decision, ruling.verdict);
         if matches!(ruling.completion, BootstrapRecord::Unstamped) {
             let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(self.node, rule, spec));
+            let value = completion_value(self.node, rule, spec, &ruling.revisions);
+            self.set_annotation(key, value);
         }
     }
 
     /// Whether and why a continuous rule has to wait before it closes the node.
     fn patience(
         &self,
-        Contender { rule, spec }: Contender<'a>,
+        Contender { rule, spec, .. }: Contender<'a>,
         evaluation: &Evaluation<'_>,
         tainted: bool,
         owners: &[Ownership<'_>],
@@ -271,10 +301,19 @@ impl<'a> Draft<'a> {
         };
         let joining = past.is_joining(now);
         let is_known = self.history.is_known;
-        let unmet_since = unmet_since(rule, spec, evaluation, memory, is_known, now);
+        let is_decided = evaluation.waits_for.is_none()
+            || memory.map_or(!is_known && !joining, |memory| memory.is_decided);
+        let unmet_since = if evaluation.waits_for.is_none() {
+            let memory = memory.filter(|memory| memory.is_decided);
+            unmet_since(rule, spec, evaluation, memory, is_known, now)
+        } else {
+            let waiting = memory.and_then(|memory| memory.unmet_since);
+            (!is_decided).then_some(waiting.unwrap_or(now))
+        };
         let may_close = self.history.may_close.contains(&rule.uid);
         Patience {
             joining,
+            is_decided,
             unmet_since,
             held: unmet_since
                 .filter(|_| !joining)
@@ -288,12 +327,14 @@ impl<'a> Draft<'a> {
         contender: Contender<'a>,
         decision: Decision,
         joining: bool,
+        revisions: &[Revisions<'a>],
         owners: &[Ownership<'_>],
     ) {
-        let Contender { rule, spec } = contender;
+        let Contender { rule, spec, .. } = contender;
         if decision.completes_bootstrap() {
             let [key, _] = completion_keys(rule);
-            self.set_annotation(key, completion_value(self.node, rule, spec));
+            let value = completion_value(self.node, rule, spec, revisions);
+            self.set_annotation(key, value);
             // A node that was given up does not count as ready.
             if decision != Decision::GiveUp {
                 self.writes.completes.push(rule.uid.clone());
@@ -341,7 +382,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether to record now that the rule owns a taint that someone else added.
-    fn is_to_own(&mut self, Contender { rule, spec }: Contender<'a>) -> bool {
+    fn is_to_own(&mut self, Contender { rule, spec, .. }: Contender<'a>) -> bool {
         let adopts = self.outcome(rule).is_some_and(Outcome::adopts);
         if !adopts || spec.taint_policy == TaintPolicy::RemoveOnly {
             return false;
@@ -405,12 +446,15 @@ impl<'a> Draft<'a> {
 impl<'a> Ruling<'a> {
     /// Whether the rule opens the node because it did not become ready in time.
     fn gives_up(&self) -> bool {
-        self.governs && matches!(self.verdict, Some(Verdict::Repair(Remedy::Release)))
+        let is_evaluated = self.evaluation.waits_for.is_none();
+        self.governs
+            && is_evaluated
+            && matches!(self.verdict, Some(Verdict::Repair(Remedy::Release)))
     }
 
     /// The outcome to report.
     fn outcome(self, dispute: &Dispute<'_, 'a>) -> Outcome<'a> {
-        let Contender { rule, spec } = self.contender;
+        let Contender { rule, spec, .. } = self.contender;
         let is_held =
             self.decision == Decision::Hold && !self.evaluation.met && !rule.is_suspended();
         let is_owner = |owner: &Ownership| *owner.rule_uid == *rule.uid;
@@ -431,6 +475,7 @@ impl<'a> Ruling<'a> {
             origin: origin.filter(|_| self.governs && is_held),
             joining: self.patience.joining,
             unmet_since: self.patience.unmet_since,
+            is_decided: self.patience.is_decided,
             rebooted: self.rebooted.map(|reboot| reboot.seen),
             deadline: self.deadline,
             verdict: self.verdict,

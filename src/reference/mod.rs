@@ -12,7 +12,7 @@ use crate::{api::crd, controller, reporter};
 
 /// A page of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct ReferencePage {
     /// Its file name in `docs/reference/`.
     pub file: &'static str,
     /// Its text.
@@ -21,25 +21,25 @@ pub struct Page {
 
 /// All pages; `command` is the command line to document.
 #[must_use]
-pub fn pages(command: clap::Command) -> Vec<Page> {
+pub fn pages(command: clap::Command) -> Vec<ReferencePage> {
     let parts = [
         ("The controller", controller::metric_descriptions()),
         ("The reporter", reporter::metric_descriptions()),
     ];
     vec![
-        Page {
+        ReferencePage {
             file: "api.md",
             text: api::page(&crd()),
         },
-        Page {
+        ReferencePage {
             file: "events.md",
             text: events::page(notice::TOPICS),
         },
-        Page {
+        ReferencePage {
             file: "flags.md",
             text: flags::page(command),
         },
-        Page {
+        ReferencePage {
             file: "metrics.md",
             text: metrics::page(&parts),
         },

@@ -61,6 +61,14 @@ impl<'a> Karpenter<'a> {
         }
     }
 
+    /// The pool of the node, if it has one and it is known.
+    pub(super) fn pool(self) -> Option<&'a NodePool> {
+        match self {
+            Self::Known { pool, .. } => pool,
+            Self::Disabled | Self::NotInstalled | Self::Unseen => None,
+        }
+    }
+
     /// Whether more will be known soon: Karpenter's objects are still being listed, or Karpenter has not registered the node.
     pub(super) fn is_undecided(self, node: &Node) -> bool {
         let is_unregistered = || {
@@ -132,11 +140,6 @@ impl NodeClaims {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&NodeClaim> {
         self.all.get(name)
-    }
-
-    /// Names of all claims.
-    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.all.keys()
     }
 
     /// The claim of this node: the one whose status names the node, else the one that names its instance.

@@ -73,9 +73,7 @@ pub fn in_force(
     {
         return parse(text, || TtlSource::NodeClaim(claim.name.to_string()));
     }
-    if let Karpenter::Known {
-        pool: Some(pool), ..
-    } = karpenter
+    if let Some(pool) = karpenter.pool()
         && let Some(text) = &pool.readiness_ttl
     {
         return parse(text, || TtlSource::NodePool(pool.name.to_string()));
@@ -163,6 +161,7 @@ mod tests {
             let pool = NodePool {
                 name: "gpu".into(),
                 readiness_ttl: Some(text.to_owned()),
+                ..NodePool::default()
             };
             let karpenter = Karpenter::Known {
                 claim: Err(NoClaim::NotFound),

@@ -8,9 +8,9 @@ use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use crate::api::{MaxUnhealthy, Repair, RepairAction};
-use crate::object::karpenter::Stage;
-use crate::object::{Node, NodeClaim};
+use crate::api::{RemediationTemplate, Repair, RepairAction, UnhealthyLimit};
+use crate::object::karpenter::ClaimStage;
+use crate::object::{Node, NodeClaim, ObjectKey};
 use crate::rule::Rule;
 
 /// A node that a rule gates, with everything that matters for its repair.
@@ -64,8 +64,13 @@ pub enum Spared<'a> {
     #[error("Karpenter has initialized the node")]
     Initialized,
     /// An annotation forbids repair.
-    #[error("annotation karpenter.sh/do-not-repair forbids it")]
-    DoNotRepair,
+    #[error("annotation {key} on {on} forbids it")]
+    DoNotRepair {
+        /// The annotation.
+        key: &'static str,
+        /// The object that has it.
+        on: Annotated<'a>,
+    },
     /// The claim is being deleted.
     #[error("its NodeClaim is being deleted")]
     ClaimDeleting,
@@ -75,6 +80,33 @@ pub enum Spared<'a> {
     /// There is no claim to delete.
     #[error(transparent)]
     NoClaim(NoClaim<'a>),
+    /// There is no template to make a remediation from.
+    #[error("the rule names no remediationTemplate")]
+    NoTemplate,
+    /// There is no Machine to annotate.
+    #[error("the node's annotations name no Cluster API Machine")]
+    NoMachine,
+}
+
+/// An object whose annotation forbids the repair of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Annotated<'a> {
+    /// The node itself.
+    Node,
+    /// The node's claim, of this name.
+    NodeClaim(&'a str),
+    /// The node's pool, of this name.
+    NodePool(&'a str),
+}
+
+impl fmt::Display for Annotated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node => f.write_str("the node"),
+            Self::NodeClaim(name) => write!(f, "NodeClaim '{name}'"),
+            Self::NodePool(name) => write!(f, "NodePool '{name}'"),
+        }
+    }
 }
 
 /// The limit that blocks a repair.
@@ -85,7 +117,7 @@ pub struct Blocked<'a> {
     /// Their health.
     pub count: GroupHealth,
     /// The rule's limit.
-    pub limit: MaxUnhealthy,
+    pub limit: UnhealthyLimit,
 }
 
 impl fmt::Display for Blocked<'_> {
@@ -97,10 +129,10 @@ impl fmt::Display for Blocked<'_> {
         } = self;
         write!(
             f,
-            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} \
-             allows {}",
+            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and {} allows {}",
             count.unhealthy,
             count.total,
+            limit.in_force(count.total),
             limit.of(count.total),
         )
     }
@@ -111,6 +143,10 @@ impl fmt::Display for Blocked<'_> {
 pub enum Remedy<'a> {
     /// Its claim is deleted, so that a new node replaces it.
     DeleteNodeClaim(&'a NodeClaim),
+    /// A remediation is made from this template, for another controller.
+    Remediate(&'a RemediationTemplate),
+    /// This Machine of it is annotated, for Cluster API.
+    AnnotateMachine(&'a ObjectKey),
     /// It is opened with unmet conditions.
     Release,
     /// It is reported in an Event.
@@ -123,6 +159,8 @@ impl Remedy<'_> {
     pub fn action(self) -> RepairAction {
         match self {
             Self::DeleteNodeClaim(_) => RepairAction::DeleteNodeClaim,
+            Self::Remediate(_) => RepairAction::Remediate,
+            Self::AnnotateMachine(_) => RepairAction::AnnotateMachine,
             Self::Release => RepairAction::Release,
             Self::Report => RepairAction::None,
         }
@@ -140,7 +178,7 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn spared(&self) -> Option<Spared<'a>> {
         let claim = self.karpenter.claim().ok();
-        let is_at = |stage: Stage| claim.is_some_and(|claim| claim.stage == stage);
+        let is_at = |stage: ClaimStage| claim.is_some_and(|claim| claim.stage == stage);
         if self.node.deleting {
             return Some(Spared::NodeDeleting);
         }
@@ -153,17 +191,30 @@ impl<'a> Case<'a> {
         if has_been_open(self.node, self.rule) {
             return Some(Spared::HasBeenOpen);
         }
-        if is_initialized(self.node) || is_at(Stage::Initialized) {
+        if is_initialized(self.node) || is_at(ClaimStage::Initialized) {
             return Some(Spared::Initialized);
         }
-        if self.node.do_not_repair || claim.is_some_and(|claim| claim.do_not_repair) {
-            return Some(Spared::DoNotRepair);
+        if let Some(forbidden) = self.forbidden() {
+            return Some(forbidden);
         }
         match claim?.stage {
-            Stage::Deleting => Some(Spared::ClaimDeleting),
-            Stage::Rebooting => Some(Spared::Rebooting),
-            Stage::Starting | Stage::Initialized => None,
+            ClaimStage::Deleting => Some(Spared::ClaimDeleting),
+            ClaimStage::Rebooting => Some(Spared::Rebooting),
+            ClaimStage::Starting | ClaimStage::Initialized => None,
         }
+    }
+
+    /// The annotation that forbids repair, if the node, its claim or its pool has one.
+    fn forbidden(&self) -> Option<Spared<'a>> {
+        let claim = self.karpenter.claim().ok();
+        let pool = self.karpenter.pool();
+        let on_node = self.node.do_not_repair.map(|key| (key, Annotated::Node));
+        let on_claim =
+            || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
+        let on_pool =
+            || pool.and_then(|it| Some((it.do_not_repair?, Annotated::NodePool(&it.name))));
+        let (key, on) = on_node.or_else(on_claim).or_else(on_pool)?;
+        Some(Spared::DoNotRepair { key, on })
     }
 
     /// What to do with the node now.
@@ -177,16 +228,25 @@ impl<'a> Case<'a> {
         }
         let remedy = match self.repair.action {
             RepairAction::None => return Verdict::Repair(Remedy::Report),
-            RepairAction::Release if self.karpenter == Karpenter::Unseen => {
+            // Its claim may forbid repair.
+            _ if self.karpenter == Karpenter::Unseen => {
                 return Verdict::Spare(Spared::NoClaim(NoClaim::Unseen));
             }
             RepairAction::Release => Remedy::Release,
+            RepairAction::Remediate => match &self.repair.remediation_template {
+                Some(template) => Remedy::Remediate(template),
+                None => return Verdict::Spare(Spared::NoTemplate),
+            },
+            RepairAction::AnnotateMachine => match &self.node.machine {
+                Some(machine) => Remedy::AnnotateMachine(machine),
+                None => return Verdict::Spare(Spared::NoMachine),
+            },
             RepairAction::DeleteNodeClaim => match self.karpenter.claim() {
                 Ok(claim) => Remedy::DeleteNodeClaim(claim),
                 Err(why) => return Verdict::Spare(Spared::NoClaim(why)),
             },
         };
-        let (group, limit) = (self.group(), self.repair.max_unhealthy);
+        let (group, limit) = (self.group(), self.repair.limit());
         let count = census.of(group);
         if count.exceeds(limit) {
             return Verdict::Blocked(Blocked {

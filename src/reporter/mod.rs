@@ -28,7 +28,7 @@ use check::{Checker, command};
 use metrics::{ReporterHealth, ReporterMetrics, WriteResult};
 use node::{FoundCondition, ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
-pub use settings::Args;
+pub use settings::ReporterArgs;
 use settings::ReporterSettings;
 pub(crate) use settings::SettingError;
 use state::ReporterState;
@@ -43,7 +43,7 @@ const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
 
 /// Why the reporter exits with an error.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ReporterError {
     /// A setting cannot be used.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -68,9 +68,9 @@ pub fn metric_descriptions() -> Vec<Description> {
 ///
 /// # Errors
 /// When it cannot start, or is stopped before a `REPORT_ONCE` success. Later failures are logged and retried.
-pub async fn run(args: Args) -> Result<(), Error> {
+pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let settings = ReporterSettings::read(&args)?;
-    let shutdown = told_to_stop().map_err(Error::Signal)?;
+    let shutdown = told_to_stop().map_err(ReporterError::Signal)?;
     let checker = Checker::new(&settings)?;
     let node = ReportedNode::new(&args, &settings).await?;
     let metrics = ReporterMetrics::new();
@@ -104,7 +104,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         () = reporter.run(outcomes) => false,
     };
     if stopped && settings.once {
-        return Err(Error::StoppedEarly(settings.condition_type));
+        return Err(ReporterError::StoppedEarly(settings.condition_type));
     }
     info!("nodegate reporter stopped");
     Ok(())

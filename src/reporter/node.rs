@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::Args;
+use super::ReporterArgs;
 use super::settings::ReporterSettings;
 use super::state::ReportedCondition;
 use crate::api::{ConditionStatus, time_if_readable};
@@ -71,7 +71,7 @@ pub(super) struct FoundCondition {
 
 impl ReportedNode {
     pub(super) async fn new(
-        args: &Args,
+        args: &ReporterArgs,
         settings: &ReporterSettings,
     ) -> Result<Self, client::Error> {
         let kubeconfig = args.kubeconfig.as_deref();

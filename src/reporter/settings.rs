@@ -43,7 +43,7 @@ const TAKEN_TYPES: &[&str] = &[
 /// in an error, and treats an empty value as none; clap would name the flag alone and reject the value.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = EXIT_CODES)]
-pub struct Args {
+pub struct ReporterArgs {
     /// Name of the Node to report on; from the downward API (fieldRef: spec.nodeName)
     #[arg(long, env, value_name = "NAME", hide_env_values = true)]
     pub node_name: Option<String>,
@@ -153,7 +153,7 @@ impl SettingError {
 
 impl ReporterSettings {
     /// Parses the settings; an error names the first one that cannot be used.
-    pub(super) fn read(args: &Args) -> Result<Self, SettingError> {
+    pub(super) fn read(args: &ReporterArgs) -> Result<Self, SettingError> {
         let node = node_name(args.node_name.as_deref())?;
         let endpoint = required(
             "CHECK_ENDPOINT",
@@ -326,7 +326,7 @@ fn flag(variable: &'static str, text: Option<&str>) -> Result<bool, SettingError
     }
 }
 
-fn verify(args: &Args, endpoint: &Endpoint) -> Result<Verify, SettingError> {
+fn verify(args: &ReporterArgs, endpoint: &Endpoint) -> Result<Verify, SettingError> {
     const SKIP: &str = "CHECK_SKIP_TLS_VERIFY";
     let file = given(args.check_ca_file.as_deref());
     if !flag(SKIP, args.check_skip_tls_verify.as_deref())? {

@@ -52,11 +52,11 @@ pub(super) struct ReporterState {
     is_checked: bool,
     /// The latest result (good or not), and how many checks in a row had it.
     streak: (bool, u32),
-    published: Option<PublishedCondition>,
+    published: Option<LastReport>,
 }
 
 #[derive(Debug)]
-struct PublishedCondition {
+struct LastReport {
     condition: ReportedCondition,
     since: Instant,
     /// When the next heartbeat is due.
@@ -157,7 +157,7 @@ impl ReporterState {
                 .heartbeat
                 .mul_f64(f64::midpoint(1.0, self.policy.phase)),
         };
-        self.published = Some(PublishedCondition {
+        self.published = Some(LastReport {
             condition,
             since: now,
             beat: now + pause,

@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
 use super::rejection::Rejection;
+use super::requirement::RequiredCondition;
 use super::taint_key::is_foreign;
 use crate::api::names::FINALIZER;
 use crate::api::{
-    ConditionPolicy, ConditionStatus, Disruption, Duration, EnforcementMode, ExistingNodes,
-    NodeReadinessRuleSpec, Repair, TaintEffect, TaintPolicy,
+    ConditionPolicy, Disruption, Duration, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec,
+    Repair, TaintEffect, TaintPolicy,
 };
-use crate::condition::{CriticalComponentClass, Source};
+use crate::condition::CriticalComponentClass;
 use crate::object::{self, Taint};
 use crate::selector::Selector;
 
@@ -68,6 +69,10 @@ pub struct Reach {
 
 /// A valid spec.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "the fields of the resource are what they are"
+)]
 pub struct CompiledSpec {
     /// The required conditions.
     pub conditions: Vec<RequiredCondition>,
@@ -87,39 +92,22 @@ pub struct CompiledSpec {
     pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
+    /// Names of the rules that it comes after.
+    pub after: Vec<Arc<str>>,
     /// What happens to nodes that are older than the rule. A continuous rule never leaves them alone.
     pub existing_nodes: ExistingNodes,
     /// Whether a completed bootstrap counts only for the boot that it happened in.
     pub regate_on_reboot: bool,
     /// Whether a completed bootstrap counts only until the node's next maintenance.
     pub regate_after_maintenance: bool,
+    /// Whether a completed bootstrap counts only for the revisions of the named `DaemonSet`s that it happened with.
+    pub regate_on_revision: bool,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
     /// How long the conditions must have been unmet before an open node is closed.
     pub grace_period: Option<Duration>,
     /// How fast open nodes may be closed.
     pub disruption: Option<Disruption>,
-}
-
-/// A condition that a rule requires.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequiredCondition {
-    /// The condition type.
-    pub kind: Arc<str>,
-    /// The source of conditions of this type.
-    pub source: Source,
-    /// The required status.
-    pub required: ConditionStatus,
-    /// The status to assume if the node lacks the condition.
-    pub default: Option<ConditionStatus>,
-}
-
-impl RequiredCondition {
-    /// The status that counts if the node lacks the condition.
-    #[must_use]
-    pub fn status_if_missing(&self) -> ConditionStatus {
-        self.default.unwrap_or(ConditionStatus::Unknown)
-    }
 }
 
 impl Rule {
@@ -251,12 +239,7 @@ impl CompiledSpec {
             conditions: spec
                 .conditions
                 .into_iter()
-                .map(|condition| RequiredCondition {
-                    source: Source::of(&condition.type_, classes),
-                    kind: condition.type_.into(),
-                    required: condition.required_status,
-                    default: condition.default_status,
-                })
+                .map(|condition| RequiredCondition::compile(condition, classes))
                 .collect(),
             policy: spec.condition_policy,
             mode: spec.enforcement_mode,
@@ -266,12 +249,14 @@ impl CompiledSpec {
             selector,
             repair: spec.repair,
             dry_run: spec.dry_run,
+            after: spec.after.into_iter().map(Into::into).collect(),
             existing_nodes: match spec.enforcement_mode {
                 EnforcementMode::BootstrapOnly => spec.existing_nodes,
                 EnforcementMode::Continuous => ExistingNodes::Gate,
             },
             regate_on_reboot: spec.regate_on_reboot,
             regate_after_maintenance: spec.regate_after_maintenance,
+            regate_on_revision: spec.regate_on_revision,
             heartbeat_timeout: spec.heartbeat_timeout,
             grace_period: spec.grace_period,
             disruption: spec.disruption,

@@ -1,11 +1,13 @@
 //! Compiled rules: [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules in order of precedence, and [`Ownership`]
 //! the record of who owns a taint. Pure: no client, no clock, no async.
 
+mod after;
 mod closings;
 mod compile;
 mod conflict;
 pub mod ownership;
 mod rejection;
+mod requirement;
 mod set;
 mod startup;
 mod stray;
@@ -13,12 +15,14 @@ mod taint_key;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use after::{AfterUnknown, circle_of};
 pub use closings::Closings;
 pub use compile::Rule;
-pub(crate) use compile::{CompiledSpec, Reach, RequiredCondition};
+pub(crate) use compile::{CompiledSpec, Reach};
 pub use conflict::Conflict;
 pub use ownership::Ownership;
 pub(crate) use rejection::Rejection;
+pub(crate) use requirement::{Minimum, RequiredCondition};
 pub use set::RuleSet;
 pub(crate) use startup::StartupRecord;
 pub(crate) use stray::WhyStray;

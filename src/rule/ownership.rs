@@ -3,12 +3,15 @@
 //! Anyone who may annotate a Node can forge them, above all its kubelet. Their readers make sure that a forged one grants
 //! nothing that the API denies its author otherwise.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::compile::{CompiledSpec, Rule};
 use super::taint_key::is_foreign;
 use crate::api::TaintEffect;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use crate::condition::Revisions;
 use crate::object::Node;
 
 /// A taint that Nodegate added or adopted, according to its annotation.
@@ -112,8 +115,8 @@ pub(crate) enum BootstrapRecord<'a> {
     No,
     /// The bootstrap is complete and counts.
     Done,
-    /// It is complete and counts, but the record lacks what the rule asks for: the boot, or that the node has been in
-    /// maintenance since.
+    /// It is complete and counts, but the record lacks what the rule asks for: the boot, the revision of a `DaemonSet`, or that
+    /// the node has been in maintenance since.
     Unstamped,
     /// It was completed in another boot.
     Outdated {
@@ -122,6 +125,8 @@ pub(crate) enum BootstrapRecord<'a> {
     },
     /// It was completed before a maintenance.
     Maintained,
+    /// It was completed with another revision of a `DaemonSet`, whose pod has gone.
+    Revised,
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -134,22 +139,38 @@ struct CompletionValue<'a> {
     /// The node has been in maintenance since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     maintenance: bool,
+    /// The revision of each named `DaemonSet`, by namespace and name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    revisions: BTreeMap<String, String>,
+}
+
+/// The value on record of this node's bootstrap under the rule.
+fn on_record<'a>(node: &'a Node, rule: &Rule) -> Option<&'a str> {
+    let mut ids = [&rule.uid, &rule.name].into_iter();
+    ids.find_map(|id| node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id))
 }
 
 impl<'a> BootstrapRecord<'a> {
-    /// The record of this node's bootstrap under the rule.
-    pub(crate) fn of(node: &'a Node, rule: &Rule, spec: &CompiledSpec) -> Self {
-        let mut on_record = [&rule.uid, &rule.name]
-            .into_iter()
-            .filter_map(|id| node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id));
-        let Some(value) = on_record.next() else {
+    /// The record of this node's bootstrap under the rule. `revisions`: those of the `DaemonSet`s that the rule names, if it
+    /// goes by them.
+    pub(crate) fn of(
+        node: &'a Node,
+        rule: &Rule,
+        spec: &CompiledSpec,
+        revisions: &[Revisions<'_>],
+    ) -> Self {
+        let Some(value) = on_record(node, rule) else {
             return Self::No;
         };
         let knows_boot = spec.regate_on_reboot && !node.boot_id.is_empty();
-        if !knows_boot && !spec.regate_after_maintenance {
+        if !knows_boot && !spec.regate_after_maintenance && revisions.is_empty() {
             return Self::Done;
         }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
+        let recorded = |it: &Revisions<'_>| value.revisions.get(&it.daemon_set().to_string());
+        let has_gone = |it: &Revisions<'_>| recorded(it).is_some_and(|known| it.has_gone(known));
+        let is_unrecorded =
+            |it: &Revisions<'_>| recorded(it).is_none() && it.current(None).is_some();
         let is_in_maintenance = node.is_in_maintenance();
         if knows_boot && *value.boot_id != *node.boot_id && !value.boot_id.is_empty() {
             Self::Outdated {
@@ -157,8 +178,11 @@ impl<'a> BootstrapRecord<'a> {
             }
         } else if spec.regate_after_maintenance && value.maintenance && !is_in_maintenance {
             Self::Maintained
+        } else if revisions.iter().any(has_gone) {
+            Self::Revised
         } else if (knows_boot && value.boot_id.is_empty())
             || (spec.regate_after_maintenance && is_in_maintenance && !value.maintenance)
+            || revisions.iter().any(is_unrecorded)
         {
             // Written by another controller, or before the rule asked for this; or maintenance has begun since.
             Self::Unstamped
@@ -176,13 +200,26 @@ impl<'a> BootstrapRecord<'a> {
     pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
-            Self::No | Self::Done | Self::Unstamped | Self::Maintained => None,
+            Self::No | Self::Done | Self::Unstamped | Self::Maintained | Self::Revised => None,
         }
     }
 }
 
-/// Value of the completion annotation for the node's present boot and maintenance.
-pub(crate) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) -> String {
+/// Value of the completion annotation for the node's present boot, maintenance and revisions.
+pub(crate) fn completion_value(
+    node: &Node,
+    rule: &Rule,
+    spec: &CompiledSpec,
+    revisions: &[Revisions<'_>],
+) -> String {
+    let known = on_record(node, rule).filter(|_| !revisions.is_empty());
+    let known = known.and_then(|value| serde_json::from_str::<CompletionValue>(value).ok());
+    let known = known.unwrap_or_default().revisions;
+    let revision = |it: &Revisions<'_>| {
+        let key = it.daemon_set().to_string();
+        let current = it.current(known.get(&key).map(String::as_str))?.to_owned();
+        Some((key, current))
+    };
     let boot_id = if spec.regate_on_reboot {
         &node.boot_id
     } else {
@@ -192,6 +229,7 @@ pub(crate) fn completion_value(node: &Node, rule: &Rule, spec: &CompiledSpec) ->
         rule_name: &rule.name,
         boot_id,
         maintenance: spec.regate_after_maintenance && node.is_in_maintenance(),
+        revisions: revisions.iter().filter_map(revision).collect(),
     };
     serde_json::to_string(&value).unwrap_or_default()
 }

@@ -3,10 +3,16 @@
 //! Each reason reads like the API server's field errors, as in the upstream project's webhook: the field, the kind of error,
 //! and the message.
 
+use std::sync::Arc;
+
 use super::taint_key;
-use crate::api::{ConditionPolicy, EnforcementMode, MAX_CONDITIONS, NodeReadinessRuleSpec};
-use crate::condition::names_nothing;
+use crate::api::{
+    ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, MAX_CONDITIONS,
+    NodeReadinessRuleSpec,
+};
+use crate::condition::{counts_something, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
+use crate::wording::enumerated;
 
 /// Why a rule is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,12 +62,35 @@ pub enum Rejection {
         /// What it should look like.
         advice: &'static str,
     },
+    /// Fields of a condition that do not go with its other fields.
+    #[error("spec.conditions[{index}]{problem}")]
+    Requirement {
+        /// The index of the condition.
+        index: usize,
+        /// The field, the kind of error, and the message.
+        problem: &'static str,
+    },
     /// The API server would refuse the taint value, and with it the whole patch of the node.
     #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
     TaintValue(String),
+    /// The rule comes after itself: these rules each come after the next, and the last after the first, which is this one.
+    #[error(
+        "spec.after: Invalid value: these rules come after each other in a circle, so that none of them is in force: {}",
+        enumerated(.0.iter().map(|name| format!("'{name}'")))
+    )]
+    Circle(Vec<Arc<str>>),
 }
 
 impl Rejection {
+    /// The reason in CamelCase, for a rule's status.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Circle(_) => "Circle",
+            _ => "Invalid",
+        }
+    }
+
     /// The conditions that nothing can meet. The rule remains valid: they count as absent.
     #[must_use]
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
@@ -103,6 +132,11 @@ impl Rejection {
                 all.push(Self::AnyOfBootstrap);
             }
         }
+        let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
+        all.extend(conditions.filter_map(|(index, condition)| {
+            let problem = problem_of(condition)?;
+            Some(Self::Requirement { index, problem })
+        }));
         let key = &spec.taint.key;
         if let Err(problem) = taint_key::check(key, spec.taint_policy) {
             let key = key.clone();
@@ -116,5 +150,27 @@ impl Rejection {
                 .map(Self::TaintValue),
         );
         all
+    }
+}
+
+/// What is wrong with the fields of a condition that ask for more than its status.
+fn problem_of(condition: &ConditionRequirement) -> Option<&'static str> {
+    let asks_for_minimum = condition.minimum.is_some() || condition.minimum_from_label.is_some();
+    if condition.minimum.is_some() && condition.minimum_from_label.is_some() {
+        Some(".minimum: Forbidden: minimum and minimumFromLabel cannot be used together")
+    } else if asks_for_minimum && !counts_something(&condition.type_) {
+        Some(
+            ".minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
+        )
+    } else if condition.minimum.is_some_and(|minimum| minimum < 1) {
+        Some(".minimum: Invalid value: minimum must be at least 1")
+    } else if (asks_for_minimum || !condition.reasons.is_empty())
+        && condition.required_status == ConditionStatus::Unknown
+    {
+        Some(
+            ".requiredStatus: Forbidden: minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown",
+        )
+    } else {
+        None
     }
 }

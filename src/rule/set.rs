@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::after::{Order, circles};
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::taint_key::is_foreign;
@@ -18,13 +19,17 @@ pub struct RuleSet {
     passing: PassingTaints,
     /// The condition types on Nodes whose heartbeats some rule needs.
     followed: BTreeSet<Arc<str>>,
+    /// The resources that some rule counts.
+    counted: BTreeSet<Arc<str>>,
     /// UIDs of the rules with a `repair`.
     repairing: BTreeSet<Arc<str>>,
+    /// The order in which rules that come after others are decided.
+    order: Order,
 }
 
 impl RuleSet {
-    /// Orders the rules by creation time, then by name. `passing_taints` are the configured keys of other projects' startup
-    /// taints.
+    /// Orders the rules by creation time, then by name, and rejects those that come after each other in a circle.
+    /// `passing_taints` are the configured keys of other projects' startup taints.
     #[must_use]
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
@@ -45,6 +50,10 @@ impl RuleSet {
                 (reach.key.clone(), effect)
             })
             .collect();
+        // Their taints, which may still be on nodes, pass all the same: circles are broken soon.
+        for (index, circle) in circles(&rules) {
+            Arc::make_mut(&mut rules[index]).spec = Err(circle);
+        }
         let followed = rules
             .iter()
             .filter_map(|rule| rule.active())
@@ -53,10 +62,17 @@ impl RuleSet {
             .filter(|requirement| requirement.source == Source::Node)
             .map(|requirement| requirement.kind.clone())
             .collect();
+        let counted = rules
+            .iter()
+            .filter_map(|rule| rule.active())
+            .flat_map(|spec| &spec.conditions)
+            .filter_map(|requirement| requirement.counted_resource().map(Arc::from))
+            .collect();
         let repairs = |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.repair.is_some());
         let repairing = rules.iter().filter(repairs);
         Self {
             repairing: repairing.map(|rule| rule.uid.clone()).collect(),
+            order: Order::of(&rules),
             rules,
             former: Vec::new(),
             passing: PassingTaints {
@@ -64,6 +80,7 @@ impl RuleSet {
                 managed,
             },
             followed,
+            counted,
         }
     }
 
@@ -98,6 +115,12 @@ impl RuleSet {
         &self.followed
     }
 
+    /// The resources that some rule counts.
+    #[must_use]
+    pub fn counted(&self) -> &BTreeSet<Arc<str>> {
+        &self.counted
+    }
+
     /// UIDs of the rules with a `repair`.
     #[must_use]
     pub fn repairing(&self) -> &BTreeSet<Arc<str>> {
@@ -108,6 +131,19 @@ impl RuleSet {
     #[must_use]
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
+    }
+
+    /// Indices of the rules that the rule of this index comes after. A rule that does not exist, is not accepted or is being
+    /// deleted is none of them.
+    #[must_use]
+    pub fn predecessors(&self, index: usize) -> &[usize] {
+        self.order.predecessors(index)
+    }
+
+    /// A number that is higher for a rule than for each one that it comes after.
+    #[must_use]
+    pub fn rank(&self, index: usize) -> usize {
+        self.order.rank(index)
     }
 
     /// The taints that will go, including those that rules manage.

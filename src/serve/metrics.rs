@@ -28,8 +28,7 @@ const SERVICE: &str = "nrr-controller-manager-metrics-service";
 
 /// Metrics.
 #[derive(Debug, Clone, clap::Args)]
-#[group(id = "metrics")]
-pub struct Args {
+pub struct MetricsArgs {
     /// Address of /metrics, such as :8080, or :8443 with --metrics-secure; `0` turns them off
     #[arg(long = "metrics-bind-address", value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
     pub bind_address: BindAddress,
@@ -47,7 +46,7 @@ pub struct Args {
 
 /// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum MetricsError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error("--metrics-cert-dir: {0}")]
@@ -61,11 +60,11 @@ pub(crate) type SurveyRequest = oneshot::Sender<()>;
 
 /// Serves `/metrics` for as long as the process lives. `exposition` makes the answer once the gauges are up to date.
 pub(crate) fn serve(
-    args: &Args,
+    args: &MetricsArgs,
     client: &Client,
     exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
     surveys: mpsc::Sender<SurveyRequest>,
-) -> Result<(), Error> {
+) -> Result<(), MetricsError> {
     if args.cert_dir.is_some() && !args.secure {
         warn!("--metrics-cert-dir has no effect without --metrics-secure");
     }

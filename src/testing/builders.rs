@@ -214,6 +214,12 @@ impl DaemonSetBuilder {
         self
     }
 
+    /// Sets the generation of its pod template.
+    pub(crate) fn template_generation(self, generation: u32) -> Self {
+        let key = "deprecated.daemonset.template.generation";
+        self.annotation(key, &generation.to_string())
+    }
+
     /// Makes it select its pods by this label.
     pub(crate) fn selecting(mut self, key: &str, value: &str) -> Self {
         self.0["spec"]["selector"]["matchLabels"][key] = json!(value);
@@ -270,6 +276,12 @@ impl PodBuilder {
             "controller": true,
         }]);
         self
+    }
+
+    /// Makes it one of this revision, made from this generation of the template.
+    pub(crate) fn revision(self, hash: &str, generation: u32) -> Self {
+        self.label("controller-revision-hash", hash)
+            .label("pod-template-generation", &generation.to_string())
     }
 
     /// As the API server sends it.

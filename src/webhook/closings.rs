@@ -52,7 +52,7 @@ fn is_met(requirement: &RequiredCondition, node: &Node) -> bool {
 fn status(requirement: &RequiredCondition, node: &Node) -> Option<ConditionStatus> {
     let mut conditions = node.conditions.iter();
     let reported = conditions.find(|it| *it.kind == *requirement.kind);
-    reported.map(|it| it.status)
+    reported.map(|it| requirement.status_of(it))
 }
 
 #[cfg(test)]
@@ -92,6 +92,11 @@ mod tests {
                 "leaves those that are older",
                 gate().spec("existingNodes: Leave"),
                 Some("1 of 7"),
+            ),
+            (
+                "with another reason",
+                gate().spec("conditions: [{type: Net, requiredStatus: 'True', reasons: [Done]}]"),
+                Some("4 of 7"),
             ),
             (
                 "with components",

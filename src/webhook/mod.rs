@@ -24,8 +24,7 @@ use crate::serve::{ConnectionLimits, Server};
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
-#[group(id = "webhook")]
-pub struct Args {
+pub struct WebhookArgs {
     /// Serve the validation webhook for rules
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
@@ -52,7 +51,7 @@ pub struct Args {
 
 /// Why the webhook cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum WebhookError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
@@ -68,12 +67,12 @@ pub enum Error {
 /// `report` receives the reason why the webhook cannot be called yet, and `None` once it can. Problems that time can fix are
 /// reported this way; all others are returned as errors.
 pub(crate) fn start(
-    args: &Args,
+    args: &WebhookArgs,
     client: &Client,
     classes: &[CriticalComponentClass],
     report: impl Fn(Option<String>) + Send + 'static,
-) -> Result<(), Error> {
-    let address = args.webhook_bind_address.0.ok_or(Error::NoAddress)?;
+) -> Result<(), WebhookError> {
+    let address = args.webhook_bind_address.0.ok_or(WebhookError::NoAddress)?;
     let certificates = if let Some(folder) = &args.webhook_cert_dir {
         CertificateFiles::in_folder(folder).follow()?
     } else {
@@ -83,7 +82,7 @@ pub(crate) fn start(
     };
     let clients = args.webhook_client_ca_file.as_deref();
     let clients = clients.map(client_authorities).transpose();
-    let clients = clients.map_err(Error::Clients)?;
+    let clients = clients.map_err(WebhookError::Clients)?;
     let listener = listen(address, "the webhook", "--webhook-bind-address")?;
     info!(%address, "serving the webhook");
 

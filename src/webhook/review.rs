@@ -12,7 +12,7 @@ use super::warnings::{shortened, warnings};
 use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
-use crate::rule::{CompiledSpec, Conflict, Rejection, Rule};
+use crate::rule::{CompiledSpec, Conflict, Rejection, Rule, circle_of};
 
 /// The most conflicts that a rejection names.
 const NAMED_CONFLICTS: usize = 3;
@@ -131,6 +131,14 @@ pub(super) fn review(
         );
         return ReviewResult::Rejected(failed(&why));
     }
+    let others = surroundings.rules.iter();
+    let others = others.filter(|other| other.name != subject.rule.name);
+    let circle = circle_of(&subject.rule, others).map(|circle| circle.to_string());
+    if let Some(circle) = &circle
+        && subject.may_add_circle(spec)
+    {
+        return ReviewResult::Rejected(failed(circle));
+    }
     let mut warnings = warnings(
         subject.spec.as_ref(),
         (&subject.rule, spec),
@@ -140,6 +148,9 @@ pub(super) fn review(
     );
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
+    }
+    if let Some(circle) = circle {
+        warnings.insert(0, shortened(circle));
     }
     ReviewResult::Accepted { warnings }
 }
@@ -175,6 +186,13 @@ impl Subject {
                 || before.selector != spec.selector
                 || (before.dry_run && !spec.dry_run)
         })
+    }
+
+    /// Whether this request can close a circle: the rule is new, or changes what it comes after.
+    fn may_add_circle(&self, spec: &CompiledSpec) -> bool {
+        let before = self.before.as_ref();
+        let before = before.and_then(|before| before.spec.as_ref().ok());
+        before.is_none_or(|before| before.after != spec.after)
     }
 }
 

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use super::closings::closings;
 use super::surroundings::{NodeSample, Surroundings};
-use crate::api::{self, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy};
+use crate::api::{
+    self, ConditionStatus, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy,
+};
 use crate::condition::{
     CriticalComponentClass, Source, can_share_a_node, is_under_our_domain, tolerates,
 };
-use crate::object::ObjectKey;
+use crate::object::{Node, ObjectKey};
 use crate::plan::WhyUnmade;
-use crate::rule::{CompiledSpec, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
 
 /// The longest warning that the API server passes on untruncated, in bytes.
@@ -97,6 +99,8 @@ pub(super) fn warnings(
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(missing(surroundings));
+    let unknown = AfterUnknown::of(spec, &surroundings.rules);
+    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match &condition.source {
@@ -121,7 +125,11 @@ pub(super) fn warnings(
                 .nodes
                 .as_ref()
                 .and_then(|nodes| unheard_of(nodes, &condition.kind, counts_as)),
-            Source::Class { .. } | Source::Resource(_) | Source::Component(_) => None,
+            Source::Resource(_) => surroundings
+                .nodes
+                .as_ref()
+                .and_then(|nodes| too_few(nodes, condition)),
+            Source::Class { .. } | Source::Component(_) => None,
         }
     }));
     warnings.into_iter().map(shortened).collect()
@@ -229,15 +237,48 @@ fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String>
     if nodes.count == 0 || nodes.condition_types.contains(kind) {
         return None;
     }
-    let looked_at = match (nodes.more, nodes.selected) {
+    Some(format!(
+        "{} has a condition of type '{kind}' today: it counts as '{counts_as}' until something reports it",
+        none_of(nodes)
+    ))
+}
+
+/// A minimum that no selected node reaches.
+fn too_few(nodes: &NodeSample, condition: &RequiredCondition) -> Option<String> {
+    let minimum = condition.minimum.as_ref()?;
+    let resource = condition.counted_resource()?;
+    let units = |node: &Node| node.resources.units(resource);
+    let known = || {
+        let nodes = nodes.nodes.iter();
+        nodes.filter_map(|node| Some((node, minimum.on(node).ok()?)))
+    };
+    let is_reached = known().any(|(node, minimum)| units(node) >= minimum.get());
+    if is_reached || nodes.nodes.is_empty() || condition.required != ConditionStatus::True {
+        return None;
+    }
+    let none = none_of(nodes);
+    Some(match minimum {
+        Minimum::Number(number) => {
+            let most = nodes.nodes.iter().map(units).max().unwrap_or_default();
+            format!("{none} has {number} {resource} to allocate today, and the most is {most}")
+        }
+        Minimum::FromLabel(label) if known().next().is_none() => {
+            format!("{none} has a label {label} with a number today: none meets the minimum")
+        }
+        Minimum::FromLabel(label) => {
+            format!("{none} has as many {resource} to allocate today as its label {label} says")
+        }
+    })
+}
+
+/// That it is true of none of these nodes.
+fn none_of(nodes: &NodeSample) -> &'static str {
+    match (nodes.more, nodes.selected) {
         (false, true) => "no node that the rule selects",
         (false, false) => "no node",
         (true, true) => "none of the first 500 nodes that the rule selects",
         (true, false) => "none of the first 500 nodes",
-    };
-    Some(format!(
-        "{looked_at} has a condition of type '{kind}' today: it counts as '{counts_as}' until something reports it"
-    ))
+    }
 }
 
 /// A warning of at most [`LONGEST`] bytes.

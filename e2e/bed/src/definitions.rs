@@ -58,6 +58,15 @@ pub const KARPENTER: Definitions = Definitions {
     ],
 };
 
+/// Cluster API's `Machine`s.
+pub const CLUSTER_API: Definitions = Definitions {
+    name: "Cluster API",
+    source: "cluster-api",
+    module: "sigs.k8s.io/cluster-api",
+    folder: "core/config/crd/bases",
+    files: &["cluster.x-k8s.io_machines.yaml"],
+};
+
 /// The node class of Karpenter's kwok provider.
 pub const KARPENTER_NODE_CLASS: Definitions = Definitions {
     folder: "kwok/apis/crds",

@@ -125,6 +125,19 @@ impl Cluster {
         self.install_karpenter_rbac().await
     }
 
+    /// Installs `config/remediation`.
+    ///
+    /// # Errors
+    ///
+    /// When `kubectl` fails.
+    pub async fn install_remediation_rbac(&self) -> Result<()> {
+        let folder = config("remediation");
+        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
+            .await
+            .context("installing the RBAC for remediations")?;
+        Ok(())
+    }
+
     /// Installs `config/karpenter`.
     ///
     /// # Errors

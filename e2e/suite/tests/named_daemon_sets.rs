@@ -1,19 +1,21 @@
 //! Rules that wait for a `DaemonSet` by name, on a real control plane with the `DaemonSet` controller. No labels are needed.
 //! The tests share one cluster, and each has its own node pool.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use kube::api::{DeleteParams, PostParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_suite::{A_WHILE, SOON};
-use nodegate_testbed::changes::{delete_rule, set_pod_ready};
+use nodegate_testbed::changes::{delete_pod, delete_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, DaemonSetBuilder, NodeBuilder, RuleBuilder};
 use nodegate_testbed::sights::{has_taint, node_condition, pods_on};
 use nodegate_testbed::{
     Cluster, Controller, Options, SharedInstallation, eventually, eventually_eq, fetch, never,
-    ports,
+    ports, sights,
 };
+use serde_json::{Value, json};
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::full(), &[]);
 
@@ -162,6 +164,56 @@ async fn a_daemon_set_that_is_missing_comes_goes_and_comes_back_otherwise() -> R
     pool.opens().await?;
     pool.set_ready(&again, false).await?;
     pool.is_gated().await
+}
+
+#[tokio::test]
+async fn an_update_closes_a_node_again_where_the_rule_says_so() -> Result<()> {
+    let pool = Pool::new("revisions").await?;
+    let rule = pool.rule().bootstrap_only();
+    let rule = rule.spec("regateOnRevision", json!(true));
+    rule.create(&pool.client).await?;
+    let agent = pool.daemon_set().never_ready().create(&pool.client).await?;
+    pool.node().create(&pool.client).await?;
+    pool.set_ready(&agent, true).await?;
+    pool.opens().await?;
+    let record = async || {
+        let node = sights::node(&pool.client, pool.name).await?;
+        let mut annotations = node.annotations().iter();
+        let record = annotations.find(|(key, _)| key.contains("bootstrap-completed-"));
+        let value: Value = serde_json::from_str(record.context("a record")?.1)?;
+        let key = format!("{NAMESPACE}/{}", pool.name);
+        anyhow::Ok(value["revisions"][key].as_str().map(str::to_owned))
+    };
+    let first = record().await?;
+    assert!(first.is_some(), "the revision is on record");
+
+    // Neither a pod that is not Ready nor its successor of the same revision closes the node.
+    pool.set_ready(&agent, false).await?;
+    let [pod] = &*pods_on(&pool.client, pool.name).await? else {
+        bail!("one pod");
+    };
+    delete_pod(&pool.client, NAMESPACE, &pod.name_any()).await?;
+    never("the node is closed", A_WHILE, async || {
+        has_taint(&pool.client, pool.name, &pool.taint()).await
+    })
+    .await?;
+    pool.set_ready(&agent, true).await?;
+
+    let update = json!({"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}});
+    let (how, update) = (PatchParams::default(), Patch::Merge(update));
+    pool.daemon_sets().patch(pool.name, &how, &update).await?;
+    pool.is_gated().await?;
+    eventually("the pod is replaced", SOON, async || {
+        let pods = pods_on(&pool.client, pool.name).await?;
+        let is_new = |pod: &Pod| pod.annotations().get("version").is_some_and(|it| it == "2");
+        Ok(matches!(&*pods, [pod] if is_new(pod)))
+    })
+    .await?;
+    pool.stays_gated().await?;
+    pool.set_ready(&agent, true).await?;
+    pool.opens().await?;
+    assert_ne!(record().await?, first);
+    Ok(())
 }
 
 /// How many objects of a kind a controller has cached.

@@ -67,4 +67,11 @@ impl Render for Checkup {
         let mut items = self.items.iter();
         items.any(|item| item.health == ItemHealth::Failed)
     }
+
+    fn unread(&self) -> Option<String> {
+        let items = self.items.iter();
+        let unknown = items.filter(|item| item.health == ItemHealth::Unknown);
+        let unknown: Vec<_> = unknown.map(|item| item.what).collect();
+        (!unknown.is_empty()).then(|| format!("unknown: {}", unknown.join(", ")))
+    }
 }

@@ -113,6 +113,10 @@ pub(super) fn webhook(facts: &ClusterFacts) -> Item {
             format!("nothing serves it: its service has no ready endpoint, and {refused}");
         return of_service(failed(message), webhook);
     }
+    if webhook.service.is_some() && webhook.ready.is_none() {
+        let message = "it is configured; whether anything serves it is unknown, since its EndpointSlices cannot be listed";
+        return Item::new(what, ItemHealth::Unknown, message);
+    }
     match webhook.ca_ends {
         Some((end, _)) if end <= facts.at => {
             let message = format!("the CA that the API server trusts ended at {end}: {refused}");

@@ -79,6 +79,7 @@ fn tells(what: &str, health: ItemHealth, facts: &ClusterFacts) {
     };
     assert_eq!(amiss, expected);
     assert_eq!(answer.is_no(), health == Failed, "{what}");
+    assert_eq!(answer.unread().is_some(), health == Unknown, "{what}");
 }
 
 #[test]
@@ -130,6 +131,7 @@ fn what_is_not_installed_as_it_should_be_is_told() {
     tells("webhook", Fine, &but(|it| it.webhook = Ok(None)));
     tells("webhook", Failed, &webhook(|it| it.has_ca = false));
     tells("webhook", Failed, &webhook(|it| it.ready = Some(0)));
+    tells("webhook", Unknown, &webhook(|it| it.ready = None));
     let ends = |end| webhook(move |it| it.ca_ends = Some((at(end), true)));
     tells("webhook", Failed, &ends(-1));
     tells("webhook", Warning, &ends(86_400));

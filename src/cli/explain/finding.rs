@@ -9,7 +9,7 @@ use crate::api::ConditionStatus;
 use crate::cli::fleet::gap;
 use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Gap, PodDiagnosis, Snapshot};
-use crate::condition::{Component, Detail, Source};
+use crate::condition::{Component, Count, Counted, Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
 
@@ -69,19 +69,19 @@ impl ConditionOnNode {
         if let Some(gap) = gap(source, snapshot) {
             return Self::as_published(finding, node, gap);
         }
-        let condition = finding.condition.as_ref();
+        let detail = finding.detail();
         let met = finding.is_met();
         Self {
             kind: requirement.kind.clone(),
             status: finding.current,
             required: requirement.required,
             met,
-            reason: condition.map_or_else(String::new, |it| it.detail.reason().into()),
-            message: match condition {
-                Some(condition) if met => condition.detail.to_string(),
+            reason: detail.map_or_else(String::new, |it| it.reason().into()),
+            message: match detail {
+                Some(detail) if met => detail.to_string(),
                 _ => finding.why(),
             },
-            since: condition.and_then(|it| it.transition),
+            since: finding.transition(),
             source: word(source),
             unknown: None,
             causes: if met {
@@ -96,7 +96,9 @@ impl ConditionOnNode {
     fn as_published(finding: &Finding<'_>, node: &Node, gap: &Gap) -> Self {
         let requirement = finding.requirement;
         let published = node.condition(&requirement.kind);
-        let status = published.map_or(requirement.status_if_missing(), |it| it.status);
+        let status = published.map_or(requirement.status_if_missing(), |it| {
+            requirement.status_of(it)
+        });
         let text = published.map_or_else(
             || "the controller has published nothing of it".into(),
             |it| it.message.clone(),
@@ -132,10 +134,10 @@ fn word(source: &Source) -> &'static str {
 }
 
 fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
-    let Some(condition) = &finding.condition else {
+    let Some(detail) = finding.detail() else {
         return vec![unreported(finding, node)];
     };
-    match &condition.detail {
+    match detail {
         Detail::DaemonSetPodMissing { daemon_sets } => daemon_sets
             .iter()
             .map(|key| no_pod(key, node, snapshot))
@@ -170,18 +172,27 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             )),
             ..Cause::of_node(node)
         }],
+        Detail::BelowMinimum { count, .. } => vec![too_few(count, node)],
+        Detail::MinimumUnknown { label, .. } => vec![Cause {
+            message: format!("whatever sets label {label} has not set it to a number"),
+            next: Some(NextStep::new(
+                "look for the pod that should set the label",
+                pods_on(node),
+            )),
+            ..Cause::of_node(node)
+        }],
         Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => vec![Cause {
             message: "whatever reports it on this node is silent".into(),
-            since: condition.transition,
+            since: finding.transition(),
             next: Some(NextStep::new(
                 "look for the reporter's pod on the node",
                 pods_on(node),
             )),
             ..Cause::of_node(node)
         }],
-        Detail::Reported { .. } => vec![Cause {
+        Detail::Reported { .. } | Detail::ReasonNotAccepted { .. } => vec![Cause {
             message: "its reporter on this node says so".into(),
-            since: condition.transition,
+            since: finding.transition(),
             next: Some(NextStep::new(
                 "see what the reporter's pod on the node says",
                 pods_on(node),
@@ -189,6 +200,21 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             ..Cause::of_node(node)
         }],
         _ => Vec::new(),
+    }
+}
+
+fn too_few(count: &Count<'_>, node: &Node) -> Cause {
+    let (teller, has_told) = match count.of {
+        Counted::Resource(_) => ("device plugin", "the kubelet reports"),
+        Counted::Devices(_) => ("DRA driver", "the driver has published"),
+    };
+    Cause {
+        message: format!("{has_told} {} {}", count.number, count.of),
+        next: Some(NextStep::new(
+            format!("see what the {teller} on the node says"),
+            pods_on(node),
+        )),
+        ..Cause::of_node(node)
     }
 }
 
@@ -353,5 +379,63 @@ fn of_driver(driver: &str, node: &Node) -> Cause {
             format!("kubectl describe csinode {}", node.name),
         )),
         ..Cause::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::explain::{NodeExplanation, explain_node, explain_rule};
+    use crate::cli::testing::Scene;
+    use crate::testing::{Builder, GATE, at, node, rule};
+
+    #[test]
+    fn a_count_and_a_reason_are_explained_with_what_the_rule_asks_for() {
+        let reported = serde_json::json!({ "type": "A", "status": "True", "reason": "Starting" });
+        let node = node("n").allocatable("nvidia.com/gpu", "7");
+        let node = node.label("gpu.count", "8").condition_with(reported);
+        let conditions = "conditions: [\
+            {type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: gpu.count}, \
+            {type: A, requiredStatus: 'True', reasons: [Done, Skipped]}]";
+        let scene = Scene::default()
+            .node(node.taint(GATE, "NoSchedule"))
+            .rule(&rule("r").spec(conditions));
+        let snapshot = scene.read(at(100));
+        let NodeExplanation { rules, .. } = explain_node(&snapshot, "n").unwrap();
+        let said: Vec<_> = rules[0]
+            .conditions
+            .iter()
+            .map(|it| {
+                (
+                    it.reason.as_str(),
+                    it.message.as_str(),
+                    it.causes[0].message.as_str(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (
+                    "BelowMinimum",
+                    "this node has 7 of 8 nvidia.com/gpu to allocate",
+                    "the kubelet reports 7 nvidia.com/gpu to allocate",
+                ),
+                (
+                    "ReasonNotAccepted",
+                    "A is Unknown, must be True: ReasonNotAccepted: it is True for reason 'Starting', and counts only \
+                     with Done, Skipped",
+                    "its reporter on this node says so",
+                ),
+            ]
+        );
+        let rule = explain_rule(&snapshot, "r").unwrap();
+        let required: Vec<_> = rule.conditions.iter().map(|it| &*it.requirement).collect();
+        assert_eq!(
+            required,
+            [
+                "must be True (minimum from label gpu.count)",
+                "must be True for reason Done or Skipped",
+            ]
+        );
     }
 }

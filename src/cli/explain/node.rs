@@ -12,7 +12,7 @@ use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::Outcome;
-use crate::repair::Deadline;
+use crate::repair::{Deadline, RemediationRecord, Verdict};
 use crate::rule::{RuleSet, WhyStray};
 
 /// Why a node is open or closed.
@@ -163,6 +163,19 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
             Ok(Deadline::At(at)) => format!("its time is up at {}", clock(*at)),
             Ok(Deadline::Never) => "it may take as long as it wants".into(),
             Err(why) => format!("how long it may take cannot be said: {why}"),
+        });
+    }
+    match outcome.verdict {
+        Some(Verdict::Spare(why)) if outcome.tainted => {
+            remarks.push(format!("it is not repaired: {why}"));
+        }
+        Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
+        _ => {}
+    }
+    if let Some(record) = RemediationRecord::recorded(node, &rule.uid).filter(|it| it.done) {
+        remarks.push(match &record.object {
+            Some(object) => format!("{} was made for it", object.of_node(&node.name)),
+            None => "its Machine was annotated for remediation".into(),
         });
     }
     if outcome.rebooted.is_some() {

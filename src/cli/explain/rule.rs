@@ -48,6 +48,8 @@ pub(crate) struct ConditionOfRule {
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     pub required: ConditionStatus,
+    /// What the rule requires, in words.
+    pub requirement: String,
     pub unmet: usize,
 }
 
@@ -109,6 +111,7 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
             .map(|it| ConditionOfRule {
                 kind: it.kind.clone(),
                 required: it.required,
+                requirement: it.to_string(),
                 unmet: unmet(&it.kind),
             })
             .collect(),

@@ -103,7 +103,7 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
     )));
     for condition in &rule.conditions {
         let line = Line::mark(condition.unmet == 0)
-            .plain(format!("{} must be {}", condition.kind, condition.required));
+            .plain(format!("{} {}", condition.kind, condition.requirement));
         let of_it = status.lacks.iter();
         let of_it = of_it.filter(|lack| lack.condition == condition.kind);
         let below = of_it.map(|lack| {

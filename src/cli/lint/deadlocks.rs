@@ -20,6 +20,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {
         faults.extend(labellers(field, rule, spec));
+        faults.extend(later(field, &rules, (rule, spec)));
         for other in &rules[index + 1..] {
             faults.extend(each_other(field, (rule, spec), *other));
         }
@@ -68,6 +69,52 @@ fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
     faults
 }
 
+/// Rules that come after this one, and keep out what it waits for.
+fn later(
+    field: &LintInput<'_>,
+    rules: &[(&Rule, &CompiledSpec)],
+    (rule, spec): (&Rule, &CompiledSpec),
+) -> Vec<Fault> {
+    let comes_after = |(_, later): &&(&Rule, &CompiledSpec)| {
+        comes_after(rules, later, rule) && later.selector.overlaps(&spec.selector)
+    };
+    let later = rules.iter().filter(comes_after);
+    later
+        .filter_map(|(later, laters)| {
+            let key = &kept_away(field, spec, laters)?.daemon_set.key;
+            let what = format!(
+                "it comes after rule '{}', which waits for DaemonSet {key}, and that does not tolerate {}:{}: on a node that                  both close, neither ever lets go",
+                rule.name, laters.taint.key, laters.effect
+            );
+            let way_out = format!("let DaemonSet {key} tolerate both taints");
+            Some(Fault::new(FaultKind::DEADLOCK, rule_name(later), what, way_out))
+        })
+        .collect()
+}
+
+/// Whether a rule with this spec comes after another one, directly or by way of others. Rules in a circle are not among these.
+fn comes_after(rules: &[(&Rule, &CompiledSpec)], spec: &CompiledSpec, other: &Rule) -> bool {
+    spec.after.iter().any(|name| {
+        let mut named = rules.iter().filter(|(rule, _)| rule.name == *name);
+        *name == other.name || named.any(|(_, spec)| comes_after(rules, spec, other))
+    })
+}
+
+/// A `DaemonSet` that one rule waits for and another keeps away, and that could start without that one.
+fn kept_away<'a>(
+    field: &LintInput<'a>,
+    own: &CompiledSpec,
+    by: &CompiledSpec,
+) -> Option<&'a Agent> {
+    let mut agents = field.waited_for(own).into_iter();
+    agents.find(|agent| {
+        let daemon_set = &agent.daemon_set;
+        tolerates(daemon_set, &own.taint)
+            && !tolerates(daemon_set, &by.taint)
+            && can_share_a_node(daemon_set, &by.selector)
+    })
+}
+
 /// Two rules that each keep out what the other waits for.
 fn each_other(
     field: &LintInput<'_>,
@@ -77,17 +124,10 @@ fn each_other(
     if !spec.selector.overlaps(&others.selector) {
         return None;
     }
-    // Only `DaemonSet`s that could start without the other rule.
-    let kept_away = |own: &CompiledSpec, by: &CompiledSpec| {
-        let mut agents = field.waited_for(own).into_iter();
-        agents.find(|agent| {
-            let daemon_set = &agent.daemon_set;
-            tolerates(daemon_set, &own.taint)
-                && !tolerates(daemon_set, &by.taint)
-                && can_share_a_node(daemon_set, &by.selector)
-        })
-    };
-    let (ones, twos) = (kept_away(spec, others)?, kept_away(others, spec)?);
+    let (ones, twos) = (
+        kept_away(field, spec, others)?,
+        kept_away(field, others, spec)?,
+    );
     let what = format!(
         "it waits for DaemonSet {}, which does not tolerate {}:{} of rule '{}'; that one waits for DaemonSet {}, which \
          does not tolerate {}:{}: on a node that both close, neither is ever met",

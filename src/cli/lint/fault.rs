@@ -55,14 +55,16 @@ impl FaultKind {
     pub(crate) const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
     /// An object cannot be parsed.
     pub(crate) const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
+    /// A rule comes after one that does not exist or is not accepted.
+    pub(crate) const AFTER_UNKNOWN: Self = Self::error("NG016", "A rule that comes after none");
 
     /// A taint looks like a rule's, and no rule lifts it.
-    pub(crate) const STRAY_TAINT: Self = Self::error("NG016", "A taint that no rule lifts");
+    pub(crate) const STRAY_TAINT: Self = Self::error("NG017", "A taint that no rule lifts");
     /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
-    pub(crate) const ON_NO_NODE: Self = Self::warning("NG017", "A DaemonSet on none of the nodes");
+    pub(crate) const ON_NO_NODE: Self = Self::warning("NG018", "A DaemonSet on none of the nodes");
 
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -78,6 +80,7 @@ impl FaultKind {
         Self::REJECTED,
         Self::NOBODY,
         Self::UNREADABLE,
+        Self::AFTER_UNKNOWN,
         Self::STRAY_TAINT,
         Self::ON_NO_NODE,
     ];

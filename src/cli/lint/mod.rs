@@ -30,6 +30,9 @@ pub(super) struct Lint {
     /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Which lists were refused, if any: they may hold more faults.
+    #[serde(skip)]
+    pub unread: Option<String>,
 }
 
 impl Lint {
@@ -62,6 +65,7 @@ pub(super) fn lint(inventory: &Inventory) -> Lint {
         daemon_sets: inventory.daemon_sets.len(),
         findings,
         notes: inventory.notes.clone(),
+        unread: inventory.unread(),
     }
 }
 
@@ -79,6 +83,9 @@ impl Render for Lint {
         );
         let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
         let line = match (errors, warnings) {
+            (0, 0) if self.unread.is_some() => Line::new()
+                .plain(seen)
+                .poor("nothing found in what could be read"),
             (0, 0) => Line::new().plain(seen).good("nothing found"),
             (errors, warnings) => {
                 let look = if errors > 0 { Look::Bad } else { Look::Poor };
@@ -102,6 +109,10 @@ impl Render for Lint {
 
     fn is_no(&self) -> bool {
         self.count(Severity::Error) > 0
+    }
+
+    fn unread(&self) -> Option<String> {
+        self.unread.clone()
     }
 }
 

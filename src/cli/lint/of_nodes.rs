@@ -6,7 +6,7 @@ use super::fault::{Fault, FaultKind};
 use super::input::LintInput;
 use crate::api::TaintEffect;
 use crate::cli::page::counted;
-use crate::cli::snapshot::{Pool, Program};
+use crate::cli::snapshot::{Pool, Program, ResourceKind};
 use crate::object::karpenter::NODE_POOL_LABEL;
 use crate::rule::{CompiledSpec, Rule, WhyStray};
 use crate::selector::{Operator, Requirement, overlap};
@@ -25,6 +25,10 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
         for program in &field.inventory.deployments {
             faults.extend(of_autoscaler(program, &rule.name, spec));
         }
+    }
+    // A rule that could not be read may lift them.
+    if !field.inventory.has_read(ResourceKind::Rules) {
+        return faults;
     }
     faults.extend(stray_taints(field));
     for pool in &field.inventory.node_pools {

@@ -4,11 +4,11 @@ use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, rule_name};
 use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::cli::page::counted;
-use crate::cli::snapshot::{Agent, Program};
+use crate::cli::snapshot::{Agent, Program, ResourceKind};
 use crate::condition::{Source, is_meant_for, is_under_our_domain};
 use crate::object::{Node, ObjectKey, Taint};
 use crate::plan::WhyUnmade;
-use crate::rule::{CompiledSpec, Rejection, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 
 /// The default heartbeat period of Nodegate's reporter.
@@ -22,6 +22,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     for (rule, spec) in field.usable() {
         faults.extend(conflicts(field, rule, spec));
         faults.extend(conditions(field, rule, spec));
+        faults.extend(after_unknown(field, rule, spec));
         faults.extend(evicts(rule, spec));
         faults.extend(heartbeat(field, rule, spec));
     }
@@ -69,6 +70,7 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         let nodes = inventory.nodes.iter();
         nodes.filter(|node| spec.selector.matches(&node.labels))
     };
+    let has_read_nodes = inventory.has_read(ResourceKind::Nodes);
     for condition in &spec.conditions {
         let kind = &*condition.kind;
         let unmade = |why, name| Some(Advice::Unmade { why, name });
@@ -83,7 +85,7 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
                 unmade(WhyUnmade::NoCsiDriver, driver.as_str())
                     .filter(|_| is_missing && selected().next().is_some())
             }
-            Source::Node if is_under_our_domain(kind) => {
+            Source::Node if is_under_our_domain(kind) && has_read_nodes => {
                 let is_reported = selected().any(|node| node.condition(kind).is_some());
                 unmade(WhyUnmade::NoSuchPrefix, kind).filter(|_| !is_reported)
             }
@@ -94,7 +96,19 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             let what = advice.to_string();
             Fault::new(FaultKind::NOBODY, rule_name(rule), what, way_out)
         });
-        faults.extend(fault);
+        // Nodes are not among files: something may report it.
+        let is_open_question = inventory.is_of_files && condition.source == Source::Node;
+        faults.extend(fault.map(|fault| {
+            if is_open_question {
+                fault.only_a_warning()
+            } else {
+                fault
+            }
+        }));
+    }
+    // What could not be read may be there.
+    if !field.inventory.has_read(ResourceKind::DaemonSets) {
+        return faults;
     }
     let is_missing = |key: &&ObjectKey| field.inventory.daemon_set(key).is_none();
     for daemon_set in spec.daemon_sets().filter(is_missing) {
@@ -118,6 +132,10 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         });
     }
     faults.extend(on_no_node(field, rule, spec));
+    // Without the configuration, the cluster may have other classes.
+    if !field.inventory.has_read(ResourceKind::ConfigMaps) {
+        return faults;
+    }
     let classes = field.inventory.classes.iter().enumerate();
     for (_, class) in classes.filter(|(index, _)| spec.waits_for_class(*index)) {
         let mut agents = field.inventory.daemon_sets.iter();
@@ -176,6 +194,25 @@ fn on_no_node(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             Fault::new(FaultKind::ON_NO_NODE, rule_name(rule), what, way_out)
         })
         .collect()
+}
+
+/// Rules that it comes after and that are not there, or cannot be used.
+fn after_unknown(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
+    let unknown = AfterUnknown::of(spec, field.rules.rules())?;
+    let way_out = "kubectl get nodereadinessrules lists those that there are";
+    let fault = Fault::new(
+        FaultKind::AFTER_UNKNOWN,
+        rule_name(rule),
+        unknown.to_string(),
+        way_out,
+    );
+    // The rule may exist outside these files.
+    let is_elsewhere = field.inventory.is_of_files && unknown.rejected.is_empty();
+    Some(if is_elsewhere {
+        fault.only_a_warning()
+    } else {
+        fault
+    })
 }
 
 fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cli::page::Render;
+use crate::cli::snapshot::{Gap, ResourceKind};
 use crate::config::Config;
 use serde_json::{Value, json};
 
@@ -137,6 +138,34 @@ fn deadlocks_are_found() {
         tolerating("kube-system/two", "readiness.k8s.io/b"),
     ];
     finds(&each_other, &[("NG005", "rule/a")]);
+    let later = [
+        named("a", "one"),
+        after(named("b", "two"), "middle"),
+        after(named("middle", "two"), "a"),
+        tolerating("kube-system/one", "readiness.k8s.io/a"),
+        daemon_set("kube-system/two"),
+    ];
+    finds(&later, &[("NG005", "rule/b"), ("NG005", "rule/middle")]);
+}
+
+/// The rule, after another one.
+fn after(mut rule: Value, other: &str) -> Value {
+    rule["spec"]["after"] = json!([other]);
+    rule
+}
+
+#[test]
+fn rules_that_come_after_none_or_after_each_other_are_found() {
+    let two = |first: &str, second: &str| {
+        [
+            cni(),
+            after(rule("a", READY), first),
+            after(rule("b", READY), second),
+        ]
+    };
+    finds(&two("c", "a"), &[("NG016", "rule/a")]);
+    finds(&two("b", "a"), &[("NG013", "rule/a"), ("NG013", "rule/b")]);
+    finds(&two("a", "a"), &[("NG013", "rule/a"), ("NG016", "rule/b")]);
 }
 
 #[test]
@@ -217,12 +246,12 @@ fn taints_that_no_rule_lifts_are_found() {
         linux("c", &taint("network")),
     ];
     let objects = [[network(), cni()].as_slice(), &nodes].concat();
-    finds(&objects, &[("NG016", "node/a")]);
+    finds(&objects, &[("NG017", "node/a")]);
     let mut dry = network();
     dry["spec"]["dryRun"] = json!(true);
     let spec = json!({"template": {"spec": {"startupTaints": taint("network")}}});
     let pool = json!({"kind": "NodePool", "metadata": {"name": "default"}, "spec": spec});
-    finds(&[dry, cni(), pool], &[("NG016", "nodepool/default")]);
+    finds(&[dry, cni(), pool], &[("NG017", "nodepool/default")]);
 }
 
 #[test]
@@ -247,7 +276,7 @@ fn conditions_that_are_met_on_no_node_are_found() {
     elsewhere.pointer_mut(POD_SPEC).unwrap()["nodeSelector"] = json!({"pool": "none"});
     finds(
         &[named("r", "cni"), elsewhere.clone(), node()],
-        &[("NG017", "rule/r")],
+        &[("NG018", "rule/r")],
     );
     finds(&[named("r", "cni"), elsewhere], &[]);
 }
@@ -261,6 +290,31 @@ fn what_is_not_among_files_may_be_elsewhere() {
         (answer.findings[0].severity, answer.is_no()),
         (Severity::Warning, false)
     );
+}
+
+#[test]
+fn what_could_not_be_read_is_not_missing() {
+    let objects = [network(), named("a", "none")];
+    for (kind, expected) in [
+        (ResourceKind::DaemonSets, &[][..]),
+        (ResourceKind::ConfigMaps, &["NG011"]),
+        (ResourceKind::NodePools, &["NG003", "NG011"]),
+    ] {
+        let mut inventory = inventory(&objects);
+        inventory.gaps.push(Gap {
+            kind,
+            forbidden: true,
+            why: String::new(),
+        });
+        let answer = lint(&inventory);
+        let mut found: Vec<_> = answer.findings.iter().map(|it| it.id).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{kind:?}");
+        let unread = answer.unread().unwrap();
+        assert!(unread.contains(kind.name()), "{unread}");
+        let text = answer.text(&Page::plain(crate::testing::at(0)));
+        assert!(!text.contains("nothing found\n"), "{text}");
+    }
 }
 
 #[test]

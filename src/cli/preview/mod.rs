@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::fleet::{OnNode, State, fleet, gap};
 use super::page::counted;
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
-use crate::rule::{CompiledSpec, Rejection, Rule};
+use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 pub(super) use input::{File, Written, rules};
 
 /// The immutable fields of a rule's spec.
@@ -41,6 +41,9 @@ pub(super) struct Preview {
     /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Which lists were refused, if any: more nodes may be closed than it says.
+    #[serde(skip)]
+    pub unread: Option<String>,
 }
 
 /// The effect of one rule.
@@ -170,6 +173,7 @@ pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) ->
     Preview {
         is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
         notes: notes(after, &previews),
+        unread: unread_lists(&after.gaps),
         rules: previews,
         closes,
         opens,
@@ -277,10 +281,9 @@ fn refusals(
         let all = Rejection::all(&spec).into_iter();
         let all = all.chain(Rejection::of_conditions(&spec));
         refusals.extend(all.map(|it| it.to_string()));
-    } else {
-        let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
-        refusals.extend(rejection.map(ToString::to_string));
     }
+    let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
+    refusals.extend(rejection.map(ToString::to_string));
     for field in IMMUTABLE.into_iter().filter(|_| is_edit) {
         let path = format!("spec.{field}");
         let is_changed = |it: &Difference| {
@@ -346,6 +349,8 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
             warnings.push(conflict.to_string());
         }
     }
+    let unknown = AfterUnknown::of(spec, view.rules().rules());
+    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     if selected == 0 {
         warnings.push(format!("no node is selected by {}", spec.selector));
     }

@@ -43,6 +43,10 @@ impl Render for Preview {
         let is_faulty = self.rules.iter().any(|it| !it.faults.is_empty());
         !self.closes.is_empty() || self.is_refused || is_faulty
     }
+
+    fn unread(&self) -> Option<String> {
+        self.unread.clone()
+    }
 }
 
 fn of_rule(rule: &RulePreview) -> Branch {

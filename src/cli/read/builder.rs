@@ -22,7 +22,7 @@ use super::watches::Watchers;
 use crate::api::NodeReadinessRuleStatus;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{
-    Binding, ClassesFrom, EventAbout, Filter, Leader, NodeOrigin, PodDiagnosis, PodEvent, Recorded,
+    Binding, EventAbout, Filter, Gap, Leader, NodeOrigin, PodDiagnosis, PodEvent, Recorded,
     ResourceKind, Snapshot, Wanted,
 };
 use crate::condition::ComponentGroup;
@@ -46,20 +46,21 @@ pub(crate) enum Configured<'a> {
 }
 
 impl Configured<'_> {
-    /// The classes, the passing taints, and their source.
+    /// The classes and the passing taints.
     async fn read(
         self,
         source: &ObjectSource,
         leader: Option<&Leader>,
-    ) -> Result<(Vec<CriticalComponentClass>, Vec<String>, ClassesFrom), CliError> {
-        let (config, from) = match self {
-            Self::InTheCluster => config(source, leader).await?,
-            Self::File(path) => (Config::read(path)?, ClassesFrom::Named),
+        gaps: &mut Vec<Gap>,
+    ) -> Result<(Vec<CriticalComponentClass>, Vec<String>), CliError> {
+        let config = match self {
+            Self::InTheCluster => config(source, leader, gaps).await?,
+            Self::File(path) => Config::read(path)?,
             Self::AtHand(classes, passing_taints) => {
-                return Ok((classes, passing_taints, ClassesFrom::Named));
+                return Ok((classes, passing_taints));
             }
         };
-        Ok((config.classes()?, config.passing_taints, from))
+        Ok((config.classes()?, config.passing_taints))
     }
 }
 
@@ -120,8 +121,7 @@ impl<'a> SnapshotBuilder<'a> {
         let leader = async { Ok(leader(source).await) };
         let (rules, leader) = futures::try_join!(rules, leader)?;
         let leader = or_note(&mut gaps, ResourceKind::Leases, leader);
-        let (classes, passing_taints, classes_from) =
-            configured.read(source, leader.as_ref()).await?;
+        let (classes, passing_taints) = configured.read(source, leader.as_ref(), &mut gaps).await?;
         let needs = Needs::of(&rules, &classes, wanted);
         let mut view = View::new(classes, passing_taints, needs.karpenter, now(at));
         view.listing(Watch::Rules);
@@ -137,7 +137,6 @@ impl<'a> SnapshotBuilder<'a> {
                 at,
                 view,
                 rules,
-                classes_from,
                 limits: None,
                 leader,
                 controllers: Vec::new(),

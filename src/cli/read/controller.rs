@@ -7,10 +7,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::list::ListError;
-use super::source::ObjectSource;
+use super::source::{ObjectSource, or_note};
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{ClassesFrom, Controller, Filter, Leader, PodDiagnosis, ResourceKind};
+use crate::cli::snapshot::{Controller, Filter, Gap, Leader, PodDiagnosis, ResourceKind};
 use crate::config::Config;
 use crate::guard::Limits;
 
@@ -22,24 +22,28 @@ pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, List
     Ok(leases.into_iter().next().map(Leader::of))
 }
 
-/// The configuration in the chart's `ConfigMap`.
+/// The configuration in the chart's `ConfigMap`, or the default one with a gap.
 pub(super) async fn config(
     source: &ObjectSource,
     leader: Option<&Leader>,
-) -> Result<(Config, ClassesFrom), CliError> {
+    gaps: &mut Vec<Gap>,
+) -> Result<Config, CliError> {
     let (name, key) = CONFIG_MAP;
     let one = Filter::one(namespace(leader), name);
     let maps: Vec<ConfigMap> = match source.all(ResourceKind::ConfigMaps, &one).await {
         Ok(maps) => maps,
         Err(ListError::NotInstalled) => Vec::new(),
-        Err(_) => return Ok((Config::default(), ClassesFrom::Assumed)),
+        Err(refusal) => {
+            or_note::<()>(gaps, ResourceKind::ConfigMaps, Err(refusal));
+            return Ok(Config::default());
+        }
     };
     let text = (maps.into_iter().next()).and_then(|map| map.data?.remove(key));
     let config = text.map_or_else(
         || Ok(Config::default()),
         |text| Config::parse(&text, Path::new(name)),
     );
-    Ok((config?, ClassesFrom::Cluster))
+    Ok(config?)
 }
 
 /// The instances in the Lease's namespace; empty if they may not be read, since no decision needs them.

@@ -1,5 +1,6 @@
 //! Reads objects as written: from the API server, a dump, or a folder of YAML.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
@@ -11,84 +12,85 @@ use super::list::ListError;
 use super::source::{ObjectSource, or_note};
 use crate::api::names::CONFIG_MAP;
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{ASSUMED, ClassesFrom, Filter, Gap, Inventory, ResourceKind, Snapshot};
+use crate::cli::snapshot::{Filter, Inventory, ResourceKind, Snapshot};
 use crate::condition::{CriticalComponentClass, Source};
 use crate::config::Config;
-use crate::object::{CsiNodeObject, NodeObject};
+use crate::object::CsiNodeObject;
 
-/// The kinds that are read, with their names in YAML.
-pub(crate) const KINDS: [(ResourceKind, &str); 4] = [
-    (ResourceKind::Rules, "NodeReadinessRule"),
-    (ResourceKind::DaemonSets, "DaemonSet"),
+/// A kind that is read, with its name in YAML.
+type Written = (ResourceKind, &'static str);
+
+/// The kinds that `lint` reads.
+pub(crate) const KINDS: [Written; 5] = [
+    SUGGESTED_FROM[0],
+    SUGGESTED_FROM[1],
+    NODES,
     (ResourceKind::NodePools, "NodePool"),
     (ResourceKind::Deployments, "Deployment"),
 ];
+const NODES: Written = (ResourceKind::Nodes, "Node");
+/// The kinds that `suggest` reads.
+pub(crate) const SUGGESTED_FROM: [Written; 2] = [
+    (ResourceKind::Rules, "NodeReadinessRule"),
+    (ResourceKind::DaemonSets, "DaemonSet"),
+];
 
-/// The inventory of a cluster or a dump, with its nodes if wanted.
+/// The inventory of a cluster or a dump: its objects of these kinds.
 pub(crate) async fn inventory(
     source: &ObjectSource,
     config: Option<&Path>,
-    with_nodes: bool,
+    kinds: &[Written],
 ) -> Result<Inventory, CliError> {
-    let mut gaps = Vec::new();
-    let mut inventory = objects(source, &mut gaps).await;
-    if with_nodes {
-        of_nodes(source, &mut inventory, &mut gaps).await;
+    let mut inventory = objects(source, kinds).await;
+    if kinds.contains(&NODES) {
+        inventory.csi_drivers = csi_drivers(source, &mut inventory).await;
     }
-    let (config, from) = if let Some(path) = config {
-        (Config::read(path)?, ClassesFrom::Named)
+    let gaps = &mut inventory.gaps;
+    let config = if let Some(path) = config {
+        Config::read(path)?
     } else {
-        let leader = or_note(&mut gaps, ResourceKind::Leases, leader(source).await);
-        controller::config(source, leader.as_ref()).await?
+        let leader = or_note(gaps, ResourceKind::Leases, leader(source).await);
+        controller::config(source, leader.as_ref(), gaps).await?
     };
-    Ok(with_classes(inventory, config.classes()?, from, &gaps))
+    Ok(with_classes(inventory, config.classes()?))
 }
 
 /// The same, with the controller's configuration from a snapshot.
 pub(crate) async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
-    let mut gaps = Vec::new();
-    let mut inventory = objects(source, &mut gaps).await;
+    let of_rest = KINDS.into_iter().filter(|kind| *kind != NODES);
+    let mut inventory = objects(source, &of_rest.collect::<Vec<_>>()).await;
     inventory.nodes = snapshot.view.nodes().cloned().collect();
     if names_csi_driver(&inventory) && snapshot.gap(ResourceKind::CsiNodes).is_none() {
         let drivers = snapshot.view.csi_drivers().map(str::to_owned);
         inventory.csi_drivers = Some(drivers.collect());
     }
-    let classes = snapshot.classes().to_vec();
-    with_classes(inventory, classes, snapshot.classes_from, &gaps)
+    let of_config = [ResourceKind::Leases, ResourceKind::ConfigMaps];
+    let gaps = of_config.iter().filter_map(|kind| snapshot.gap(*kind));
+    inventory.gaps.extend(gaps.cloned());
+    with_classes(inventory, snapshot.classes().to_vec())
 }
 
-fn with_classes(
-    mut inventory: Inventory,
-    classes: Vec<CriticalComponentClass>,
-    from: ClassesFrom,
-    gaps: &[Gap],
-) -> Inventory {
+fn with_classes(mut inventory: Inventory, classes: Vec<CriticalComponentClass>) -> Inventory {
     inventory.classes = classes;
-    if from == ClassesFrom::Assumed {
-        inventory.notes.push(ASSUMED.into());
-    }
-    inventory.notes.extend(gaps.iter().map(ToString::to_string));
+    let gaps = inventory.gaps.iter().map(ToString::to_string);
+    inventory.notes.extend(gaps);
     inventory
 }
 
-/// Reads the nodes, and their CSI drivers if any rule names one.
-async fn of_nodes(source: &ObjectSource, inventory: &mut Inventory, gaps: &mut Vec<Gap>) {
-    let all = Filter::default();
-    let nodes = source.all::<NodeObject>(ResourceKind::Nodes, &all).await;
-    let nodes = or_note(gaps, ResourceKind::Nodes, nodes).into_iter();
-    inventory.nodes = nodes.filter_map(|node| node.read().ok()).collect();
-    if names_csi_driver(inventory) {
-        let listed = source
-            .all::<CsiNodeObject>(ResourceKind::CsiNodes, &all)
-            .await;
-        let is_known = listed.is_ok();
-        let csi_nodes = or_note(gaps, ResourceKind::CsiNodes, listed).into_iter();
-        let drivers = csi_nodes
-            .filter_map(|it| it.read().ok())
-            .flat_map(|it| it.drivers);
-        let drivers = drivers.map(|driver| driver.name).collect();
-        inventory.csi_drivers = is_known.then_some(drivers);
+/// The CSI drivers that are registered on any node, if any rule names one and they may be read.
+async fn csi_drivers(source: &ObjectSource, inventory: &mut Inventory) -> Option<BTreeSet<String>> {
+    if !names_csi_driver(inventory) {
+        return None;
     }
+    let (kind, all) = (ResourceKind::CsiNodes, Filter::default());
+    let listed = source.all::<CsiNodeObject>(kind, &all).await;
+    let is_known = listed.is_ok();
+    let csi_nodes = or_note(&mut inventory.gaps, kind, listed).into_iter();
+    let drivers = csi_nodes
+        .filter_map(|it| it.read().ok())
+        .flat_map(|it| it.drivers);
+    let drivers = drivers.map(|driver| driver.name).collect();
+    is_known.then_some(drivers)
 }
 
 fn names_csi_driver(inventory: &Inventory) -> bool {
@@ -97,9 +99,9 @@ fn names_csi_driver(inventory: &Inventory) -> bool {
     kinds.any(|kind| matches!(Source::of(kind, &[]), Source::CsiDriver(_)))
 }
 
-async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
+async fn objects(source: &ObjectSource, kinds: &[Written]) -> Inventory {
     let mut inventory = Inventory::default();
-    for (kind, name) in KINDS {
+    for (kind, name) in kinds.iter().copied() {
         let mut objects = source.list(kind, &Filter::default());
         let listed = loop {
             match objects.try_next().await {
@@ -116,7 +118,7 @@ async fn objects(source: &ObjectSource, gaps: &mut Vec<Gap>) -> Inventory {
                 "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed".into(),
             );
         }
-        or_note(gaps, kind, listed);
+        or_note(&mut inventory.gaps, kind, listed);
     }
     inventory
 }

@@ -23,7 +23,9 @@ pub(super) use builder::{Configured, snapshot, with_rules};
 pub(super) use cluster::Cluster;
 pub(super) use facts::facts;
 pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
-pub(super) use inventory::{KINDS, inventory, inventory_beside, inventory_of_files};
+pub(super) use inventory::{
+    KINDS, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,
+};
 pub(super) use list::ListError;
 pub(super) use live::Live;
 pub use source::Lists;

@@ -100,15 +100,16 @@ fn refused<'a>(refusal: ListError) -> Objects<'a> {
     stream::iter([Err(refusal)]).boxed_local()
 }
 
-/// The listed objects; a refused list is empty and recorded as a gap.
+/// The listed objects; a refused list is empty and recorded as a gap. So is a list that every cluster has and this one does not
+/// know: then something else answers than an API server.
 pub(super) fn or_note<T: Default>(
     gaps: &mut Vec<Gap>,
     kind: ResourceKind,
     listed: Result<T, ListError>,
 ) -> T {
     listed.unwrap_or_else(|refusal| {
-        let is_missing = matches!(refusal, ListError::NotInstalled);
-        if !is_missing && gaps.iter().all(|gap| gap.kind != kind) {
+        let is_absent = matches!(refusal, ListError::NotInstalled) && kind.may_be_absent();
+        if !is_absent && gaps.iter().all(|gap| gap.kind != kind) {
             gaps.push(Gap {
                 kind,
                 forbidden: matches!(refusal, ListError::Forbidden(_)),

@@ -28,7 +28,10 @@ pub(super) fn head(report: &ReportPage) -> Html {
     let title = Html::text("Nodegate report").within("h1", &[]);
     let leader = report.status.leader.as_ref();
     let leader = leader.map_or_else(
-        || "who leads is not known".to_owned(),
+        || match &report.status.leader_unknown {
+            Some(_) => "who leads is unknown".to_owned(),
+            None => "there is no Lease".to_owned(),
+        },
         |leader| match leader.lease.pod() {
             "" => "nobody leads".to_owned(),
             pod => format!("{pod} leads"),

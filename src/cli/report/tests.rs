@@ -46,6 +46,7 @@ fn report(word: &str) -> ReportPage {
             daemon_sets: 0,
             findings: vec![Fault::new(FaultKind::CONFLICT, word, word, word)],
             notes: Vec::new(),
+            unread: None,
         },
     }
 }

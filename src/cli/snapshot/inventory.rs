@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::gap::{Gap, unread_lists};
+use super::kind::ResourceKind;
 use crate::condition::CriticalComponentClass;
 use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
 use crate::selector::RequirementObject;
@@ -26,6 +28,8 @@ pub(crate) struct Inventory {
     pub is_of_files: bool,
     /// Unreadable objects: place and reason.
     pub unreadable: Vec<(String, String)>,
+    /// The lists that could not be read, at all or to their end.
+    pub gaps: Vec<Gap>,
     pub notes: Vec<String>,
 }
 
@@ -110,6 +114,16 @@ impl Inventory {
         if let Err(why) = taken {
             self.unreadable.push((place.into(), why));
         }
+    }
+
+    /// Whether all objects of this kind were read: otherwise nothing may be said to be missing.
+    pub(crate) fn has_read(&self, kind: ResourceKind) -> bool {
+        self.gaps.iter().all(|gap| gap.kind != kind)
+    }
+
+    /// Which lists were refused, if any.
+    pub(crate) fn unread(&self) -> Option<String> {
+        unread_lists(&self.gaps)
     }
 
     pub(crate) fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {

@@ -76,6 +76,14 @@ impl ResourceKind {
         }
     }
 
+    /// Whether a cluster can be without this resource.
+    pub(crate) const fn may_be_absent(self) -> bool {
+        matches!(
+            self,
+            Self::Rules | Self::NodeClaims | Self::NodePools | Self::ResourceSlices
+        )
+    }
+
     /// The resource's name in the API.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -105,7 +113,9 @@ impl ResourceKind {
             Self::ResourceSlices => "which devices nodes have cannot be said",
             Self::Leases => "who leads cannot be said",
             Self::Events => "what probes answer cannot be said",
-            Self::ConfigMaps => "how the controller is configured cannot be said",
+            Self::ConfigMaps => {
+                "the critical component classes are taken to be the default ones; --config FILE names others"
+            }
             Self::NodeClaims | Self::NodePools => "what becomes of late nodes cannot be said",
             Self::Deployments => {
                 "how the controller is started and whether Cluster Autoscaler knows the taints cannot be said"
@@ -261,12 +271,12 @@ impl Filter {
 
     /// The field selector for the API server.
     pub(crate) fn fields(&self) -> Option<String> {
+        const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
         let runs = if self.with_ended {
             ""
         } else {
             ",status.phase!=Succeeded,status.phase!=Failed"
         };
-        const WARNS: &str = "involvedObject.kind=Pod,type=Warning";
         let name = self.name.as_ref();
         let driver = self.driver.as_ref();
         let parts: Vec<String> = [

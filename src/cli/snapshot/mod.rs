@@ -1,6 +1,7 @@
 //! The cluster at one time: the engine's view of it, and what people want to know besides. `read` fills it, and the commands
 //! evaluate it.
 
+mod gap;
 mod inventory;
 mod kind;
 mod leader;
@@ -8,26 +9,21 @@ mod pod;
 mod startup;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::Timestamp;
-use serde::Serialize;
 
 use crate::condition::CriticalComponentClass;
 use crate::engine::{RuleRemarks, View};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
+pub(super) use gap::{Gap, unread_lists};
 pub(super) use inventory::{Agent, Inventory, Pool, Program};
 pub use kind::ResourceKind;
 pub(crate) use kind::{Binding, EventAbout, Filter, name};
 pub(super) use leader::{Leader, LeaderHealth};
 pub(super) use pod::{Controller, PodDiagnosis, PodEvent, Specimen};
 pub(super) use startup::{NodeOrigin, Recorded};
-
-/// The note when the critical component classes are unknown.
-pub(super) const ASSUMED: &str = "the controller's configuration could not be read: its critical component classes are taken to be the \
-    default ones; --config FILE names others";
 
 /// The cluster at one time.
 #[derive(Debug)]
@@ -38,8 +34,6 @@ pub struct Snapshot {
     pub view: View,
     /// The rules as written.
     pub rules: Vec<RuleObject>,
-    /// The source of the critical component classes.
-    pub classes_from: ClassesFrom,
     /// The controller's limits, if wanted and found in its Deployment.
     pub limits: Option<Limits>,
     /// The leader, according to the Lease.
@@ -52,30 +46,10 @@ pub struct Snapshot {
     pub records: BTreeMap<String, Vec<Recorded>>,
     /// The origins of nodes that Karpenter made, if wanted.
     pub origins: Vec<NodeOrigin>,
-    /// The lists that could not be read.
+    /// The lists that could not be read, at all or to their end.
     pub gaps: Vec<Gap>,
     /// Objects that cannot be parsed, as sentences.
     pub unreadable: Vec<String>,
-}
-
-/// The source of the critical component classes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClassesFrom {
-    /// Given by the user, for example with `--config`.
-    Named,
-    /// The `ConfigMap` beside the controller, or the defaults without one.
-    Cluster,
-    /// Unknown: the defaults are assumed.
-    Assumed,
-}
-
-/// A list that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Gap {
-    pub kind: ResourceKind,
-    /// Whether it is forbidden; otherwise it failed.
-    pub forbidden: bool,
-    pub why: String,
 }
 
 /// What a command wants read. Everything that decides about a node is always read; every other part costs requests.
@@ -125,21 +99,7 @@ impl Snapshot {
     /// Remarks on missing information that every answer adds.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.gaps.iter().map(ToString::to_string).collect();
-        if self.classes_from == ClassesFrom::Assumed {
-            notes.push(ASSUMED.into());
-        }
         notes.extend(self.unreadable.iter().cloned());
         notes
-    }
-}
-
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, goes_without) = (self.kind.name(), self.kind.tells());
-        if self.forbidden {
-            write!(f, "not allowed to list {name}: {goes_without}")
-        } else {
-            write!(f, "cannot list {name} ({}): {goes_without}", self.why)
-        }
     }
 }

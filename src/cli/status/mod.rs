@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::fleet::{OnNode, State, fleet};
 use super::page::Look;
-use super::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
+use super::snapshot::{Controller, Gap, Leader, LeaderHealth, ResourceKind, Snapshot};
 use crate::api::EnforcementMode;
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
@@ -24,9 +24,12 @@ const NAMED: usize = 10;
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterStatus {
     pub versions: Versions,
-    /// The leader; `None` if unknown.
+    /// The leader; `None` without a Lease, and if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<LeaderStatus>,
+    /// Why it is unknown whether a controller leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader_unknown: Option<String>,
     /// How many nodes are in which state.
     pub nodes: NodeCounts,
     /// The rules, by name.
@@ -188,6 +191,7 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
             .leader
             .as_ref()
             .map(|lease| LeaderStatus::of(lease, snapshot)),
+        leader_unknown: snapshot.gap(ResourceKind::Leases).map(Gap::refusal),
         nodes: NodeCounts::of(snapshot, &all),
         rules,
         held: held(&all),

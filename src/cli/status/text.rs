@@ -10,7 +10,11 @@ const LACKS: usize = 2;
 impl Render for ClusterStatus {
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
-        page.line(&mut out, leader(self.leader.as_ref(), page));
+        let known = self.leader.as_ref();
+        page.line(
+            &mut out,
+            leader(known, self.leader_unknown.as_deref(), page),
+        );
         page.line(&mut out, versions(self));
         page.line(&mut out, nodes(&self.nodes));
         out.push('\n');
@@ -72,9 +76,12 @@ impl Render for ClusterStatus {
     }
 }
 
-/// The line about the leader.
-pub(crate) fn leader(leader: Option<&LeaderStatus>, page: &Page) -> Line {
+/// The line about the leader; `unknown` says why it is unknown.
+pub(crate) fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page: &Page) -> Line {
     let line = Line::new().faint("controller  ");
+    if let Some(why) = unknown {
+        return line.poor("unknown").plain(format!("  {why}"));
+    }
     let Some(LeaderStatus {
         lease,
         health,
@@ -199,5 +206,31 @@ fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
     let more = status.nodes.held.saturating_sub(status.held.len());
     if more > 0 {
         page.line(out, Line::new().faint(format!("and {more} more")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::snapshot::{Gap, ResourceKind};
+    use crate::cli::status::status;
+    use crate::cli::testing::Scene;
+    use crate::testing::at;
+
+    #[test]
+    fn a_lease_that_may_not_be_read_does_not_mean_that_nothing_runs() {
+        let mut snapshot = Scene::default().read(at(0));
+        let first = |text: String| text.lines().next().map(str::to_owned);
+        let absent = first(status(&snapshot).text(&Page::plain(at(0)))).unwrap();
+        assert!(absent.contains("there is no Lease"), "{absent}");
+        snapshot.gaps.push(Gap {
+            kind: ResourceKind::Leases,
+            forbidden: true,
+            why: String::new(),
+        });
+        assert_eq!(
+            first(status(&snapshot).text(&Page::plain(at(0)))).unwrap(),
+            "controller  unknown  not allowed to list leases"
+        );
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::fleet::{Lack, OnNode, fleet};
 use crate::cli::fleet::{State as Standing, clock};
 use crate::cli::page::age;
-use crate::cli::snapshot::Snapshot;
+use crate::cli::snapshot::{Gap, ResourceKind, Snapshot};
 use crate::cli::status::{LeaderStatus, NodeCounts, RuleState};
 
 /// A node closed within this time of its creation counts as closed since creation.
@@ -24,9 +24,12 @@ pub(crate) struct Fleet {
     pub nodes: NodeCounts,
     /// How many held nodes have been closed since their creation.
     pub joining: usize,
-    /// The leader; `None` if unknown.
+    /// The leader; `None` without a Lease, and if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<LeaderStatus>,
+    /// Why it is unknown whether a controller leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader_unknown: Option<String>,
     pub suspended: Vec<Arc<str>>,
     /// The closed nodes, longest first.
     pub closed: Vec<Closed>,
@@ -100,6 +103,7 @@ impl Fleet {
             nodes: NodeCounts::of(snapshot, &all),
             joining: joining.count(),
             leader: (snapshot.leader.as_ref()).map(|it| LeaderStatus::of(it, snapshot)),
+            leader_unknown: snapshot.gap(ResourceKind::Leases).map(Gap::refusal),
             suspended,
             closed,
             notes: snapshot.notes(),

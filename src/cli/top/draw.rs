@@ -90,7 +90,7 @@ pub(super) fn head(fleet: &Fleet, page: &Page) -> [Line; 3] {
     };
     [
         text::nodes(&fleet.nodes).plain(joining),
-        text::leader(fleet.leader.as_ref(), page),
+        text::leader(fleet.leader.as_ref(), fleet.leader_unknown.as_deref(), page),
         wrong,
     ]
 }

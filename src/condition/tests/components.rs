@@ -90,9 +90,9 @@ fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_closes_rebooted_n
 
 #[test]
 fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignored() {
+    const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
     let agent = || daemon_set("tools/agent");
     let pod_of = |daemon_set: &DaemonSetBuilder| pod("tools/a").of(daemon_set);
-    const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
     for (name, daemon_set, pods, expected) in [
         ("no pod", agent(), vec![], Some(MISSING)),
         (

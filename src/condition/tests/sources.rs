@@ -12,7 +12,7 @@ fn csi_drivers_that_pods_wait_for_have_to_be_registered() {
     let driver_pod = |driver: &str| cni_pod().waits_for_driver(driver);
     let with = |pod: PodBuilder| world(&worker()).pod(&pod);
     let both = || driver_pod("b.csi").waits_for_driver("a.csi");
-    for (name, world, expected) in [
+    for (name, world, expected) in vec![
         ("no CSINode, nothing wanted", with(cni_pod()), None),
         (
             "no CSINode",

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tracing::debug;
 
 use super::{Cache, Weighed};
+use crate::engine::MAX_AGE;
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
 use crate::plan::StaleKinds;
@@ -47,10 +48,16 @@ impl Cache {
         let blind = self.certainty.current(watch, as_of, now)?;
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
         self.settling.sees_again(blind, now);
+        self.outage_ended |= blind > MAX_AGE;
         for name in &std::mem::take(&mut self.withheld) {
             self.mark(name);
         }
         Some(blind)
+    }
+
+    /// Whether an outage has ended since the last call: a kind is current again after longer than a working watch is silent.
+    pub fn take_outage(&mut self) -> bool {
+        std::mem::take(&mut self.outage_ended)
     }
 
     /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.

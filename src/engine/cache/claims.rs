@@ -8,17 +8,21 @@ use super::Cache;
 use super::karpenter::{Concerned, Extent, Mention};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{Node, NodeClaimObject, NodePoolObject};
+use crate::object::{self, Node, NodeClaimObject, NodePoolObject, ObjectKey};
 use crate::rule::Rule;
 
 impl Cache {
     /// Keeps a claim. An unreadable one is dropped, so that the controller never deletes it.
     pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
         let identity = Identity::of(Watch::NodeClaims, object.meta());
-        let name = identity.key.name.clone();
-        let concerned = match self.understood(identity, None, object.read()) {
-            Some(claim) => self.karpenter.put_claim(claim),
-            None => self.karpenter.remove_claim(&name),
+        let version = object::resource_version(object.meta());
+        let key = identity.key.clone();
+        let claim = self.understood(identity, version, None, object.read());
+        let concerned = if let Some((_, claim)) = claim {
+            self.karpenter.put_claim(claim)
+        } else {
+            self.index.remove(Watch::NodeClaims, &key);
+            self.karpenter.remove_claim(&key.name)
         };
         self.mark_concerned(concerned);
     }
@@ -32,7 +36,8 @@ impl Cache {
             .as_deref()
             .and_then(|name| self.karpenter.claim(name));
         let is_known = known.is_some_and(|known| meta.uid.as_deref() == Some(&*known.uid));
-        if is_known && !self.is_outdated(Watch::NodeClaims, meta) {
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        if is_known && !self.is_outdated(Watch::NodeClaims, &key, version) {
             self.see_claim(object);
         }
     }
@@ -45,8 +50,9 @@ impl Cache {
     /// Keeps a pool. For an unreadable one, the last readable state stays.
     pub(super) fn see_pool(&mut self, object: NodePoolObject) {
         let identity = Identity::of(Watch::NodePools, object.meta());
-        let name = identity.key.name.clone();
-        if let Some(pool) = self.understood(identity, None, object.read()) {
+        let version = object::resource_version(object.meta());
+        let pool = self.understood(identity, version, None, object.read());
+        if let Some((ObjectKey { name, .. }, pool)) = pool {
             let concerned = self.karpenter.put_pool(&name, pool);
             self.mark_concerned(concerned);
         }

@@ -124,7 +124,10 @@ impl Cache {
             return;
         };
         self.named.all.remove(position);
+        let mut nodes: Set<Arc<str>> = Set::default();
         for (watch, _) in self.named.watches.remove(position).into_iter().rev() {
+            let kept = self.index.remove_all(watch);
+            nodes.extend(kept.into_values().filter_map(|kept| kept.node));
             self.named.awaited.remove(&watch);
             self.certainty.end(watch);
             self.relists.end(watch);
@@ -137,12 +140,6 @@ impl Cache {
             self.named.orders.push(Effect::Unwatch(watch));
         }
         self.daemon_sets.remove(group);
-        let nodes = [&mut self.pod_nodes, &mut self.slice_nodes];
-        let nodes = nodes
-            .into_iter()
-            .filter_map(|it| it.remove(group))
-            .flatten();
-        let nodes: Set<Arc<str>> = nodes.map(|(_, name)| name).collect();
         for name in &nodes {
             if let Some(entry) = self.entries.get_mut(name) {
                 entry.pods.remove(group);

@@ -103,22 +103,8 @@ impl KarpenterCache {
         self.claims.get(name)
     }
 
-    /// How many objects of each kind are known; empty if they are not watched.
-    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        [
-            ("nodeclaims", self.claims.names().count()),
-            ("nodepools", self.pools.len()),
-        ]
-        .into_iter()
-        .filter(|_| self.is_watched)
-    }
-
-    pub fn claim_names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.claims.names()
-    }
-
-    pub fn pool_names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.pools.keys()
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// Notes how much is known of one of Karpenter's kinds, and ignores other kinds.

@@ -1,5 +1,6 @@
 //! Nodes and their `CSINode`s, from watches, write responses and live reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,7 +10,9 @@ use super::{Cache, entry};
 use crate::engine::broken::Identity;
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
-use crate::object::{self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject, Taint};
+use crate::object::{
+    self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject, ObjectKey, Taint,
+};
 
 impl Cache {
     /// Takes in a node from the response to a write or a read, unless the cache has a newer state. Observations are updated as
@@ -17,28 +20,29 @@ impl Cache {
     /// the new one.
     pub fn update_node(&mut self, object: NodeObject, now: Now) {
         let meta = object.meta();
-        let name = object::name(meta);
-        let known = self.entries.get(&name).and_then(|it| it.node.as_ref());
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        let known = self.entries.get(&key.name).and_then(|it| it.node.as_ref());
         // An equal version may show more: the response to a patch has metadata only.
-        let Some(known) = known.filter(|it| it.version <= object::resource_version(meta)) else {
+        let Some(known) = known.filter(|_| !self.is_outdated(Watch::Nodes, &key, version)) else {
             return;
         };
         if meta.uid.as_deref() == Some(&*known.uid) {
             self.see_node(object, None, now);
         } else {
-            self.remove_node(&name);
+            self.remove(Watch::Nodes, &key);
         }
     }
 
     /// Takes in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
     pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
-        let Some(entry) = self.entries.get_mut(&patched.name) else {
-            return;
-        };
-        if let Some(node) = &mut entry.node
+        let key = ObjectKey::unscoped(patched.name.clone());
+        if let Some(entry) = self.entries.get_mut(&patched.name)
+            && let Some(node) = &mut entry.node
+            && let Some(kept) = self.index.get_mut(Watch::Nodes, &key)
             && node.uid == patched.uid
-            && node.version < patched.version
+            && kept.version < patched.version
         {
+            kept.version = patched.version;
             if node.take_in(patched, taints) {
                 entry.selected_at = 0;
             }
@@ -50,10 +54,13 @@ impl Cache {
     /// Keeps a node and updates its observations. `came` is when it joined, if it was not known before.
     pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Now) {
         let identity = Identity::of(Watch::Nodes, object.meta());
-        let name = identity.key.name.clone();
-        let Some(node) = self.understood(identity, Some(name.clone()), object.read()) else {
+        let version = object::resource_version(object.meta());
+        let name = Some(identity.key.name.clone());
+        let node = self.understood(identity, version, name, object.read());
+        let Some((ObjectKey { name, .. }, mut node)) = node else {
             return;
         };
+        node.name = name.clone();
         let is_late = self.certainty.is_stale(Watch::Nodes, now.monotonic);
         let entry = entry(&mut self.entries, &name);
         if entry
@@ -81,15 +88,14 @@ impl Cache {
 
     fn put_node(&mut self, node: Node) {
         let name = node.name.clone();
-        let entry = self.entry(&name);
-        let version = node.version;
-        let known = entry.node.replace(node);
-        let is_same = |known: Node| entry.node == Some(Node { version, ..known });
-        if known.as_ref().map(|known| &known.labels) != entry.node.as_ref().map(|node| &node.labels)
-        {
+        let entry = entry(&mut self.entries, &name);
+        let known = entry.node.take();
+        let node = entry.node.insert(node);
+        if known.as_ref().is_none_or(|it| it.labels != node.labels) {
             entry.selected_at = 0;
         }
-        if !known.is_some_and(is_same) {
+        let counted = self.rule_set.counted();
+        if known.is_none_or(|known| is_news(known, node, counted)) {
             self.mark(&name);
         }
     }
@@ -104,8 +110,11 @@ impl Cache {
 
     pub(super) fn see_csi_node(&mut self, object: CsiNodeObject) {
         let identity = Identity::of(Watch::CsiNodes, object.meta());
-        let name = identity.key.name.clone();
-        if let Some(csi_node) = self.understood(identity, Some(name.clone()), object.read()) {
+        let version = object::resource_version(object.meta());
+        let name = Some(identity.key.name.clone());
+        let csi_node = self.understood(identity, version, name, object.read());
+        if let Some((ObjectKey { name, .. }, mut csi_node)) = csi_node {
+            csi_node.name = name.clone();
             self.put_csi_node(&name, Some(csi_node));
         }
     }
@@ -113,9 +122,6 @@ impl Cache {
     fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
         let is_first_sight = self.unsynced.contains(&Watch::CsiNodes);
         let entry = self.entry(name);
-        if let (Some(known), Some(shown)) = (&mut entry.csi_node, &csi_node) {
-            known.version = shown.version;
-        }
         if entry.csi_node == csi_node {
             return;
         }
@@ -133,4 +139,13 @@ impl Cache {
             self.drop_if_empty(name);
         }
     }
+}
+
+/// Whether a decision may depend on what has changed: not on amounts of resources that no rule counts.
+fn is_news(mut known: Node, node: &Node, counted: &BTreeSet<Arc<str>>) -> bool {
+    let amounts_differ = known.resources != node.resources;
+    if amounts_differ && known.resources.count_alike(&node.resources, counted) {
+        known.resources.clone_from(&node.resources);
+    }
+    known != *node
 }

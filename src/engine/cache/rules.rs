@@ -8,7 +8,7 @@ use super::Cache;
 use super::cached_rule::CachedRule;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{self, RuleObject};
+use crate::object::{self, ObjectKey, RuleObject};
 use crate::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
@@ -18,9 +18,10 @@ impl Cache {
     /// Takes in a rule from a write response, unless the cache has a newer state.
     pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
         let meta = &object.metadata;
-        let known = self.rules.get(&object::name(meta));
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        let known = self.rules.get(&key.name);
         let is_known = known.is_some_and(|known| Some(&*known.rule.uid) == meta.uid.as_deref());
-        if is_known && !self.is_outdated(Watch::Rules, meta) {
+        if is_known && !self.is_outdated(Watch::Rules, &key, version) {
             self.see_rule(object, now);
             self.take_over_rules();
         }
@@ -28,9 +29,9 @@ impl Cache {
 
     pub(super) fn see_rule(&mut self, object: RuleObject, now: Timestamp) {
         let identity = Identity::of(Watch::Rules, &object.metadata);
-        let Some(object) = self.understood(identity, None, object.read()) else {
-            return;
-        };
+        let version = object::resource_version(&object.metadata);
+        let object = self.understood(identity, version, None, object.read());
+        let Some((_, object)) = object else { return };
         let mut rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let suspends = rule.suspended;
         rule.suspended |= self.suspends_all;
@@ -41,18 +42,23 @@ impl Cache {
         } else {
             Timestamp::MIN
         };
-        let rule = rule.seen(known.map(|known| &*known.rule), since);
-        let changed = known.is_none_or(|known| *known.rule != rule);
+        let rule = rule.seen(known.map(|known| &*known.compiled), since);
+        let changed = known.is_none_or(|known| *known.compiled != rule);
         if known.is_some() && self.dirty.is_wanted() {
             self.shown_statuses.insert(rule.name.clone());
         }
+        let (rule, compiled) = match known {
+            Some(known) if !changed => (known.rule.clone(), known.compiled.clone()),
+            _ => {
+                let compiled = Arc::new(rule);
+                (compiled.clone(), compiled)
+            }
+        };
         let cached = CachedRule {
             suspends,
-            version: object::resource_version(&object.metadata),
-            rule: match known {
-                Some(known) if !changed => known.rule.clone(),
-                _ => Arc::new(rule),
-            },
+            version,
+            rule,
+            compiled,
             finalizers: object.metadata.finalizers.clone().unwrap_or_default(),
             status: object.status,
         };
@@ -70,11 +76,12 @@ impl Cache {
         for cached in self.rules.values_mut() {
             let rule = Rule {
                 suspended: suspends_all || cached.suspends,
-                ..Rule::clone(&cached.rule)
+                ..Rule::clone(&cached.compiled)
             };
-            let rule = rule.seen(Some(&cached.rule), now);
-            if *cached.rule != rule {
-                cached.rule = Arc::new(rule);
+            let rule = rule.seen(Some(&cached.compiled), now);
+            if *cached.compiled != rule {
+                cached.compiled = Arc::new(rule);
+                cached.rule = cached.compiled.clone();
                 self.rule_news.are_unsorted = true;
             }
         }
@@ -84,9 +91,10 @@ impl Cache {
     /// Notes that the API server keeps refusing our finalizer on a rule.
     pub fn refused_finalizer(&mut self, name: &str) {
         if let Some(cached) = self.rules.get_mut(name)
-            && !cached.rule.refused
+            && !cached.compiled.refused
         {
-            Arc::make_mut(&mut cached.rule).refused = true;
+            Arc::make_mut(&mut cached.compiled).refused = true;
+            cached.rule = cached.compiled.clone();
             self.rule_news.are_unsorted = true;
             self.take_over_rules();
         }
@@ -116,9 +124,14 @@ impl Cache {
         if !self.has_synced() || !std::mem::take(&mut self.rule_news.are_unsorted) {
             return;
         }
-        let rules = self.rules.values().map(|cached| cached.rule.clone());
+        let rules = self.rules.values().map(|cached| cached.compiled.clone());
         self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
             .after(self.former_rules.iter().cloned());
+        for rule in self.rule_set.rules() {
+            if let Some(cached) = self.rules.get_mut(&rule.name) {
+                cached.rule = rule.clone();
+            }
+        }
         self.rule_generation += 1;
         self.follow_named();
         self.rule_news.are_untold = true;

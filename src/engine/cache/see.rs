@@ -1,15 +1,9 @@
 //! Takes in watch events: single objects, and what a complete list says of objects that it lacks.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use kube::api::ObjectMeta;
-
 use super::Cache;
 use super::karpenter::Extent;
 use crate::engine::io::{Now, Object, Seen};
 use crate::engine::kind::Watch;
-use crate::engine::map::Map;
 use crate::object::{self, ObjectKey, Version};
 
 impl Cache {
@@ -56,12 +50,11 @@ impl Cache {
     /// backup.
     fn apply(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
-        let is_listed = self.relists.saw(watch, &ObjectKey::of(meta));
-        if !is_listed && (self.is_outdated(watch, meta) || self.has_been_seen_gone(&object)) {
-            return;
-        }
-        if !is_listed {
-            let version = object::resource_version(meta);
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        if !self.relists.saw(watch, &key) {
+            if self.is_outdated(watch, &key, version) || self.has_been_seen_gone(&object, &key) {
+                return;
+            }
             self.shown.watched(watch, version);
         }
         match object {
@@ -82,36 +75,38 @@ impl Cache {
     /// Removes an object, unless a newer state is known.
     fn delete(&mut self, object: &Object) {
         let (watch, meta) = (object.watch(), object.meta());
-        if !self.is_outdated(watch, meta) {
-            self.remove(watch, &ObjectKey::of(meta));
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        if !self.is_outdated(watch, &key, version) {
+            self.remove(watch, &key);
         }
-        let version = object::resource_version(meta);
         self.shown.watched(watch, version);
     }
 
     /// Whether a live read has shown that an unknown object was already gone.
-    fn has_been_seen_gone(&self, object: &Object) -> bool {
-        let (watch, meta) = (object.watch(), object.meta());
+    fn has_been_seen_gone(&self, object: &Object, key: &ObjectKey) -> bool {
+        let watch = object.watch();
         let node = match object {
             Object::Pod(_, pod) => pod.node_name().unwrap_or_default(),
             Object::ResourceSlice(_, slice) => slice.node_name().unwrap_or_default(),
-            Object::CsiNode(_) => meta.name.as_deref().unwrap_or_default(),
+            Object::CsiNode(_) => &*key.name,
             _ => "",
         };
-        let version = object::resource_version(meta);
-        self.shown.has_read_live(watch, node, version)
-            && self.version(watch, &ObjectKey::of(meta)).is_none()
+        let version = object::resource_version(object.meta());
+        self.shown.has_read_live(watch, node, version) && self.index.get(watch, key).is_none()
     }
 
     pub(super) fn remove(&mut self, watch: Watch, key: &ObjectKey) {
         let left_alone = self.unreadables.clear(watch, key);
         self.mark_each(left_alone.as_slice());
+        let Some(kept) = self.index.remove(watch, key) else {
+            return;
+        };
         match watch {
             Watch::Nodes => self.remove_node(&key.name),
             Watch::CsiNodes => self.remove_csi_node(&key.name),
-            Watch::Pods(group) => self.remove_pod(group, key),
+            Watch::Pods(group) => self.remove_pod(group, key, kept.node),
             Watch::DaemonSets(group) => self.remove_daemon_set(group, key),
-            Watch::ResourceSlices(group) => self.remove_slice(group, key),
+            Watch::ResourceSlices(group) => self.remove_slice(group, key, kept.node),
             Watch::Rules => self.remove_rule(&key.name),
             Watch::NodeClaims => self.remove_claim(&key.name),
             Watch::NodePools => self.remove_pool(&key.name),
@@ -150,63 +145,15 @@ impl Cache {
 
     /// The known objects of a watch, unreadable ones included.
     pub(super) fn known(&self, watch: Watch) -> Vec<ObjectKey> {
-        let nowhere: Arc<str> = "".into();
-        let unscoped = |name: &Arc<str>| ObjectKey::new(nowhere.clone(), name.clone());
-        let unreadable = self.unreadables.of_watch(watch).cloned();
-        let mut keys: Vec<ObjectKey> = match watch {
-            Watch::Nodes => self.node_names().map(unscoped).collect(),
-            Watch::CsiNodes => {
-                let with_one = self.entries.iter().filter(|it| it.1.csi_node.is_some());
-                with_one.map(|(name, _)| unscoped(name)).collect()
-            }
-            Watch::Pods(group) => {
-                let pods = self.pod_nodes.get(group).into_iter();
-                pods.flat_map(Map::keys).cloned().collect()
-            }
-            Watch::DaemonSets(group) => {
-                let daemon_sets = self.daemon_sets.get(group).into_iter();
-                daemon_sets.flat_map(BTreeMap::keys).cloned().collect()
-            }
-            Watch::ResourceSlices(group) => {
-                let slices = self.slice_nodes.get(group).into_iter();
-                slices.flat_map(Map::keys).cloned().collect()
-            }
-            Watch::Rules => self.rules.keys().map(unscoped).collect(),
-            Watch::NodeClaims => self.karpenter.claim_names().map(unscoped).collect(),
-            Watch::NodePools => self.karpenter.pool_names().map(unscoped).collect(),
-        };
-        keys.extend(unreadable);
-        keys
+        let kept = self.index.keys(watch);
+        kept.chain(self.unreadables.of_watch(watch))
+            .cloned()
+            .collect()
     }
 
-    /// Whether a write response or a live read has shown a newer state of the object.
-    pub(super) fn is_outdated(&self, watch: Watch, meta: &ObjectMeta) -> bool {
-        let shown = object::resource_version(meta);
-        let known = self.version(watch, &ObjectKey::of(meta));
-        shown != 0 && known.is_some_and(|known| shown < known)
-    }
-
-    /// The version of the known state of an object.
-    fn version(&self, watch: Watch, key: &ObjectKey) -> Option<Version> {
-        match watch {
-            Watch::Nodes => {
-                let node = self.entries.get(&key.name)?.node.as_ref()?;
-                Some(node.version)
-            }
-            Watch::CsiNodes => {
-                let csi_node = self.entries.get(&key.name)?.csi_node.as_ref()?;
-                Some(csi_node.version)
-            }
-            Watch::Pods(group) => self.pod(group, key).map(|pod| pod.version),
-            Watch::DaemonSets(group) => {
-                let daemon_set = self.daemon_sets.get(group)?.get(key)?;
-                Some(daemon_set.version)
-            }
-            Watch::ResourceSlices(group) => self.slice(group, key).map(|slice| slice.version),
-            Watch::Rules => self.rules.get(&key.name).map(|rule| rule.version),
-            Watch::NodeClaims => self.karpenter.claim(&key.name).map(|claim| claim.version),
-            // Pools are neither written nor read live, so only their watch shows them.
-            Watch::NodePools => None,
-        }
+    /// Whether a write response or a live read has shown a newer state of the object than this version.
+    pub(super) fn is_outdated(&self, watch: Watch, key: &ObjectKey, shown: Version) -> bool {
+        let known = self.index.get(watch, key);
+        shown != 0 && known.is_some_and(|known| shown < known.version)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Cache;
 use crate::engine::broken::{Broken, Identity};
 use crate::engine::kind::Watch;
-use crate::object::Unreadable;
+use crate::object::{ObjectKey, Unreadable, Version};
 
 impl Cache {
     /// The unreadable object because of which this node is left as it is, if any.
@@ -28,16 +28,20 @@ impl Cache {
         counts
     }
 
-    /// Returns the decoded object. If it is unreadable, notes that, and its node is left as it is until the object is readable.
+    /// Indexes an object; returns it with its key. If it is unreadable, notes that, and its node is left as it is until the
+    /// object is readable.
     pub(super) fn understood<T>(
         &mut self,
         object: Identity,
+        version: Version,
         node: Option<Arc<str>>,
         read: Result<T, Unreadable>,
-    ) -> Option<T> {
+    ) -> Option<(ObjectKey, T)> {
+        let (watch, key) = (object.watch, object.key.clone());
         let (value, concerned) = self.unreadables.understood(object, node, read);
         self.mark_each(&concerned);
-        value
+        let value = value?;
+        Some((self.index.put(watch, key, version), value))
     }
 
     pub(super) fn mark_each(&mut self, names: &[Arc<str>]) {

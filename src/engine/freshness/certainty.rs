@@ -1,9 +1,10 @@
 //! How current the view of each kind is. While a kind is stale, nothing harmful is done, unless a live read of the objects
 //! themselves confirms it.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
+
+use crate::engine::map::Map;
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
 pub const MAX_AGE: Duration = Duration::from_secs(20);
@@ -11,14 +12,14 @@ pub const MAX_AGE: Duration = Duration::from_secs(20);
 /// Tracks how current the view of each kind `K` is.
 #[derive(Debug)]
 pub(crate) struct Certainty<K> {
-    views: HashMap<K, View>,
+    views: Map<K, KindView>,
     /// When all views last became stale: evidence from before does not count.
     invalidated: Option<Instant>,
 }
 
 /// The view of one kind.
 #[derive(Debug, Clone, Copy)]
-struct View {
+struct KindView {
     /// Everything has been shown that had happened by this time.
     as_of: Instant,
     /// When the last event came while the view was current.
@@ -31,7 +32,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     /// Stale views of these kinds.
     #[must_use]
     pub(crate) fn new(kinds: impl IntoIterator<Item = K>, now: Instant) -> Self {
-        let view = View {
+        let view = KindView {
             as_of: now,
             seen: now,
             stale: true,
@@ -44,7 +45,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
 
     /// Adds a view that is current as of this time.
     pub(crate) fn begin(&mut self, kind: K, as_of: Instant, now: Instant) {
-        let view = View {
+        let view = KindView {
             as_of,
             seen: now,
             stale: false,
@@ -89,7 +90,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
         let view = self.views.get_mut(&kind)?;
         let was_stale = view.is_stale(now);
         let blind = now.saturating_duration_since(view.seen);
-        *view = View {
+        *view = KindView {
             as_of: view.as_of.max(as_of),
             seen: now,
             stale: false,
@@ -135,7 +136,7 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 }
 
-impl View {
+impl KindView {
     fn is_stale(&self, now: Instant) -> bool {
         self.stale || now.saturating_duration_since(self.as_of) > MAX_AGE
     }

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn what_fails_together_does_not_come_back_together() {
         let start = Instant::now();
-        let pauses: std::collections::HashSet<Duration> = (0..100)
+        let pauses: crate::engine::map::Set<Duration> = (0..100)
             .map(|index| {
                 let now = start + Duration::from_nanos(index);
                 Backoff::default().failed(LONG, now) - now

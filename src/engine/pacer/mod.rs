@@ -21,7 +21,7 @@ pub use backoff::Pauses;
 pub(super) use contention::{Contention, Undone};
 pub(super) use refusals::Refusals;
 pub(super) use retries::Retries;
-pub(super) use slot::{Verdict, WriteSlot};
+pub(super) use slot::{AfterWrite, WriteSlot};
 
 use limits::ClassLimit;
 use outage::Outage;
@@ -40,7 +40,7 @@ pub enum Class {
     Node,
     /// Rules' finalizers and statuses.
     Rule,
-    /// `NodeClaim`s.
+    /// `NodeClaim`s and remediations.
     Claim,
     /// Live reads, which change nothing.
     LiveRead,

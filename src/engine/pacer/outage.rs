@@ -10,12 +10,12 @@ use super::backoff::{Backoff, Pauses};
 /// Whether the API server is reachable, as far as requests and watches show.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-    state: State,
+    state: Reachability,
     retry: Backoff,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum Reachability {
     #[default]
     Reachable,
     Unreachable,
@@ -26,26 +26,26 @@ impl Outage {
     /// Notes a request that did not reach the API server; returns whether the outage is new.
     pub(super) fn unreachable(&mut self, now: Instant) -> bool {
         // Requests that were under way together fail for the same reason.
-        if self.state == State::Reachable || self.retry.not_before(now).is_none() {
+        if self.state == Reachability::Reachable || self.retry.not_before(now).is_none() {
             self.retry.failed(Pauses::UNREACHABLE, now);
         }
-        std::mem::replace(&mut self.state, State::Unreachable) != State::Unreachable
+        std::mem::replace(&mut self.state, Reachability::Unreachable) != Reachability::Unreachable
     }
 
     /// Notes an answer to one of our requests, even an error; returns whether it ends an outage.
     pub(super) fn answered(&mut self) -> bool {
-        if self.state == State::Reachable {
+        if self.state == Reachability::Reachable {
             return false;
         }
         self.retry = Backoff::default();
-        std::mem::take(&mut self.state) == State::Unreachable
+        std::mem::take(&mut self.state) == Reachability::Unreachable
     }
 
     /// Notes a sign of life on another connection: a watch event or a lease renewal. Returns whether it ends an outage.
     pub(super) fn heard(&mut self) -> bool {
-        let is_news = self.state == State::Unreachable;
+        let is_news = self.state == Reachability::Unreachable;
         if is_news {
-            self.state = State::Unproven;
+            self.state = Reachability::Unproven;
         }
         is_news
     }
@@ -53,14 +53,14 @@ impl Outage {
     /// Whether the API server is unreachable.
     #[must_use]
     pub(super) fn is_on(&self) -> bool {
-        self.state == State::Unreachable
+        self.state == Reachability::Unreachable
     }
 
     /// How many writes may be under way at a time, where `usual` is the limit without an outage.
     #[must_use]
     pub(super) fn permits(&self, usual: usize, now: Instant) -> usize {
         match (self.state, self.retry.not_before(now)) {
-            (State::Reachable, _) => usual,
+            (Reachability::Reachable, _) => usual,
             (_, None) => usual.min(1),
             (_, Some(_)) => 0,
         }
@@ -70,8 +70,8 @@ impl Outage {
     #[must_use]
     pub(super) fn next_try(&self, now: Instant) -> Option<Instant> {
         match self.state {
-            State::Reachable => None,
-            State::Unreachable | State::Unproven => self.retry.not_before(now),
+            Reachability::Reachable => None,
+            Reachability::Unreachable | Reachability::Unproven => self.retry.not_before(now),
         }
     }
 }

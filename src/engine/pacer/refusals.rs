@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::slot::{Verdict, WriteSlot};
+use super::slot::{AfterWrite, WriteSlot};
 use crate::engine::error::RequestError;
 
 /// The refusals on one node; `T` identifies the taint.
@@ -36,11 +36,16 @@ impl<T: PartialEq> Refusals<T> {
     }
 
     /// Handles the end of a write of one part.
-    pub(crate) fn ended(&mut self, what: T, error: Option<&RequestError>, now: Instant) -> Verdict {
+    pub(crate) fn ended(
+        &mut self,
+        what: T,
+        error: Option<&RequestError>,
+        now: Instant,
+    ) -> AfterWrite {
         let known = self.refused.iter().position(|(known, _)| *known == what);
         if error.is_none() {
             known.map(|known| self.refused.swap_remove(known));
-            return Verdict::Done;
+            return AfterWrite::Done;
         }
         let known = known.unwrap_or_else(|| {
             self.refused.push((what, WriteSlot::default()));
@@ -81,7 +86,7 @@ mod tests {
     fn refused(refusals: &mut Refusals<&'static str>, what: &'static str, now: Instant) -> u32 {
         let error = RequestError::Failed("no".into());
         match refusals.ended(what, Some(&error), now) {
-            Verdict::Refused { before, .. } => before,
+            AfterWrite::Refused { before, .. } => before,
             verdict => panic!("{verdict:?}"),
         }
     }
@@ -97,7 +102,7 @@ mod tests {
             assert_eq!(refusals.not_before(&part, now), None);
         }
         assert_eq!(refused(&mut refusals, "a", now), 0);
-        assert_eq!(refusals.ended("b", None, now), Verdict::Done);
+        assert_eq!(refusals.ended("b", None, now), AfterWrite::Done);
         assert!(refusals.not_before(&"a", now).is_some());
         assert_eq!(refusals.not_before(&"b", now), None);
         // One part is left, so it is the whole plan, with its own pauses.
@@ -107,7 +112,7 @@ mod tests {
         assert_eq!(refusals.not_before(&"a", later), None);
         assert_eq!(refused(&mut refusals, "a", later), 1);
         assert_eq!(refusals.times(&"a"), 2);
-        assert_eq!(refusals.ended("a", None, later), Verdict::Done);
+        assert_eq!(refusals.ended("a", None, later), AfterWrite::Done);
         assert!(refusals.is_empty());
     }
 

@@ -1,7 +1,8 @@
 //! Limits equal log messages: the first is logged, then one a minute with the number of those suppressed.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
+
+use crate::engine::map::Map;
 
 /// How often an equal message is logged.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -11,11 +12,11 @@ const CAPACITY: usize = 256;
 /// The recently logged messages.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
-    told: HashMap<String, Told>,
+    told: Map<String, Logged>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct Logged {
     at: Instant,
     /// How often it was suppressed since then.
     again: u64,
@@ -32,7 +33,7 @@ impl Repetitions {
         let is_one_of_many = !self.told.contains_key(what) && self.told.len() >= CAPACITY;
         let what = if is_one_of_many { "" } else { what };
         let Some(told) = self.told.get_mut(what) else {
-            let told = Told { at: now, again: 0 };
+            let told = Logged { at: now, again: 0 };
             self.told.insert(what.to_owned(), told);
             return Some(0);
         };

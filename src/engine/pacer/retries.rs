@@ -8,12 +8,13 @@
 //! behind everything else, newest node first.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::backoff::Pauses;
 use super::limits::ClassLimit;
+use crate::engine::map::Map;
 
 /// The common pauses after retries that were refused again.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_millis(600));
@@ -29,11 +30,11 @@ type Place = (bool, u32, Reverse<u64>);
 pub struct Retries {
     limit: ClassLimit,
     /// The nodes with a retry under way, and since when.
-    under_way: HashMap<Arc<str>, Instant>,
+    under_way: Map<Arc<str>, Instant>,
     /// How often in a row each write was refused, over all nodes.
-    in_a_row: HashMap<Arc<str>, u32>,
+    in_a_row: Map<Arc<str>, u32>,
     waiting: BTreeSet<(Place, Arc<str>)>,
-    places: HashMap<Arc<str>, Place>,
+    places: Map<Arc<str>, Place>,
     came: u64,
 }
 
@@ -42,10 +43,10 @@ impl Retries {
     pub fn new(at_a_time: u16) -> Self {
         Self {
             limit: ClassLimit::new(at_a_time, PAUSES),
-            under_way: HashMap::new(),
-            in_a_row: HashMap::new(),
+            under_way: Map::default(),
+            in_a_row: Map::default(),
             waiting: BTreeSet::new(),
-            places: HashMap::new(),
+            places: Map::default(),
             came: 0,
         }
     }
@@ -163,7 +164,7 @@ mod tests {
 
     /// Nodes whose writes are refused while `refused` says so, each with pauses of one second; an answer takes 10 milliseconds.
     /// Returns the number of answers in each second.
-    fn tries(nodes: usize, seconds: u64, refused: impl Fn(u64) -> bool) -> Vec<usize> {
+    fn answers(nodes: usize, seconds: u64, refused: impl Fn(u64) -> bool) -> Vec<usize> {
         let start = Instant::now();
         let mut retries = Retries::new(64);
         let mut refusals = vec![0_u32; nodes];
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_lasting_refusal_costs_a_few_tries_a_second_however_many_nodes_there_are() {
-        let counts = tries(2000, 20, |_| true);
+        let counts = answers(2000, 20, |_| true);
         // All first tries are made at once.
         assert!(counts[0] >= 2000, "{counts:?}");
         assert!(counts[5..].iter().all(|count| *count <= 4), "{counts:?}");
@@ -210,14 +211,14 @@ mod tests {
 
     #[test]
     fn when_the_cause_is_gone_all_are_through_within_seconds() {
-        let counts = tries(2000, 40, |second| second < 20);
+        let counts = answers(2000, 40, |second| second < 20);
         let after: usize = counts[20..25].iter().sum();
         assert_eq!(after, 2000, "{counts:?}");
     }
 
     #[test]
     fn a_few_nodes_hardly_notice() {
-        let counts = tries(3, 10, |_| true);
+        let counts = answers(3, 10, |_| true);
         assert!(counts.iter().sum::<usize>() >= 18, "{counts:?}");
     }
 

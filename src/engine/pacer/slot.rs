@@ -16,7 +16,7 @@ pub struct WriteSlot<W = ()> {
 
 /// What follows from the answer to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AfterWrite {
     /// It succeeded.
     Done,
     /// It may be retried at this time, if it is still wanted.
@@ -41,7 +41,7 @@ impl<W> WriteSlot<W> {
     }
 
     /// Ends the write under way; returns it, and what follows.
-    pub fn ended(&mut self, error: Option<&RequestError>, now: Instant) -> Option<(W, Verdict)> {
+    pub fn ended(&mut self, error: Option<&RequestError>, now: Instant) -> Option<(W, AfterWrite)> {
         let write = self.take()?;
         Some((write, self.judge(error, now)))
     }
@@ -57,17 +57,17 @@ impl<W> WriteSlot<W> {
     }
 
     /// Updates pauses and refusals by an answer.
-    pub fn judge(&mut self, error: Option<&RequestError>, now: Instant) -> Verdict {
+    pub fn judge(&mut self, error: Option<&RequestError>, now: Instant) -> AfterWrite {
         match error {
             None => {
                 self.forgive();
-                Verdict::Done
+                AfterWrite::Done
             }
             Some(RequestError::Unreachable(_) | RequestError::Throttled { .. }) => {
-                Verdict::Again(self.backoff.failed(Pauses::UNREACHABLE, now))
+                AfterWrite::Again(self.backoff.failed(Pauses::UNREACHABLE, now))
             }
             Some(RequestError::Conflict | RequestError::Gone) => {
-                Verdict::Again(self.backoff.failed(Pauses::REFUSED, now))
+                AfterWrite::Again(self.backoff.failed(Pauses::REFUSED, now))
             }
             Some(
                 RequestError::Broken { .. } | RequestError::TimedOut(_) | RequestError::Failed(_),
@@ -75,7 +75,7 @@ impl<W> WriteSlot<W> {
                 let before = self.refusals;
                 self.refusals = before.saturating_add(1);
                 let again = self.backoff.failed(Pauses::REFUSED, now);
-                Verdict::Refused { again, before }
+                AfterWrite::Refused { again, before }
             }
         }
     }
@@ -142,16 +142,16 @@ mod tests {
             assert_eq!((write, slot.refusals()), ("a", refusals), "{error:?}");
             assert_eq!(error.is_refusal(), refusals == 1, "{error:?}");
             let again = match verdict {
-                Verdict::Done => panic!("{error:?}"),
-                Verdict::Again(at) => at,
-                Verdict::Refused { again, before } => {
+                AfterWrite::Done => panic!("{error:?}"),
+                AfterWrite::Again(at) => at,
+                AfterWrite::Refused { again, before } => {
                     assert_eq!(before, 0);
                     again
                 }
             };
             assert_eq!(slot.not_before(now), Some(again), "{error:?}");
             slot.begin("b");
-            assert_eq!(slot.ended(None, again), Some(("b", Verdict::Done)));
+            assert_eq!(slot.ended(None, again), Some(("b", AfterWrite::Done)));
             assert_eq!((slot.refusals(), slot.not_before(now)), (0, None));
         }
     }

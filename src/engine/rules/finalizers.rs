@@ -15,7 +15,7 @@ use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
 use crate::engine::map::{Map, Set};
 use crate::engine::notice::Notice;
-use crate::engine::pacer::{Class, Verdict};
+use crate::engine::pacer::{AfterWrite, Class};
 use crate::engine::patch;
 use crate::guard::Limits;
 use crate::object::RuleObject;
@@ -83,7 +83,9 @@ impl Rules {
     }
 
     fn sync_rule(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+        let mut is_taken_over = false;
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
+            is_taken_over = rule.finalizer;
             out.count(Count::RuleCame {
                 rule: rule.name.clone(),
             });
@@ -94,15 +96,27 @@ impl Rules {
             work.closures.take(),
             self.closure_limits,
         );
+        // Another process may just have closed nodes, or nobody could for a while.
+        if (is_taken_over || rule.is_suspended())
+            && let Some(closures) = &mut work.closures
+        {
+            closures.start_over();
+        }
         if rule.deleting && work.pending.is_none() {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
             work.pending = Some(cache.node_names().cloned().collect());
         }
-        if let Err(rejection) = &rule.spec
-            && work.rejected.replace(rule.generation) != Some(rule.generation)
-        {
-            warn!(rule = %rule.name, "rule cannot be used: {rejection}");
-            out.tell(Notice::of_rejection(rule, &rejection.to_string()));
+        match &rule.spec {
+            Ok(spec) => {
+                work.rejected = None;
+                work.know_conditions(spec);
+            }
+            Err(rejection) => {
+                if work.rejected.replace(rule.generation) != Some(rule.generation) {
+                    warn!(rule = %rule.name, "rule cannot be used: {rejection}");
+                    out.tell(Notice::of_rejection(rule, &rejection.to_string()));
+                }
+            }
         }
         work.status_changed(out);
     }
@@ -230,7 +244,7 @@ impl Rules {
                 }
                 cache.update_rule(object, out.now.wall);
             }
-            (Err(error), Verdict::Refused { again, before }) => {
+            (Err(error), AfterWrite::Refused { again, before }) => {
                 warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
                 if before == 0
                     && let Some(held) = cache.rules().get(&work.name)
@@ -247,8 +261,8 @@ impl Rules {
                 out.timers.wake_rule(uid, again);
             }
             // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
-            (Err(_), Verdict::Again(at)) => out.timers.wake_rule(uid, at),
-            (Err(_), Verdict::Done) => {}
+            (Err(_), AfterWrite::Again(at)) => out.timers.wake_rule(uid, at),
+            (Err(_), AfterWrite::Done) => {}
         }
     }
 }

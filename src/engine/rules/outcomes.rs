@@ -153,6 +153,16 @@ impl Rules {
         closing.map(|rule| rule.uid.clone()).collect()
     }
 
+    /// Notes why a remediation for the rule with this UID was refused; `None` if it was not.
+    pub fn refused_remediation(&mut self, uid: &str, why: Option<&str>, out: &mut Effects) {
+        if let Some(work) = self.works.get_mut(uid)
+            && work.refused_remediation.as_deref() != why
+        {
+            work.refused_remediation = why.map(str::to_owned);
+            work.status_changed(out);
+        }
+    }
+
     /// Notes that a rule's taint was added to a node.
     pub fn closed(&mut self, uid: &str, node: &str) {
         let work = self.works.get_mut(uid);
@@ -161,14 +171,26 @@ impl Rules {
         }
     }
 
-    /// The nodes that may be closed from now on. The guards count all nodes, so each must have been evaluated. A rule that
-    /// depends on anything stale gets none.
+    /// After an outage, lets no guard use what it has saved up: what is still to be closed is closed at the rates, from zero.
+    pub fn outage_is_over(&mut self) {
+        for closures in self
+            .works
+            .values_mut()
+            .filter_map(|it| it.closures.as_mut())
+        {
+            closures.start_over();
+        }
+    }
+
+    /// The nodes that may be closed from now on. The guards count all nodes, so each must have been evaluated. A rule that is
+    /// suspended, or depends on anything stale, gets none.
     pub fn grant_closures(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let mut granted = Vec::new();
         for rule in cluster.rules.rules() {
             if let Some(work) = self.works.get_mut(&rule.uid)
                 && let Some(closures) = &mut work.closures
+                && !rule.is_suspended()
                 && !evidence_is_stale(rule, cluster)
             {
                 granted.extend(closures.grant(now));
@@ -182,8 +204,8 @@ impl Rules {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
             let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
-            let evidence_is_stale = evidence_is_stale(rule, cluster);
-            closures.next_grant(now).filter(|_| !evidence_is_stale)
+            let waits = rule.is_suspended() || evidence_is_stale(rule, cluster);
+            closures.next_grant(now).filter(|_| !waits)
         });
         next.min()
     }

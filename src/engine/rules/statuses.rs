@@ -13,13 +13,13 @@ use crate::engine::effects::{Effects, Purpose};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
 use crate::engine::notice::Notice;
-use crate::engine::pacer::Verdict;
+use crate::engine::pacer::AfterWrite;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis};
 use crate::object::Version;
 use crate::plan::Backing;
-use crate::rule::Rule;
+use crate::rule::{AfterUnknown, Rule};
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.
@@ -169,7 +169,7 @@ impl Rules {
             Err(error) => {
                 work.status.written.failed();
                 let at = match verdict {
-                    Verdict::Refused { again, before } => {
+                    AfterWrite::Refused { again, before } => {
                         if before == 0
                             && let Some(held) = cache.rules().get(&work.name)
                         {
@@ -177,8 +177,8 @@ impl Rules {
                         }
                         again
                     }
-                    Verdict::Again(at) => at,
-                    Verdict::Done => now,
+                    AfterWrite::Again(at) => at,
+                    AfterWrite::Done => now,
                 };
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
@@ -201,10 +201,14 @@ impl RuleWork {
         let rule = &*cached.rule;
         let closures = self.closures.as_mut();
         let disruption = closures.map(|closures| closures.tell(rule, out));
+        let rules = cache.cluster().rules.rules();
+        let spec = rule.spec.as_ref().ok();
+        let after_unknown = spec.and_then(|spec| AfterUnknown::of(spec, rules));
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
             backing: &self.backing,
+            after_unknown: after_unknown.as_ref(),
             disruption: disruption.as_ref(),
             governors: &governors,
             prospects: prospects(cache, &self.stats, rule, out.now.wall),
@@ -218,7 +222,7 @@ impl RuleWork {
 
     /// Finds out what keeps the rule from repairing any node, and logs changes.
     fn update_obstacle(&mut self, rule: &Rule, cache: &Cache) {
-        let found = obstacle(cache, rule);
+        let found = obstacle(cache, rule, self.refused_remediation.as_deref());
         if let Some(obstacle) = &found
             && self.obstacle.as_ref() != Some(obstacle)
         {

@@ -8,7 +8,7 @@ use crate::engine::map::Set;
 use crate::engine::pacer::WriteSlot;
 use crate::engine::status::{RuleStats, WrittenStatus};
 use crate::plan::Backing;
-use crate::rule::{RequiredCondition, Rule};
+use crate::rule::{CompiledSpec, Rule};
 
 /// The engine's state for one rule.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct RuleWork {
     pub backing: Backing,
     /// The obstacle to any repair that was last logged.
     pub obstacle: Option<String>,
+    /// Why the last remediation for it was refused; `None` if it was not.
+    pub refused_remediation: Option<String>,
     pub closures: Option<Closures>,
     /// The generation whose rejection was announced.
     pub rejected: Option<i64>,
@@ -39,25 +41,30 @@ pub struct RuleWork {
 
 impl RuleWork {
     pub fn new(rule: &Rule) -> Self {
-        let types = |requirement: &RequiredCondition| requirement.kind.clone();
-        let spec = rule.spec.iter();
         Self {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
-            conditions: spec
-                .flat_map(|spec| spec.conditions.iter().map(types))
-                .collect(),
+            conditions: Vec::new(),
             is_new: !rule.finalizer,
             stats: RuleStats::default(),
             pending: None,
             backing: Backing::default(),
             obstacle: None,
+            refused_remediation: None,
             closures: None,
             rejected: None,
             finalizers: WriteSlot::default(),
             finalizer_refusals: 0,
             status: StatusWork::default(),
             is_queued: false,
+        }
+    }
+
+    /// Notes which conditions the rule requires.
+    pub fn know_conditions(&mut self, spec: &CompiledSpec) {
+        if self.conditions.is_empty() {
+            let conditions = spec.conditions.iter();
+            self.conditions = conditions.map(|it| it.kind.clone()).collect();
         }
     }
 

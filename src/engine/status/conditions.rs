@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::basis::{Basis, whole_second};
 use super::remarks::{partial_placements, remarks};
 use super::rule_stats::{Role, RuleStats};
+use crate::api::RepairAction;
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
@@ -44,7 +45,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     let spec = match &rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
-            return vec![condition(ACCEPTED, false, "Invalid", rejection.to_string())];
+            return vec![condition(
+                ACCEPTED,
+                false,
+                rejection.reason(),
+                rejection.to_string(),
+            )];
         }
     };
     let is_suspended = rule.is_suspended();
@@ -58,6 +64,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     let wrong = remarks.iter().map(|it| it.message.clone());
     let parts: Vec<String> = std::iter::once(state.to_owned())
         .chain(wrong)
+        .chain(basis.after_unknown.map(ToString::to_string))
         .chain(partial_placements(basis.backing))
         .collect();
     let mut conditions = vec![condition(ACCEPTED, true, "Valid", parts.join("; "))];
@@ -73,7 +80,12 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     });
     if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
-        conditions.push(condition(REPAIR_UNAVAILABLE, true, "NoNodeClaims", message));
+        let repair = spec.repair.as_ref().map(|repair| repair.action);
+        let reason = match repair {
+            Some(RepairAction::Remediate | RepairAction::AnnotateMachine) => "RemediationRefused",
+            _ => "NoNodeClaims",
+        };
+        conditions.push(condition(REPAIR_UNAVAILABLE, true, reason, message));
     }
     if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;
@@ -92,6 +104,10 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     for remark in &remarks {
         let message = remark.message.clone();
         conditions.push(condition(remark.kind, true, remark.reason, message));
+    }
+    if let Some(unknown) = basis.after_unknown {
+        let (reason, message) = (unknown.reason(), unknown.to_string());
+        conditions.push(condition("AfterUnknown", true, reason, message));
     }
     if is_suspended {
         let message = "nothing is changed for the rule, on nodes or in its counts";

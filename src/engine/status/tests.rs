@@ -46,6 +46,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
     Basis {
         rule,
         backing: &NOTHING_WRONG,
+        after_unknown: None,
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,

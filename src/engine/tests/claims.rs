@@ -360,6 +360,30 @@ fn what_keeps_a_node_from_being_repaired_is_told_once() {
 }
 
 #[test]
+fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_any_more() {
+    let veto = "nodegate.dev/do-not-repair";
+    let pool = |annotations: Value| json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": annotations}});
+    let mut bench = late(&[deleting()], &[node("n").label(POOL, "p")]);
+    bench.shows(Watch::NodePools, pool(json!({veto: "true"})));
+    bench.wait(10_000);
+    bench.change("n", |node| {
+        node["status"]["conditions"] = json!([{"type": "Net", "status": "False"}]);
+    });
+    bench.wait(600_000);
+    assert_eq!(deletions(&mut bench), 0);
+    assert_eq!(
+        bench.told(),
+        [
+            "NodeRepairSpared n: Rule 'r' does not repair this node: annotation nodegate.dev/do-not-repair on NodePool 'p' forbids \
+             it. The node was to be ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)"
+        ]
+    );
+    bench.shows(Watch::NodePools, pool(json!({veto: "false"})));
+    bench.wait(1000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
 fn another_obstacle_to_a_repair_is_news() {
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.shows_gone(Watch::NodeClaims, "n-claim");

@@ -13,6 +13,7 @@ use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
 use crate::plan::StaleKinds;
+use crate::repair::RemediationObject;
 
 /// All objects, by watch and name.
 #[derive(Debug, Default)]
@@ -107,6 +108,7 @@ impl Cluster {
     }
 
     /// Executes a request; returns its description and the answer.
+    #[expect(clippy::too_many_lines, reason = "some lines for each request")]
     pub(super) fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
         match request {
             Request::PatchNode { name, patch } => {
@@ -167,6 +169,17 @@ impl Cluster {
                     .is_as(Watch::NodeClaims, &name, &uid, &version)
                     .map(|()| Answer::Done);
                 (format!("delete {name}"), answer)
+            }
+            Request::MakeRemediation { name, template, .. } => {
+                let made = RemediationObject::of(&template).of_node(&name);
+                (format!("make {made}"), Ok(Answer::Done))
+            }
+            Request::AnnotateMachine { name, machine } => {
+                (format!("annotate {machine} of {name}"), Ok(Answer::Done))
+            }
+            Request::DeleteRemediation { name, object, .. } => {
+                let made = object.of_node(&name);
+                (format!("unmake {made}"), Ok(Answer::Done))
             }
             Request::ReadNodeLive {
                 name,

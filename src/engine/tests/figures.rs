@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::engine::io::{Count, Hold, Stage};
+use crate::engine::io::{Count, Hold, StartupStage};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -97,7 +97,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
             Count::StartedUp { stages, .. } => Some(stages),
             _ => None,
         });
-        let told = |stage: &Stage| (stage.condition.to_string(), stage.took.as_secs());
+        let told = |stage: &StartupStage| (stage.condition.to_string(), stage.took.as_secs());
         stages
             .map(|stages| stages.iter().map(told).collect())
             .collect()

@@ -433,6 +433,32 @@ fn a_guard_lets_no_node_be_closed_while_anything_is_stale() {
 }
 
 #[test]
+fn what_is_still_to_be_closed_after_an_outage_is_closed_at_the_rate_from_zero() {
+    let careful = gate().spec("disruption: {}");
+    let nodes = ["a", "b", "c", "d", "e"].map(ready);
+    let mut bench = Bench::new(&[careful], &nodes);
+    bench.wait(20_000);
+    interrupted(&mut bench, Watch::Nodes);
+    for name in ["a", "b"] {
+        network(&mut bench, name, "False");
+    }
+    bench.wait(60_000);
+    bench.silent.clear();
+    let closed = |bench: &Bench| {
+        let is_closed = |name: &&&str| !bench.taints(name).is_empty();
+        ["a", "b"].iter().filter(is_closed).count()
+    };
+    for (after, expected) in [(9500, 0), (2000, 1), (8000, 1), (3000, 2)] {
+        bench.wait(after);
+        assert_eq!(closed(&bench), expected, "{after} later");
+    }
+    for name in ["a", "b"] {
+        network(&mut bench, name, "True");
+    }
+    assert_eq!(closed(&bench), 0, "opening waits for no rate");
+}
+
+#[test]
 fn an_object_deleted_during_a_live_read_is_not_brought_back() {
     let mut bench = blind(&gate(), &[ready("n")], Watch::Rules);
     let late = || {

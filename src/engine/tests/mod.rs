@@ -14,6 +14,7 @@ mod lives;
 mod named;
 mod nodes;
 mod order;
+mod remediations;
 mod rules;
 mod terms;
 mod told;

@@ -226,7 +226,7 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
     let careful = gate().spec("disruption: {}");
     let nodes = ["a", "b", "c"].map(ready);
     let mut bench = Bench::new(&[careful], &nodes);
-    bench.wait(1000);
+    bench.wait(11_000);
     bench.told();
     for name in ["a", "b"] {
         network(&mut bench, name, "False");

@@ -392,3 +392,98 @@ fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
     assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![GATE]));
     assert!(!bench.survey().suspended);
 }
+
+/// The status condition of this type, as status and reason; `None` if there is none.
+fn condition(bench: &Bench, rule: &str, kind: &str) -> Option<[String; 2]> {
+    let conditions = bench.status(rule)["conditions"].as_array()?;
+    let condition = conditions.iter().find(|it| it["type"] == kind)?;
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    Some([text("status"), text("reason")])
+}
+
+#[test]
+fn the_rules_of_a_circle_do_nothing_until_it_is_broken() {
+    let named = |name: &str, after: &str| {
+        let key = format!("readiness.k8s.io/{name}");
+        let rule = rule(name).waits_for("Net").taint(&key, "NoSchedule");
+        rule.spec(&format!("after: [{after}]"))
+    };
+    let rules = [named("a", "b"), named("b", "a"), named("c", "b")];
+    let mut bench = Bench::new(&rules, &[node("n")]);
+    bench.wait(3000);
+    let accepted =
+        |bench: &Bench| ["a", "b", "c"].map(|rule| condition(bench, rule, "Accepted").unwrap());
+    let [circle, valid] = [["False", "Circle"], ["True", "Valid"]].map(|it| it.map(str::to_owned));
+    assert_eq!(
+        accepted(&bench),
+        [&circle, &circle, &valid].map(Clone::clone)
+    );
+    assert_eq!(
+        bench.taints("n"),
+        ["readiness.k8s.io/c"],
+        "it treats the other as not there"
+    );
+    let unknown = condition(&bench, "c", "AfterUnknown");
+    assert_eq!(
+        unknown,
+        Some(["True", "RuleNotAccepted"].map(str::to_owned))
+    );
+    bench.asked();
+    bench.sees_rule(&named("a", "b"));
+    bench.wait(60_000);
+    assert_eq!(bench.asked(), [""; 0], "nothing is new");
+    bench.sees_rule(&named("a", ""));
+    bench.wait(3000);
+    assert_eq!(accepted(&bench), [&valid; 3].map(Clone::clone));
+    assert_eq!(condition(&bench, "c", "AfterUnknown"), None);
+    assert_eq!(bench.taints("n").len(), 3);
+    bench.told();
+    bench.sees_rule(&named("a", "c"));
+    bench.wait(3000);
+    let told = bench.told();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told.iter().all(|it| it.starts_with("RuleRejected")),
+        "{told:?}"
+    );
+    bench.sees(&node("m"));
+    bench.wait(3000);
+    assert_eq!((bench.taints("n").len(), bench.taints("m").len()), (3, 0));
+    bench.sees_rule(&named("b", "a").deleting());
+    bench.wait(3000);
+    assert_eq!(bench.rule("b")["metadata"]["finalizers"], Value::Null);
+    assert_eq!(
+        bench.taints("n").len(),
+        2,
+        "a rule that goes takes its taint along"
+    );
+    assert_eq!(bench.taints("m").len(), 2, "and breaks the circle");
+}
+
+#[test]
+fn a_rule_that_comes_after_one_that_is_not_there_says_so_and_waits_for_it_once_it_is() {
+    let second = rule("second").waits_for("Net").spec("after: [first]");
+    let ready = node("n").condition("Net", "True");
+    let mut bench = Bench::new(&[second], &[ready]);
+    bench.wait(3000);
+    let unknown = condition(&bench, "second", "AfterUnknown");
+    assert_eq!(unknown, Some(["True", "NoSuchRule"].map(str::to_owned)));
+    let first = rule("first")
+        .waits_for("Other")
+        .taint("readiness.k8s.io/first", "NoSchedule");
+    bench.sees_rule(&first);
+    bench.wait(3000);
+    assert_eq!(condition(&bench, "second", "AfterUnknown"), None);
+    assert_eq!(
+        bench.taints("n"),
+        ["readiness.k8s.io/first"],
+        "it is open for the second one"
+    );
+    bench.sees(&node("m").condition("Net", "True"));
+    bench.wait(3000);
+    assert_eq!(bench.taints("m").len(), 2, "one that joins is closed");
+    bench.held.clear();
+    bench.wait(61_000);
+    let why = "NodeHeld m: Rule 'second' keeps this node closed: WaitsForRule: rule 'first' holds this node, and comes first";
+    assert!(bench.held.iter().any(|it| it == why), "{:?}", bench.held);
+}

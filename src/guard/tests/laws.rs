@@ -49,6 +49,7 @@ enum Step {
     Close,
     /// The granted nodes are closed, but not yet observed as closed.
     CloseUnseen,
+    StartOver,
     Limits(Limits),
 }
 
@@ -72,6 +73,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Wait),
         3 => Just(Step::Close),
         3 => Just(Step::CloseUnseen),
+        1 => Just(Step::StartOver),
         1 => select(&LIMITS[..]).prop_map(Step::Limits),
     ]
 }
@@ -185,6 +187,13 @@ impl Run {
                         self.guard.closed(&granted.node);
                         granted.open = false;
                     }
+                }
+            }
+            Step::StartOver => {
+                self.guard.start_over();
+                for granted in self.granted.iter_mut().filter(|granted| granted.open) {
+                    granted.open = false;
+                    granted.given_back = true;
                 }
             }
             Step::Limits(limits) => {

@@ -166,6 +166,24 @@ fn nothing_is_saved_up_while_the_rate_is_zero() {
 }
 
 #[test]
+fn a_guard_that_starts_over_closes_nothing_before_its_buckets_have_filled_anew() {
+    let mut guard = guard(
+        Limits::default(),
+        &[nodes("a", 9, 0, 2), nodes("b", 9, 0, 1)],
+    );
+    assert_eq!(guard.granted(moment(0)), ["a-waiting-0", "b-waiting-0"]);
+    guard.start_over();
+    assert!(!guard.may_close("a-waiting-0"), "it was not closed in time");
+    assert_eq!(guard.granted(moment(100)), [""; 0]);
+    let next = guard.next_grant(moment(100)).unwrap();
+    assert_eq!((next - moment(100)).as_secs(), 10);
+    assert_eq!(guard.granted(next), ["a-waiting-0", "b-waiting-0"]);
+    guard.see("a-waiting-0", "a", Member::Closed);
+    assert_eq!(guard.granted(moment(115)), [""; 0]);
+    assert_eq!(guard.granted(moment(121)), ["a-waiting-1"]);
+}
+
+#[test]
 fn a_node_that_cannot_be_closed_makes_way_for_the_others_and_gets_another_turn() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
     assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);

@@ -2,7 +2,7 @@
 
 use crate::api::ConditionStatus;
 use crate::plan::Finding;
-use crate::testing::{at, daemon_set, node, rule, world};
+use crate::testing::{Builder, at, daemon_set, node, rule, world};
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
@@ -182,6 +182,159 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
         "A is not reported (counts as Unknown, must be True); \
          DaemonSet kube-system/cni has no pod on this node"
     );
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn a_minimum_and_reasons_decide_how_a_condition_counts() {
+    use ConditionStatus::{False, True, Unknown};
+    const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
+    let gpus = |amount: &str| node("worker-1").allocatable("nvidia.com/gpu", amount);
+    let labelled = |label: &str| gpus("7").label("gpu.count", label);
+    let asks = |kind: &str, more: &str| format!("{{type: {kind}, requiredStatus: 'True', {more}}}");
+    let eight = asks(GPU, "minimum: 8");
+    let by_label = asks(GPU, "minimumFromLabel: gpu.count");
+    let done = asks("A", "reasons: [Done, Skipped]");
+    let reported = |status: &str, reason: &str| {
+        node("worker-1").condition_with(serde_json::json!({
+            "type": "A", "status": status, "reason": reason, "message": "so it is",
+        }))
+    };
+    for (name, node, requirement, current, why) in [
+        (
+            "too few",
+            gpus("7"),
+            &eight,
+            False,
+            "this node has 7 of 8 nvidia.com/gpu to allocate",
+        ),
+        (
+            "none",
+            node("worker-1"),
+            &eight,
+            False,
+            "this node has 0 of 8 nvidia.com/gpu to allocate",
+        ),
+        ("as many", gpus("8"), &eight, True, ""),
+        ("more, written otherwise", gpus("8k"), &eight, True, ""),
+        (
+            "a part of one",
+            gpus("7999m"),
+            &eight,
+            False,
+            "this node has 7 of 8 nvidia.com/gpu to allocate",
+        ),
+        (
+            "fewer than the label says",
+            labelled("8"),
+            &by_label,
+            False,
+            "this node has 7 of 8 nvidia.com/gpu to allocate",
+        ),
+        ("as the label says", labelled("7"), &by_label, True, ""),
+        (
+            "no label",
+            gpus("7"),
+            &by_label,
+            Unknown,
+            "this node has no label gpu.count, which says how many are needed",
+        ),
+        (
+            "a label that is no number",
+            labelled("many"),
+            &by_label,
+            Unknown,
+            "label gpu.count of this node says how many are needed, and its value 'many' is no number of at least 1",
+        ),
+        (
+            "a label of zero",
+            labelled("0"),
+            &by_label,
+            Unknown,
+            "label gpu.count of this node says how many are needed, and its value '0' is no number of at least 1",
+        ),
+        (
+            "fewer than a number that is too many",
+            gpus("8"),
+            &format!("{{type: {GPU}, requiredStatus: 'False', minimum: 8}}"),
+            True,
+            "resource.nodegate.dev/nvidia.com/gpu is True, must be False: MinimumReached: this node has 8 \
+             nvidia.com/gpu to allocate, at least 8",
+        ),
+        (
+            "an accepted reason",
+            reported("True", "Done"),
+            &done,
+            True,
+            "",
+        ),
+        (
+            "another reason",
+            reported("True", "Starting"),
+            &done,
+            Unknown,
+            "A is Unknown, must be True: ReasonNotAccepted: it is True for reason 'Starting', and counts only with \
+             Done, Skipped",
+        ),
+        (
+            "an accepted reason of another status",
+            reported("False", "Done"),
+            &done,
+            False,
+            "A is False, must be True: Done: so it is",
+        ),
+        (
+            "unknown by itself",
+            reported("Unknown", "Starting"),
+            &done,
+            Unknown,
+            "A is Unknown, must be True: Starting: so it is",
+        ),
+        (
+            "a default is for a condition that is missing",
+            reported("True", "Starting"),
+            &asks("A", "defaultStatus: 'True', reasons: [Done]"),
+            Unknown,
+            "A is Unknown, must be True: ReasonNotAccepted: it is True for reason 'Starting', and counts only with Done",
+        ),
+        (
+            "another reason of a synthesized condition",
+            gpus("8"),
+            &asks(GPU, "minimum: 1, reasons: [Other]"),
+            Unknown,
+            "resource.nodegate.dev/nvidia.com/gpu is Unknown, must be True: ReasonNotAccepted: it is True for reason \
+             'ResourceAllocatable', and counts only with Other",
+        ),
+    ] {
+        let rule = rule("r").spec(&format!("conditions: [{requirement}]"));
+        let world = world(&node).rule(&rule);
+        let evaluation = &world.plan().outcomes[0].evaluation;
+        assert_eq!(evaluation.results[0].current, current, "{name}");
+        assert_eq!(evaluation.results[0].observed(), Some(current), "{name}");
+        assert_eq!(evaluation.why(), why, "{name}");
+        assert_eq!(evaluation.met, why.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn the_time_of_a_condition_says_nothing_about_a_count_or_a_reason() {
+    let transition = |requirement: &str| {
+        let node = node("worker-1").condition_with(serde_json::json!({
+            "type": "A", "status": "False", "reason": "B", "lastTransitionTime": at(10),
+        }));
+        let rule = rule("r").spec(&format!("conditions: [{requirement}]"));
+        world(&node).rule(&rule).write().changes[0].transition
+    };
+    for (requirement, expected) in [
+        ("{type: A, requiredStatus: 'True'}", Some(at(10))),
+        (
+            "{type: A, requiredStatus: 'True', reasons: [B]}",
+            Some(at(10)),
+        ),
+        ("{type: A, requiredStatus: 'True', reasons: [C]}", None),
+    ] {
+        assert_eq!(transition(requirement), expected, "{requirement}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn waits_until(world: &World, seconds: i64) -> bool {
 #[test]
 fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
     let new = || world(&unmet()).joined(at(100));
-    for (name, world, expected) in [
+    for (name, world, expected) in vec![
         ("came under the rule", new().rule(&careful()), true),
         (
             "was there before this process",

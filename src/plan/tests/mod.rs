@@ -1,6 +1,7 @@
 //! Tables of named cases for the plans of nodes, and laws that every plan keeps.
 
 mod adoption;
+mod after;
 mod backing;
 mod birth;
 mod bootstrap;
@@ -15,6 +16,7 @@ mod maintenance;
 mod orphans;
 mod plan;
 mod publishing;
+mod revisions;
 mod several;
 mod stale_kinds;
 mod suspended;

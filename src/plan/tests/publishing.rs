@@ -211,3 +211,15 @@ fn conditions_that_the_node_reports_are_never_published() {
     let world = world(&met()).rule(&gate("r").waits_for("node.gardener.cloud/Other"));
     assert_eq!(publishes(&world), [""; 0]);
 }
+
+#[test]
+fn the_published_condition_is_the_same_whatever_rules_ask_of_it() {
+    const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
+    let node = node("worker-1").allocatable("nvidia.com/gpu", "7");
+    for more in ["", ", minimum: 8", ", reasons: [Other]"] {
+        let asks = format!("conditions: [{{type: {GPU}, requiredStatus: 'True'{more}}}]");
+        let world = world(&node).rule(&rule("r").spec(&asks));
+        assert_eq!(publishes(&world), [format!("+{GPU} True")], "{more}");
+        assert_eq!(world.plan().conditions.set[0].reason, "ResourceAllocatable");
+    }
+}

@@ -105,10 +105,12 @@ proptest! {
         all in proptest::collection::vec(traits(), 1..40),
         action in prop_oneof![Just("Release"), Just("DeleteNodeClaim")],
         limit in 0..60_u32,
+        count in proptest::option::of(0..6_usize),
         now in 0..2000_i64,
     ) {
+        let most = count.map_or_else(String::new, |count| format!(", maxUnhealthyCount: {count}"));
         let rule = repairing(action).spec(&format!(
-            "repair: {{readinessTTL: 15m, action: {action}, maxUnhealthy: {limit}%}}"
+            "repair: {{readinessTTL: 15m, action: {action}, maxUnhealthy: {limit}%{most}}}"
         ));
         let cluster = cluster_of(&rule, &all);
         let mut repaired = BTreeMap::<Option<u8>, usize>::new();
@@ -124,7 +126,8 @@ proptest! {
         }
         for (pool, repaired) in repaired {
             let members: Vec<_> = all.iter().filter(|traits| traits.pool == pool).collect();
-            let allowed = (members.len() * limit as usize).div_ceil(100);
+            let share = (members.len() * limit as usize).div_ceil(100);
+            let allowed = count.map_or(share, |count| count.min(share));
             prop_assert!(repaired <= allowed, "{repaired} of {} in {pool:?}", members.len());
             // Those that are already being repaired count as well.
             let past = members

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::health::GroupHealth;
 use super::*;
-use crate::object::{Node, NodeClaim, NodeClaimObject};
+use crate::object::{Node, NodeClaim, NodeClaimObject, NodePool};
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
 
@@ -158,13 +158,19 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
             overdue("n").annotation("karpenter.sh/do-not-repair", "true"),
             none(),
             none(),
-            "annotation karpenter.sh/do-not-repair forbids it",
+            "annotation karpenter.sh/do-not-repair on the node forbids it",
+        ),
+        (
+            overdue("n").annotation("nodegate.dev/do-not-repair", ""),
+            none(),
+            none(),
+            "annotation nodegate.dev/do-not-repair on the node forbids it",
         ),
         (
             overdue("n"),
             forbids,
             none(),
-            "annotation karpenter.sh/do-not-repair forbids it",
+            "annotation karpenter.sh/do-not-repair on NodeClaim 'n-claim' forbids it",
         ),
         (
             overdue("n"),
@@ -195,6 +201,33 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
                 Verdict::Spare(spared) => assert_eq!(spared.to_string(), why, "{action}"),
                 other => panic!("{why}, {action}: {other:?}"),
             }
+        }
+    }
+}
+
+#[test]
+fn a_pool_forbids_the_repair_of_its_nodes() {
+    let pool = NodePool {
+        name: "a".into(),
+        do_not_repair: Some("nodegate.dev/do-not-repair"),
+        ..NodePool::default()
+    };
+    for action in ["None", "Release", "DeleteNodeClaim"] {
+        let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
+        let case = cluster.case(0, at(9000));
+        for claim in [Err(NoClaim::NotFound), case.karpenter.claim()] {
+            let karpenter = Karpenter::Known {
+                claim,
+                pool: Some(&pool),
+            };
+            let Verdict::Spare(why) = (Case { karpenter, ..case }).judge(&cluster.census(at(9000)))
+            else {
+                panic!("{action}: it is repaired");
+            };
+            assert_eq!(
+                why.to_string(),
+                "annotation nodegate.dev/do-not-repair on NodePool 'a' forbids it"
+            );
         }
     }
 }
@@ -379,12 +412,16 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
 
 #[test]
 fn zero_pauses_repair() {
-    for limit in ["0", "0%"] {
+    for limit in [
+        "maxUnhealthy: 0",
+        "maxUnhealthy: 0%",
+        "maxUnhealthy: 100%, maxUnhealthyCount: 0",
+    ] {
         let paused = rule("gate")
             .bootstrap_only()
             .waits_for("Net")
             .spec(&format!(
-                "repair: {{readinessTTL: 15m, action: Release, maxUnhealthy: {limit}}}"
+                "repair: {{readinessTTL: 15m, action: Release, {limit}}}"
             ));
         let cluster = Cluster::new(&paused, &[overdue("n")]);
         let verdict = cluster.verdict(0, at(900));

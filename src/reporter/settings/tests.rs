@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn args() -> Args {
-    Args {
+fn args() -> ReporterArgs {
+    ReporterArgs {
         node_name: Some("worker-1".to_owned()),
         check_endpoint: Some("http://localhost:9099/readiness".to_owned()),
         condition_type: Some("projectcalico.org/CalicoReady".to_owned()),
-        ..Args::default()
+        ..ReporterArgs::default()
     }
 }
 
@@ -28,7 +28,7 @@ fn defaults_are_those_of_the_node_readiness_controller() {
     assert!(!settings.impersonate && !settings.once);
     assert_eq!(settings.verify, Verify::System);
     // A variable that is set to nothing is not set.
-    let empty = Args {
+    let empty = ReporterArgs {
         check_interval: text(""),
         heartbeat_period: text(" "),
         impersonate_node: text(""),
@@ -49,7 +49,7 @@ fn only_true_turns_impersonation_on() {
         ("yes", false),
         ("", false),
     ] {
-        let args = Args {
+        let args = ReporterArgs {
             impersonate_node: text(word),
             ..args()
         };
@@ -61,7 +61,7 @@ fn only_true_turns_impersonation_on() {
     }
 }
 
-type Change = fn(&mut Args);
+type Change = fn(&mut ReporterArgs);
 
 /// A change that makes a setting unusable, and part of the error.
 const UNUSABLE: &[(Change, &str)] = &[

@@ -1,5 +1,6 @@
 //! Compilation of rules, and conflicts between them.
 
+mod after;
 mod compile;
 mod conflict;
 mod stray;

@@ -57,7 +57,7 @@ pub(crate) struct ManagedCertificate {
 
 /// Why there is no usable certificate.
 #[derive(Debug, thiserror::Error)]
-enum Error {
+enum ManagedCertificateError {
     #[error("{0}")]
     Request(String),
     /// Another replica wrote first: read what it wrote.
@@ -111,7 +111,7 @@ impl ManagedCertificate {
                     }
                     pause
                 }
-                Err(Error::Outrun) => SHORTLY,
+                Err(ManagedCertificateError::Outrun) => SHORTLY,
                 Err(error) => {
                     let error = error.to_string();
                     let current = certificates.current();
@@ -137,17 +137,17 @@ impl ManagedCertificate {
         certificates: &Certificates,
         handover: &mut Handover<ServingCertificate>,
         now: Timestamp,
-    ) -> Result<Duration, Error> {
+    ) -> Result<Duration, ManagedCertificateError> {
         let what = format!("read ValidatingWebhookConfiguration {CONFIGURATION}");
         let configuration = request(&what, self.configurations.get(CONFIGURATION)).await?;
         let names = names(&configuration);
         if names.is_empty() {
-            return Err(Error::NoNames);
+            return Err(ManagedCertificateError::NoNames);
         }
         let what = format!("read Secret {}/{SECRET}", self.namespace);
         let secret = request(&what, self.secrets.get(SECRET)).await?;
         if is_foreign(&secret) {
-            return Err(Error::Foreign(self.namespace.clone()));
+            return Err(ManagedCertificateError::Foreign(self.namespace.clone()));
         }
         let stored = match Stored::read(&secret) {
             Some(stored) if stored.is_good_for(&names, now) => stored,
@@ -175,7 +175,7 @@ impl ManagedCertificate {
         outdated: Option<Stored>,
         names: &[String],
         now: Timestamp,
-    ) -> Result<Stored, Error> {
+    ) -> Result<Stored, ManagedCertificateError> {
         let issued = issue(names, now, LIFETIME)?;
         let earlier = outdated.as_ref().map(|outdated| outdated.ca.as_str());
         let stored = Stored {
@@ -199,7 +199,7 @@ impl ManagedCertificate {
         &self,
         configuration: &ValidatingWebhookConfiguration,
         ca: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ManagedCertificateError> {
         let ca = ByteString(ca.as_bytes().to_vec());
         let webhooks: Vec<_> = configuration
             .webhooks
@@ -295,28 +295,28 @@ fn name(client: &WebhookClientConfig) -> Option<String> {
 async fn request<T>(
     what: &str,
     request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, Error> {
+) -> Result<T, ManagedCertificateError> {
     let error = match tokio::time::timeout(DEADLINE, request).await {
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => error,
         Err(_) => {
-            return Err(Error::Request(format!(
+            return Err(ManagedCertificateError::Request(format!(
                 "cannot {what}: the API server did not answer within {} s",
                 DEADLINE.as_secs()
             )));
         }
     };
     Err(match error {
-        kube::Error::Api(status) if status.code == 409 => Error::Outrun,
+        kube::Error::Api(status) if status.code == 409 => ManagedCertificateError::Outrun,
         kube::Error::Api(status) => {
             let remedy = match status.code {
                 401 => ": check the kubeconfig's credentials",
                 403 | 404 => ": install config/webhook with `kubectl apply -k config/webhook`",
                 _ => "",
             };
-            Error::Request(format!("cannot {what} ({}){remedy}", status.message))
+            ManagedCertificateError::Request(format!("cannot {what} ({}){remedy}", status.message))
         }
-        error => Error::Request(format!(
+        error => ManagedCertificateError::Request(format!(
             "cannot reach the API server to {what}: {}",
             with_causes(&error)
         )),

@@ -315,3 +315,80 @@ fn a_rule_that_upstream_took_can_be_changed_as_long_as_no_fault_is_added() {
         );
     }
 }
+
+const CIRCLE: &str = "validation failed: [spec.after: Invalid value: these rules come after each other in a circle, so that none of them is in force: ";
+
+#[test]
+fn the_last_rule_of_a_circle_is_refused_and_one_that_is_there_stays_editable() {
+    let named = |name: &str, after: &str| {
+        let taint = format!("{{key: readiness.k8s.io/{name}}}");
+        rule(name, &format!("spec: {{after: [{after}], taint: {taint}}}"))
+    };
+    for (what, new, before, others, refused) in [
+        (
+            "no circle",
+            named("a", "b"),
+            None,
+            vec![named("b", "")],
+            None,
+        ),
+        ("itself", named("a", "a"), None, vec![], Some("'a'")),
+        (
+            "a new rule",
+            named("a", "b"),
+            None,
+            vec![named("b", "c"), named("c", "a")],
+            Some("'a', 'b', 'c'"),
+        ),
+        (
+            "an edit",
+            named("a", "b"),
+            Some(named("a", "")),
+            vec![named("a", ""), named("b", "a")],
+            Some("'a', 'b'"),
+        ),
+        (
+            "the way out",
+            named("a", ""),
+            Some(named("a", "b")),
+            vec![named("a", "b"), named("b", "a")],
+            None,
+        ),
+        (
+            "a circle of others",
+            named("a", "b"),
+            None,
+            vec![named("b", "c"), named("c", "b")],
+            None,
+        ),
+    ] {
+        let refused = refused.map(|names| format!("{CIRCLE}{names}]"));
+        let result = match verdict(&new, before.as_ref(), &beside(&others)) {
+            ReviewResult::Accepted { .. } => None,
+            ReviewResult::Rejected(why) => Some(why),
+        };
+        assert_eq!(result, refused, "{what}");
+    }
+    let other = with_dry_run(named("a", "b"));
+    let there = [named("a", "b"), named("b", "a")];
+    match verdict(&other, Some(&there[0]), &beside(&there)) {
+        ReviewResult::Accepted { warnings } => {
+            assert!(warnings[0].contains("in a circle"), "{warnings:?}");
+        }
+        ReviewResult::Rejected(why) => panic!("{why}"),
+    }
+}
+
+fn with_dry_run(mut rule: Value) -> Value {
+    rule["spec"]["dryRun"] = json!(true);
+    rule
+}
+
+#[test]
+fn a_rule_that_no_node_waits_for_is_warned_of() {
+    let unknown = "spec.after names rules that no node waits for: there is no rule 'x'";
+    let warned = warnings("spec: {after: [x]}", &beside(&[]));
+    assert_eq!(warned, [unknown]);
+    let other = rule("x", "spec: {taint: {key: readiness.k8s.io/other}}");
+    assert_eq!(warnings("spec: {after: [x]}", &beside(&[other])), [""; 0]);
+}

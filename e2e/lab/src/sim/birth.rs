@@ -9,12 +9,20 @@ use crate::{Kind, Server};
 pub(super) fn gate_at_birth(server: &mut Server) {
     server.admit_nodes_by(|server, node| {
         let rules = server.objects(Kind::NodeReadinessRule);
-        for rule in rules.filter_map(|(_, object)| Rule::read(object)) {
+        let accepted = rules.map(|(_, object)| object).filter(|it| is_accepted(it));
+        for rule in accepted.filter_map(|object| Rule::read(object)) {
             if rule.is_live() && rule.adds() && rule.has_finalizer && rule.selects(node) {
                 close(node, &rule);
             }
         }
     });
+}
+
+/// Whether the rule's status does not say that it is not accepted.
+fn is_accepted(rule: &Value) -> bool {
+    let conditions = rule["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    !conditions.any(|it| it["type"] == "Accepted" && it["status"] == "False")
 }
 
 fn close(node: &mut Value, rule: &Rule) {

@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Taint};
-use kube::api::PostParams;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use nodegate_suite::SOON;
 use nodegate_suite::kubelet::kubelet;
 use nodegate_suite::network::OWNER;
 use nodegate_testbed::changes::delete_rule;
-use nodegate_testbed::fixtures::rule;
+use nodegate_testbed::fixtures::{self, rule};
 use nodegate_testbed::install::repository;
 use nodegate_testbed::{Cluster, Options, eventually};
 use serde_json::{Value, json};
@@ -178,6 +178,18 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
         .await?;
     in_force("over-going", "over").create(&client).await?;
     delete_rule(&client, "over-going").await?;
+    let unaccepted = in_force("over-unaccepted", "over").create(&client).await?;
+    let accepted = json!({"type": "Accepted", "status": "False", "reason": "Circle", "message": "a circle",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"status": {"conditions": [accepted]}});
+    let rules: Api<DynamicObject> = fixtures::rules(&client);
+    rules
+        .patch_status(
+            &unaccepted.name_any(),
+            &PatchParams::default(),
+            &Patch::Merge(&status),
+        )
+        .await?;
     in_force("over-elsewhere", "elsewhere")
         .create(&client)
         .await?;

@@ -1,17 +1,23 @@
 //! Commands that must fail: each says why, and what to do.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Result, ensure};
 use nodegate_testbed::ask::ask;
+use nodegate_testbed::controller::binary;
 use nodegate_testbed::{Cluster, Options};
 
 use crate::world::world;
 
 async fn fails(kubeconfig: &Path, arguments: &[&str], expected: &str) -> Result<()> {
+    ends(kubeconfig, arguments, 1, expected).await
+}
+
+async fn ends(kubeconfig: &Path, arguments: &[&str], code: i32, expected: &str) -> Result<()> {
     let said = ask(kubeconfig, arguments).await?;
     ensure!(
-        said.code == 1 && said.out.is_empty() && said.err.contains(expected),
+        said.code == code && said.out.is_empty() && said.err.contains(expected),
         "{arguments:?} does not say {expected:?}: {said:?}"
     );
     Ok(())
@@ -30,10 +36,33 @@ async fn what_is_not_there_is_told_with_names_like_it() -> Result<()> {
             "there is no rule netwrok; did you mean network?",
         ),
         ("pod/shp", "there is no pod default/shp; did you mean shop?"),
-        ("cat/tom", "cannot be explained"),
-        ("worker-1", "such as node/worker-1"),
     ] {
         fails(&kubeconfig, &["explain", question], expected).await?;
+    }
+    Ok(())
+}
+
+/// The exit code of a command line that cannot be used.
+const USAGE: i32 = 64;
+
+#[tokio::test]
+async fn a_command_line_that_cannot_be_used_has_an_exit_code_of_its_own() -> Result<()> {
+    let nowhere = Path::new("/nonexistent");
+    for (arguments, expected) in [
+        (&["explain", "cat/tom"][..], "cannot be explained"),
+        (&["explain", "worker-1"], "such as node/worker-1"),
+        (&["status", "--timeout=10m"], "--wait"),
+        (&["lint", "--nonsense"], "unexpected argument"),
+        (&["nonsense"], "unrecognized subcommand"),
+        (&[], "Usage"),
+    ] {
+        ends(nowhere, arguments, USAGE, expected).await?;
+        let mut command = Command::new(binary()?);
+        let output = command
+            .args(arguments)
+            .env("KUBECONFIG", nowhere)
+            .output()?;
+        assert_eq!(output.status.code(), Some(USAGE), "nodegate {arguments:?}");
     }
     Ok(())
 }
@@ -68,6 +97,11 @@ async fn without_a_cluster_it_is_told_what_was_tried() -> Result<()> {
         users: [{name: a, user: {}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
     std::fs::write(&kubeconfig, text)?;
     fails(&kubeconfig, &["status"], "cannot be reached").await?;
+    let checked = ask(&kubeconfig, &["check"]).await?;
+    ensure!(
+        checked.code == 1 && checked.err.contains("unknown: API server"),
+        "{checked:?}"
+    );
     fails(&kubeconfig, &["status", "--context", "b"], "b").await?;
     fails(
         &kubeconfig,

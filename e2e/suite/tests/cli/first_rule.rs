@@ -114,7 +114,7 @@ async fn a_taint_that_no_rule_lifts_is_found_and_explained() -> Result<()> {
     let taint = format!("{MISSPELT}:NoSchedule");
     for (arguments, code, says) in [
         (vec!["status"], 0, format!("taint {taint} on 1 node")),
-        (vec!["lint"], 2, "NG016".to_owned()),
+        (vec!["lint"], 2, "NG017".to_owned()),
         (
             vec!["explain", "node/misspelt"],
             0,
@@ -132,7 +132,7 @@ async fn a_taint_that_no_rule_lifts_is_found_and_explained() -> Result<()> {
         .kubectl(&["taint", "node", "misspelt", &format!("{taint}-")])
         .await?;
     let lint = ask(&kubeconfig, &["lint"]).await?;
-    ensure!(lint.code == 0 && !lint.out.contains("NG016"), "{lint:?}");
+    ensure!(lint.code == 0 && !lint.out.contains("NG017"), "{lint:?}");
     delete_node(&client, "misspelt").await
 }
 

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceSlice;
-use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use nodegate_testbed::changes::delete_pod;
 use nodegate_testbed::fixtures::{node, pod, set_csi_drivers};
 use nodegate_testbed::{Witness, sights};
 use serde_json::json;
@@ -134,6 +135,63 @@ async fn examples_gpu() -> Result<()> {
     nodegate_testbed::changes::patch_node_status(&scene.client, "gpu-1", &offer).await?;
     scene.has_taint("gpu-1", TAINT, false).await?;
     scene.keeps_taint("other", TAINT, false).await
+}
+
+#[tokio::test]
+async fn examples_gpu_by_count() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/gpu-by-count";
+    let scene = Scene::of("gpu/by-count.yaml", None).await?;
+    scene
+        .join(node("gpu-1").label("example.com/pool", "gpu"))
+        .await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    // GPU feature discovery.
+    let label = serde_json::json!({"metadata": {"labels": {"nvidia.com/gpu.count": "8"}}});
+    nodegate_testbed::changes::patch_node(&scene.client, "gpu-1", &label).await?;
+    for (gpus, is_closed) in [("7", true), ("8", false)] {
+        let offer = serde_json::json!({"status": {
+            "capacity": {"nvidia.com/gpu": "8"},
+            "allocatable": {"nvidia.com/gpu": gpus},
+        }});
+        nodegate_testbed::changes::patch_node_status(&scene.client, "gpu-1", &offer).await?;
+        if is_closed {
+            scene.keeps_taint("gpu-1", TAINT, true).await?;
+        } else {
+            scene.has_taint("gpu-1", TAINT, false).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn examples_gpu_while_the_driver_is_updated() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/gpu";
+    const DRIVER: &str = "example-gpu-driver";
+    let scene = Scene::of("gpu/driver-rule.yaml", None).await?;
+    scene.apply("gpu/daemon-sets.yaml").await?;
+    scene
+        .join(node("gpu-1").label("example.com/pool", "gpu"))
+        .await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    scene.set_ready(DRIVER, "gpu-1", true).await?;
+    scene.has_taint("gpu-1", TAINT, false).await?;
+    scene.set_ready(DRIVER, "gpu-1", false).await?;
+    scene.keeps_taint("gpu-1", TAINT, false).await?;
+    scene.set_ready(DRIVER, "gpu-1", true).await?;
+
+    let old = scene.pod(DRIVER, "gpu-1").await?;
+    let image = "driver=registry.example.com/gpu-driver:2.0";
+    let daemon_set = format!("daemonset/{DRIVER}");
+    scene
+        .cluster
+        .kubectl(&["-n", "kube-system", "set", "image", &daemon_set, image])
+        .await?;
+    scene.has_taint("gpu-1", TAINT, true).await?;
+    // The kubelet has stopped it.
+    delete_pod(&scene.client, "kube-system", &old.name_any()).await?;
+    scene.keeps_taint("gpu-1", TAINT, true).await?;
+    scene.set_ready(DRIVER, "gpu-1", true).await?;
+    scene.has_taint("gpu-1", TAINT, false).await
 }
 
 /// Follows a node of the Gardener example from its registration until its components in `kube-system` are ready.

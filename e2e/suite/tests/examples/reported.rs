@@ -166,3 +166,19 @@ async fn examples_disruption() -> Result<()> {
     set_node_condition(&scene.client, "broken", HEALTHY, "False").await?;
     scene.keeps_taint("broken", TAINT, false).await
 }
+
+#[tokio::test]
+async fn examples_in_order() -> Result<()> {
+    const FIRST: &str = "readiness.k8s.io/network-first";
+    const SECOND: &str = "readiness.k8s.io/bandwidth";
+    let scene = Scene::of("in-order", None).await?;
+    let new = node("worker")
+        .label("kubernetes.io/os", "linux")
+        .condition("example.com/BandwidthChecked", "True");
+    scene.join(new).await?;
+    scene.has_taint("worker", SECOND, true).await?;
+    scene.keeps_taint("worker", SECOND, true).await?;
+    set_node_condition(&scene.client, "worker", "example.com/NetworkReady", "True").await?;
+    scene.has_taint("worker", FIRST, false).await?;
+    scene.has_taint("worker", SECOND, false).await
+}

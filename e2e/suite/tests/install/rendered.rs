@@ -137,6 +137,11 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
             &["karpenter.enabled=true"],
         ),
         (
+            "remediation",
+            &["components/remediation"],
+            &["remediation.enabled=true"],
+        ),
+        (
             "karpenter-nodes",
             &["components/karpenter-nodes"],
             &["offKarpenterNodes=false"],

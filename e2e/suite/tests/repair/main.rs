@@ -9,6 +9,7 @@ mod deadlines;
 mod deletion;
 mod limit;
 mod release;
+mod remediation;
 mod without;
 
 use std::time::Duration;

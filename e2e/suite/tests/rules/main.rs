@@ -2,6 +2,7 @@
 //!
 //! The tests share one cluster. Each uses its own name for its rule, its taint key, its nodes' prefix and its node label.
 
+mod after;
 mod away;
 mod bootstrap;
 mod continuous;
@@ -10,6 +11,7 @@ mod denied;
 mod dry_run;
 mod events;
 mod frozen;
+mod requirements;
 mod rule;
 mod selecting;
 mod several;

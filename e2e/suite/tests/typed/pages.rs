@@ -97,6 +97,10 @@ pub(crate) const BARE: [Page; 3] = [
                 "rollout status",
                 "helm uninstall nodegate --namespace nrr-system",
             ),
+            (
+                "rollout status",
+                "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io",
+            ),
             ("rollout status", "cp 0.yaml kustomization.yaml"),
             (
                 "custom-columns",
@@ -128,7 +132,7 @@ pub(crate) const BARE: [Page; 3] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 33] = [
+pub(crate) const INSTALLED: [Page; 34] = [
     Page {
         names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
@@ -192,6 +196,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
         ..page("docs/observing.md", At::Repository)
     },
     Page {
+        names: &[NODE],
         apart: &[("nodegate controller", "it would run until it is stopped")],
         ..page("docs/repair.md", At::Repository)
     },
@@ -225,6 +230,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
     page("examples/dra/README.md", At::Beside),
     page("examples/gardener/README.md", At::Beside),
     page("examples/gpu/README.md", At::Beside),
+    page("examples/in-order/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
     page("examples/node-problem-detector/README.md", At::Beside),
     page("examples/security-agent/README.md", At::Beside),
@@ -250,6 +256,7 @@ pub(crate) const INSTALLED: [Page; 33] = [
                 "needs the other project's source",
             ),
             ("logs deployment", "needs a kubelet"),
+            ("run nodegate-image", "needs a kubelet"),
         ],
         ..page(
             "docs/moving-in/node-readiness-controller.md",

@@ -103,11 +103,14 @@ const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode cont
 const CONTINUOUS_LEAVE: &str = "existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_REGATE: &str = "regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_MAINTENANCE: &str = "regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const CONTINUOUS_REVISION: &str = "regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const REVISION_OF_OTHERS: &str = "regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone";
 const HEARTBEAT: &str = "heartbeatTimeout must be at least 1m; write for example 10m";
 const GRACE: &str =
     "gracePeriod must be above zero, for example 2m; leave it out to close a node at once";
 const TTL: &str =
     "readinessTTL must be at least 1m: a node needs time to start, write for example 15m";
+const MAX_UNHEALTHY_COUNT: &str = "maxUnhealthyCount must not be negative: write a number of nodes, for example 5, or 0 to pause repair";
 const MAX_UNHEALTHY: &str = "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%";
 const EVICTION_RATE: &str = "evictionRate must be above 0 nodes a second, for example 0.1; to add no taint at all set taintPolicy: remove-only";
 const SECONDARY_RATE: &str = "secondaryEvictionRate must not be negative: write nodes a second, for example 0.01, or 0 to stop tainting in a partially disrupted zone";
@@ -115,6 +118,14 @@ const ZONE_THRESHOLD: &str =
     "unhealthyZoneThreshold must be above 0 and at most 1, for example 0.55";
 const LARGE_CLUSTER: &str =
     "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50";
+
+const MINIMUM_TWICE: &str =
+    "minimum and minimumFromLabel cannot be used together: leave one of them out";
+const MINIMUM_TYPE: &str = "minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types";
+const MINIMUM_LABEL: &str =
+    "minimumFromLabel must be the key of a label, for example nvidia.com/gpu.count";
+const UNKNOWN_TERMS: &str =
+    "minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown";
 
 /// The schema's own error.
 const BAD_DURATION: &str = "should match";
@@ -189,11 +200,21 @@ pub(crate) const CASES: &[Case] = &[
     create("a grace period while starting", BOOTSTRAP, "{gracePeriod: 2m}").fails(BOOTSTRAP_GRACE),
     create("disruption while starting", BOOTSTRAP, "{disruption: {}}").fails(BOOTSTRAP_DISRUPTION),
     create("repair at any time", CONTINUOUS, "{repair: {readinessTTL: 15m}}").fails(CONTINUOUS_REPAIR),
+    create("after eight others", CONTINUOUS, "{after: [a, b, c, d, e, f, g, h]}"),
+    create("after nine others", CONTINUOUS, "{after: [a, b, c, d, e, f, g, h, i]}").fails("must have at most 8 items"),
+    create("after the same twice", CONTINUOUS, "{after: [a, a]}").fails("Duplicate value"),
+    create("after a rule without a name", CONTINUOUS, "{after: ['']}").fails("should be at least 1 chars long"),
+    update("it comes after another from now on", BOOTSTRAP, "{after: [a]}", "{after: [b]}"),
     create("gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: true}").fails(CONTINUOUS_REGATE),
     create("no gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: false}"),
     create("gating after a reboot", BOOTSTRAP, "{regateOnReboot: true}"),
     create("gating after a maintenance at any time", CONTINUOUS, "{regateAfterMaintenance: true}").fails(CONTINUOUS_MAINTENANCE),
     create("gating after a maintenance", BOOTSTRAP, "{regateAfterMaintenance: true}"),
+    create("gating with a revision", BOOTSTRAP, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
+    create("gating with a revision at any time", CONTINUOUS, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}").fails(CONTINUOUS_REVISION),
+    create("gating with a revision of what has none", BOOTSTRAP, "{regateOnRevision: true}").fails(REVISION_OF_OTHERS),
+    create("gating with a revision among others", BOOTSTRAP, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}, {type: Ready, requiredStatus: 'True'}]}").fails(REVISION_OF_OTHERS),
+    create("no gating with a revision", CONTINUOUS, "{regateOnRevision: false}"),
 
     // Durations.
     create("a heartbeat timeout", CONTINUOUS, "{heartbeatTimeout: 6m}"),
@@ -227,12 +248,19 @@ pub(crate) const CASES: &[Case] = &[
     create("repair with a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 5}}"),
     create("repair with 100%", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: None, maxUnhealthy: 100%}}"),
     create("repair that is paused", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 0}}"),
+    create("repair with a share and a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 20%, maxUnhealthyCount: 5}}"),
     create("repair without a time", BOOTSTRAP, "{repair: {action: Release}}").fails("spec.repair.readinessTTL: Required value"),
     create("repair within less than a minute", BOOTSTRAP, "{repair: {readinessTTL: 30s}}").fails(TTL),
     create("an action that does not exist", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: Reboot}}").fails("supported values: \"DeleteNodeClaim\", \"Release\", \"None\""),
     create("a limit above 100%", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: 101%}}").fails(MAX_UNHEALTHY),
     create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
+    create("repair by a remediation", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate, remediationTemplate: {apiVersion: a.example.com/v1, kind: RebootTemplate, name: reboot, namespace: fencing}}}"),
+    create("repair by a Machine", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: AnnotateMachine}}"),
+    create("a remediation without a template", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate}}").fails("action Remediate needs a remediationTemplate"),
+    create("a template of no template's kind", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: a.example.com/v1, kind: Rebooting, name: reboot, namespace: fencing}}}").fails("kind must end with Template"),
+    create("a template without a group", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: v1beta1, kind: RebootTemplate, name: reboot, namespace: fencing}}}").fails("apiVersion must be a group and a version"),
+    create("a negative number", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthyCount: -1}}").fails(MAX_UNHEALTHY_COUNT),
 
     // A condition about a DaemonSet must name one.
     create("a DaemonSet", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
@@ -243,11 +271,34 @@ pub(crate) const CASES: &[Case] = &[
     create("a slash", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system/cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
     create("two dots", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system..cilium, requiredStatus: 'True'}]}").fails(DAEMON_SET),
 
+    // How many, and with which reasons.
+    create("a minimum of a resource", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimum: 8}]}"),
+    create("a minimum of devices", BOOTSTRAP, "{conditions: [{type: resourceslice.nodegate.dev/gpu.nvidia.com, requiredStatus: 'True', minimum: 8}]}"),
+    create("a minimum in bytes", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/hugepages-1Gi, requiredStatus: 'True', minimum: 68719476736}]}"),
+    create("a minimum from a label", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: nvidia.com/gpu.count}]}"),
+    create("a minimum from a label without a prefix", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: GPUs}]}"),
+    create("a minimum of zero", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 0}]}").fails("should be greater than or equal to 1"),
+    create("a minimum that is a quantity", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 8k}]}").fails("must be of type integer"),
+    create("two minimums", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 1, minimumFromLabel: b}]}").fails(MINIMUM_TWICE),
+    create("a minimum of what is not counted", BOOTSTRAP, "{conditions: [{type: csidriver.nodegate.dev/a, requiredStatus: 'True', minimum: 1}]}").fails(MINIMUM_TYPE),
+    create("a minimum from a label of what is not counted", BOOTSTRAP, "{conditions: [{type: Ready, requiredStatus: 'True', minimumFromLabel: a}]}").fails(MINIMUM_TYPE),
+    create("a minimum from what is no label", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimumFromLabel: a/b/c}]}").fails(MINIMUM_LABEL),
+    create("a minimum from a label in upper case", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimumFromLabel: Example.com/a}]}").fails(MINIMUM_LABEL),
+    create("a minimum with Unknown", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: Unknown, minimum: 1}]}").fails(UNKNOWN_TERMS),
+    create("reasons", BOOTSTRAP, "{conditions: [{type: Ready, requiredStatus: 'True', reasons: [KubeletReady, 'Other:Reason_1']}]}"),
+    create("16 reasons", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P]}]}"),
+    create("17 reasons", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q]}]}").fails("must have at most 16 items"),
+    create("no reasons", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: []}]}").fails("should have at least 1 items"),
+    create("a reason twice", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [A, A]}]}").fails("Duplicate value"),
+    create("a reason that is a sentence", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', reasons: [it is done]}]}").fails("should match"),
+    create("reasons with Unknown", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: Unknown, reasons: [A]}]}").fails(UNKNOWN_TERMS),
+
     // Immutable fields.
     update("a condition is removed", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a required status changes", BOOTSTRAP, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'False'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status appears", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
     update("a default status vanishes", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}", "{conditions: [{type: A, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),
+    update("a minimum appears", BOOTSTRAP, "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True'}]}", "{conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 2}]}").fails(CONDITIONS_IMMUTABLE),
     update("conditions in another order", CONTINUOUS, "{conditions: [{type: A, requiredStatus: 'True'}, {type: B, requiredStatus: 'True'}]}", "{conditions: [{type: B, requiredStatus: 'True'}, {type: A, requiredStatus: 'True'}]}"),
     update("the mode changes", CONTINUOUS, "{}", "{enforcementMode: bootstrap-only}").fails(MODE_IMMUTABLE),
     update("allOf is written out", CONTINUOUS, "{}", "{conditionPolicy: allOf}"),

@@ -37,6 +37,22 @@ async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest(
 }
 
 #[tokio::test]
+async fn a_rule_cannot_come_after_itself() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let rules = rules(&cluster.client().await?);
+    let after_itself = spec(cases::CONTINUOUS, "{after: [other, itself]}")?;
+    let Err(error) = create(&rules, "itself", after_itself.clone()).await else {
+        bail!("accepted, though it comes after itself");
+    };
+    let message = message(error)?;
+    let expected = "after must not name the rule itself, which would wait for itself";
+    assert!(message.contains(expected), "{message}");
+    create(&rules, "another", after_itself).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_samples_the_examples_and_the_readmes_rule_are_taken() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;

@@ -56,6 +56,26 @@ nodeSelector: {matchExpressions: [{key: zone, operator: NotIn, values: [a, b]}]}
 }
 
 #[tokio::test]
+async fn the_last_rule_of_a_circle_is_turned_down() -> Result<()> {
+    let cluster = &reviewed().await?.cluster;
+    let after = |name: &str, other: &str| {
+        let spec = about(name, "NoSchedule", "circle");
+        rule(name, &format!("after: [{other}]\n{spec}"))
+    };
+    let warnings = create(cluster, &after("circle-a", "circle-b")).await?;
+    assert!(
+        warnings.contains("there is no rule 'circle-b'"),
+        "{warnings}"
+    );
+    let error = refused(create(cluster, &after("circle-b", "circle-a")).await)?;
+    let expected = "validation failed: [spec.after: Invalid value: these rules come after each other in a circle, so that none \
+                    of them is in force: 'circle-b', 'circle-a']";
+    assert!(error.contains(expected), "{error}");
+    create(cluster, &after("circle-b", "circle-c")).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_is_risky_is_taken_with_a_warning() -> Result<()> {
     let cluster = &reviewed().await?.cluster;
     let client = cluster.client().await?;

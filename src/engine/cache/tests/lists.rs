@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::names::READINESS_TTL;
 
 const UID: &str = "uid";
 
@@ -67,8 +68,9 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
         }
         Watch::NodeClaims => Object::NodeClaim(object(with(json!({"status": {"nodeName": mark}})))),
         Watch::NodePools => {
-            let weight = json!({"disruption": {"consolidateAfter": mark}});
-            Object::NodePool(object(with(json!({"spec": weight}))))
+            let mut pool = with(json!({}));
+            pool["metadata"]["annotations"] = json!({READINESS_TTL: mark});
+            Object::NodePool(object(pool))
         }
     }
 }
@@ -91,21 +93,11 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
         Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),
         Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods.get(class)),
         Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(class)),
-        Watch::ResourceSlices(class) => {
-            let slices = cache.entries["n"].slices.get(class);
-            let slices = slices.into_iter().flatten();
-            format!("{:?}", slices.map(|it| &it.pool).collect::<Vec<_>>())
-        }
+        Watch::ResourceSlices(class) => format!("{:?}", cache.entries["n"].slices.get(class)),
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
         Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
-        Watch::NodePools => unreachable!("it has no version"),
+        Watch::NodePools => format!("{:?}", cache.karpenter),
     }
-}
-
-/// The kinds that write responses and live reads can show besides the watch.
-fn shown_elsewhere() -> impl Iterator<Item = Watch> {
-    let kinds = Watch::KINDS.into_iter();
-    kinds.filter(|watch| *watch != Watch::NodePools)
 }
 
 #[test]
@@ -152,7 +144,7 @@ fn a_list_says_nothing_of_other_kinds() {
 
 #[test]
 fn what_a_list_shows_is_so_though_its_version_be_lower() {
-    for watch in shown_elsewhere() {
+    for watch in Watch::KINDS {
         let mut cache = empty();
         cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);
@@ -169,7 +161,7 @@ fn what_a_list_shows_is_so_though_its_version_be_lower() {
 
 #[test]
 fn an_older_state_that_a_watch_shows_is_passed_over() {
-    for watch in shown_elsewhere() {
+    for watch in Watch::KINDS {
         let mut cache = empty();
         cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);

@@ -69,6 +69,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
         read_live: &StaleKinds::default(),
         memories: &[],
         may_close: &[],
+        remediated: &[],
         watching_since: at(0),
     };
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);
@@ -341,5 +342,47 @@ fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
         );
         assert!(cache.take_rules_changed(), "{key}: rules tell of it");
         assert_eq!(!follows(&mut cache).0.is_empty(), evaluated, "{key}");
+    }
+}
+
+#[test]
+fn amounts_of_a_resource_are_news_where_a_rule_counts_it() {
+    const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
+    let asks = |more: &str| {
+        let condition = format!("{{type: {GPU}, requiredStatus: 'True'{more}}}");
+        rule("r").spec(&format!("conditions: [{condition}]"))
+    };
+    let gpus = |amount: &str| {
+        let node = node("n").allocatable("nvidia.com/gpu", amount);
+        node.allocatable("cpu", "8")
+    };
+    for (name, rule, shown, is_news) in [
+        ("not counted", asks(""), gpus("8"), false),
+        ("none left", asks(""), gpus("0"), true),
+        ("counted", asks(", minimum: 8"), gpus("8"), true),
+        (
+            "counted by a label",
+            asks(", minimumFromLabel: gpu.count"),
+            gpus("8"),
+            true,
+        ),
+        (
+            "counted, unlike what has changed",
+            asks(", minimum: 8"),
+            gpus("7").allocatable("cpu", "4"),
+            false,
+        ),
+    ] {
+        let mut cache = synced(&gpus("7").version(1), &rule);
+        cache.begin_evaluations();
+        while cache.next_dirty().is_some() {}
+        let shown = shown.version(2);
+        cache.see(Seen::Apply(Object::Node(shown.object())), now(10));
+        assert_eq!(!follows(&mut cache).0.is_empty(), is_news, "{name}");
+        let units = |resource| cache.node("n").unwrap().node.resources.units(resource);
+        let expected = shown.build().resources;
+        for resource in ["nvidia.com/gpu", "cpu"] {
+            assert_eq!(units(resource), expected.units(resource), "{name}: kept");
+        }
     }
 }

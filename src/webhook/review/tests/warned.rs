@@ -1,5 +1,7 @@
 //! Warnings to a rule's author.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::webhook::surroundings::NodeSample;
 
@@ -121,6 +123,53 @@ fn a_condition_that_no_node_has_is_warned_of() {
         assert_eq!(warnings(&condition, &surroundings), expected, "{condition}");
         let longest = expected.iter().map(|it| it.len()).max();
         assert!(longest <= Some(256), "{longest:?}");
+    }
+}
+
+#[test]
+fn a_minimum_that_no_node_reaches_is_warned_of() {
+    let sample = |nodes: &[testing::NodeBuilder], more| Surroundings {
+        nodes: Some(NodeSample {
+            count: nodes.len(),
+            nodes: nodes.iter().map(testing::NodeBuilder::build).collect(),
+            selected: !nodes.is_empty(),
+            more,
+            condition_types: BTreeSet::new(),
+        }),
+        ..Surroundings::default()
+    };
+    let node = |amount: &str| testing::node("n").allocatable("nvidia.com/gpu", amount);
+    let labelled = |amount: &str, label: &str| node(amount).label("gpu.count", label);
+    let (eight, by_label) = ("minimum: 8", "minimumFromLabel: gpu.count");
+    for (minimum, nodes, more, expected) in [
+        (eight, vec![], false, ""),
+        (eight, vec![node("7"), node("8")], false, ""),
+        (
+            eight,
+            vec![node("7"), node("4")],
+            false,
+            "no node that the rule selects has 8 nvidia.com/gpu to allocate today, and the most is 7",
+        ),
+        (by_label, vec![node("8"), labelled("8", "8")], false, ""),
+        (
+            by_label,
+            vec![node("8"), labelled("8", "many")],
+            false,
+            "no node that the rule selects has a label gpu.count with a number today: none meets the minimum",
+        ),
+        (
+            by_label,
+            vec![labelled("7", "8")],
+            true,
+            "none of the first 500 nodes that the rule selects has as many nvidia.com/gpu to allocate today as its \
+             label gpu.count says",
+        ),
+    ] {
+        let rule = format!(
+            "spec: {{conditions: [{{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', {minimum}}}]}}"
+        );
+        let warnings = warnings(&rule, &sample(&nodes, more));
+        assert_eq!(warnings.join("; "), expected, "{minimum}");
     }
 }
 

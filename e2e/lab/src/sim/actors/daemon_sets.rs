@@ -17,7 +17,9 @@ use crate::{Key, Kind};
 const CONTROLLER: &str = "daemon-set-controller";
 
 /// The pod label that names the version of the template.
-const REVISION: &str = "controller-revision-hash";
+pub(crate) const REVISION: &str = "controller-revision-hash";
+/// The pod label with the generation of the template.
+const GENERATION: &str = "pod-template-generation";
 
 /// The `DaemonSet` controller.
 #[derive(Debug, Default)]
@@ -112,6 +114,7 @@ impl DaemonSets {
         let template = &set["spec"]["template"];
         let mut labels = template["metadata"]["labels"].clone();
         labels[REVISION] = json!(revision(set));
+        labels[GENERATION] = json!(revision(set));
         let pod = json!({
             "metadata": {
                 "labels": labels,

@@ -1,11 +1,11 @@
 //! No rule adds its taint to a node whose completed bootstrap is on record, for this boot where the rule asks for that. The
-//! record stays until the rule is deleted.
+//! record stays until the rule is deleted. Of a rule that goes by revisions, the law about closings knows when it counts.
 
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
 
 use super::ledger::Shared;
-use super::rule::TaintId;
+use super::rule::{Rule, TaintId};
 use super::{NodeWrite, seconds};
 use crate::sim::law::{Law, Moment};
 
@@ -39,6 +39,11 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
     owners
 }
 
+/// Whether the rule never closes the node again.
+fn is_done(rule: &Rule, node: &Value) -> bool {
+    rule.is_bootstrap() && !rule.spec.regate_on_revision && rule.is_completed_on(node)
+}
+
 impl Law for Bootstrap {
     fn name(&self) -> &'static str {
         "a completed bootstrap is never closed again"
@@ -54,9 +59,8 @@ impl Law for Bootstrap {
                         .all_rules()
                         .filter(|rule| rule.uid == owner)
                         .peekable();
-                    let is_completed = rules.peek().is_some()
-                        && rules
-                            .all(|rule| rule.is_bootstrap() && rule.is_completed_on(write.before));
+                    let is_completed =
+                        rules.peek().is_some() && rules.all(|rule| is_done(rule, write.before));
                     if is_completed {
                         return Err(format!(
                             "instance {} put {taint} on node {} at {} for the rule {owner}, whose bootstrap is on record \

@@ -9,7 +9,7 @@ use nodegate::api::names::READY_DEADLINE_PREFIX;
 use serde_json::Value;
 
 use super::ledger::{Ledger, Shared, is_ours};
-use super::rule::Rule;
+use super::rule::{Rule, forbids_repair};
 use super::{longest_age, seconds, steps};
 use crate::sim::cluster::Change;
 use crate::sim::law::{Law, Moment};
@@ -70,23 +70,15 @@ fn judge(
     let Some(node) = now.get(&key) else {
         return Err(format!("there is no node {name:?}"));
     };
-    let says = |object: &Value, key: &str| {
-        object["metadata"]["annotations"][key]
-            .as_str()
-            .is_some_and(|it| it != "false")
-    };
     if node["metadata"]["labels"]["karpenter.sh/initialized"] == "true" {
         return Err(format!("node {name} was initialized"));
     }
-    if [&**node, claim]
-        .iter()
-        .any(|it| says(it, "karpenter.sh/do-not-repair"))
-    {
+    if [&**node, claim].into_iter().any(forbids_repair) || pool_forbade(moment, change, node) {
         return Err(format!("node {name} is not to be repaired"));
     }
     let rules = ledger.rules(change.revision - 1);
     let deletes = |rule: &&std::sync::Arc<Rule>| {
-        let action = rule.spec.repair.map(|repair| repair.action);
+        let action = rule.spec.repair.as_ref().map(|repair| repair.action);
         action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
     };
     let mut why = format!("no rule repairs node {name}");
@@ -97,6 +89,18 @@ fn judge(
         }
     }
     Err(why)
+}
+
+/// Whether the node's pool forbade repair during the whole maximum age of evidence.
+fn pool_forbade(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
+    let name = node["metadata"]["labels"]["karpenter.sh/nodepool"].as_str();
+    let key = Key::cluster(Kind::NodePool, name.unwrap_or_default());
+    let then = change.at.saturating_sub(longest_age(moment));
+    let before = moment.cluster.at(then);
+    let now = moment.cluster.as_of(change.revision - 1);
+    let forbids =
+        |pool: Option<&std::sync::Arc<Value>>| pool.is_some_and(|pool| forbids_repair(pool));
+    forbids(before.get(&key)) && forbids(now.get(&key))
 }
 
 /// Why a rule may not repair a node; `None` if it may.
@@ -134,10 +138,14 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
             "node {name} is younger than any time that it may be given"
         ));
     }
-    let limit = rule.spec.repair.map(|repair| repair.max_unhealthy)?;
+    let repair = rule.spec.repair.as_ref()?;
     let (late, all) = late(moment, change, node);
-    (late > limit.of(all))
-        .then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
+    let share = repair.max_unhealthy.of(all);
+    let count = repair
+        .max_unhealthy_count
+        .and_then(|count| count.try_into().ok());
+    let limit = count.map_or(share, |count| share.min(count));
+    (late > limit).then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
 }
 
 /// How many nodes of the same pool were late during the whole maximum age of evidence, and how many nodes it has.
@@ -241,5 +249,7 @@ mod tests {
         );
         let completed = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
         assert!(judge(&nothing, &completed, 300, 0).is_err(), "it was open");
+        let forbidden = json!({ "nodegate.dev/do-not-repair": "" });
+        assert!(judge(&nothing, &forbidden, 300, 0).is_err(), "forbidden");
     }
 }

@@ -102,8 +102,10 @@ fn judge(
 /// Whether a rule wants to add the taint to the node.
 fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     let wants = |rule: &Rule| {
-        let is_completed = rule.is_bootstrap() && rule.is_completed_on(facts.node);
-        rule.adds() && !is_completed && !facts.suspends(rule) && facts.met(rule) != Answer::Yes
+        let is_completed =
+            rule.is_bootstrap() && rule.is_completed_on(facts.node) && facts.keeps_revisions(rule);
+        let is_unmet = facts.met(rule) != Answer::Yes || facts.waits(rule) != Answer::No;
+        rule.adds() && !is_completed && !facts.suspends(rule) && is_unmet
     };
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
 }

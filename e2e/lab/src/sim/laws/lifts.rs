@@ -1,12 +1,12 @@
 //! Nodegate lifts a taint only with a reason: shortly before, on that node, no rule wanted the taint, the conditions of the
-//! governing rule were met, or the node's deadline had passed. The same holds for every bootstrap put on record; a rule that
+//! governing rule were met, or the node's deadline had passed; and no rule that it comes after held the node. The same holds for every bootstrap put on record; a rule that
 //! adds taints records none for a node that may still lack labels.
 
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::ledger::{Glances, Shared};
-use super::rule::{Rule, boot_id, governing, is_introduced};
+use super::rule::{Rule, boot_id, forbids_repair, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
@@ -90,20 +90,28 @@ impl Lifts {
     }
 }
 
-/// Whether the rule is not suspended, and its conditions are met on the node or the deadline has passed.
+/// Whether the rule is not suspended and waits for no other one, and its conditions are met on the node or the deadline has
+/// passed.
 fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
-    !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
+    !facts.suspends(rule)
+        && facts.waits(rule) != Answer::Yes
+        && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 
-/// Whether the rule releases late nodes and the node's deadline has passed, by the clock that is farthest ahead.
+/// Whether the rule releases late nodes, nothing forbids that, and the node's deadline has passed, by the clock that is
+/// farthest ahead.
 fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let Some(repair) = rule
         .spec
         .repair
+        .as_ref()
         .filter(|it| it.action == RepairAction::Release)
     else {
         return false;
     };
+    if forbids_repair(facts.node) {
+        return false;
+    }
     let latest = wall(facts.at + steps(moment));
     let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
     let created = facts.node["metadata"]["creationTimestamp"]
@@ -213,17 +221,63 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_justifies_nothing_while_one_that_comes_first_holds_the_node() {
+        const FIRST: &str = "readiness.k8s.io/first";
+        for (status, closed, justified) in [
+            ("True", true, true),
+            ("False", false, true),
+            ("False", true, false),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(&json!({ "after": ["first"] })));
+            let mut first = rule(&json!({
+                "conditions": [{ "type": "First", "requiredStatus": "True" }],
+                "taint": { "key": FIRST, "effect": "NoSchedule" },
+            }));
+            first["metadata"]["name"] = json!("first");
+            story.create(first);
+            let mut held = gated(node("n"));
+            if closed {
+                let taint = json!({ "key": FIRST, "effect": "NoSchedule" });
+                held["spec"]["taints"].as_array_mut().unwrap().push(taint);
+            }
+            story.create(held);
+            story.report("n", "Net", "True");
+            story.report("n", "First", status);
+            story.at(60);
+            let kept = if closed {
+                json!([{ "key": FIRST, "effect": "NoSchedule" }])
+            } else {
+                json!(null)
+            };
+            story.patch_by_nodegate("n", &json!({ "spec": { "taints": kept } }));
+            assert_eq!(
+                judge(&story).is_ok(),
+                justified,
+                "{status} {closed}: {:?}",
+                judge(&story)
+            );
+        }
+    }
+
+    #[test]
     fn a_node_is_given_up_when_its_time_is_up_and_not_before() {
-        for (at, justified) in [(59, false), (61, true)] {
+        for (at, veto, justified) in [
+            (59, "false", false),
+            (61, "false", true),
+            (61, "true", false),
+        ] {
             let mut story = Story::default();
             let repair = json!({ "readinessTTL": "1m", "action": "Release" });
             story.create(rule(
                 &json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
             ));
-            story.create(gated(node("n")));
+            let mut late = gated(node("n"));
+            late["metadata"]["annotations"] = json!({ "nodegate.dev/do-not-repair": veto });
+            story.create(late);
             story.at(at);
             lift(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified, "{at}");
+            assert_eq!(judge(&story).is_ok(), justified, "{at}, {veto}");
         }
     }
 

@@ -13,6 +13,7 @@ mod forgery;
 mod leadership;
 mod ledger;
 mod lifts;
+mod openings;
 mod placement;
 pub(super) mod rule;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub fn all() -> Vec<Box<dyn Law>> {
     let ledger = Shared::default();
     vec![
         Box::new(lifts::Lifts::new(&ledger)),
+        Box::new(openings::Openings::new(&ledger)),
         Box::new(closings::Closings::new(&ledger)),
         Box::new(bootstrap::Bootstrap::new(&ledger)),
         Box::new(foreign::Foreign::new(&ledger)),

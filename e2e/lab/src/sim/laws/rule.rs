@@ -162,17 +162,23 @@ impl Rule {
         {
             return true;
         }
-        let annotations = &node["metadata"]["annotations"];
-        let mut on_record = self.completion_keys().into_iter();
-        let Some(value) = on_record.find_map(|key| annotations[&key].as_str()) else {
+        let Some(recorded) = self.recorded_on(node) else {
             return false;
         };
         let boot = boot_id(node);
         if !self.spec.regate_on_reboot || boot.is_empty() {
             return true;
         }
-        let recorded: Value = serde_json::from_str(value).unwrap_or_default();
         recorded["boot-id"].as_str().is_none_or(|id| id == boot)
+    }
+
+    /// What is on record of the node's bootstrap.
+    #[must_use]
+    pub(crate) fn recorded_on(&self, node: &Value) -> Option<Value> {
+        let annotations = &node["metadata"]["annotations"];
+        let mut on_record = self.completion_keys().into_iter();
+        let value = on_record.find_map(|key| annotations[&key].as_str())?;
+        Some(serde_json::from_str(value).unwrap_or_default())
     }
 }
 
@@ -188,6 +194,15 @@ pub(crate) fn governing<'a>(
         .filter(|rule| rule.is_live() && rule.is_about(taint) && rule.selects(node));
     // A rule with exactly this effect goes before one that lifts another project's taint with any effect.
     claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
+}
+
+/// Whether an annotation of this node, claim or pool forbids repair.
+#[must_use]
+pub(super) fn forbids_repair(object: &Value) -> bool {
+    let annotations = &object["metadata"]["annotations"];
+    ["nodegate.dev/do-not-repair", "karpenter.sh/do-not-repair"]
+        .iter()
+        .any(|key| annotations[key].as_str().is_some_and(|it| it != "false"))
 }
 
 /// Whether a node has all labels that selectors need: the component that adds them has removed its taint.

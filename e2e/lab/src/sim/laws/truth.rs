@@ -13,7 +13,8 @@ use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, owner};
-use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, governing, selects};
+use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
 
@@ -129,6 +130,47 @@ impl Facts<'_> {
         }
     }
 
+    /// Whether a pod is there of each revision with which the bootstrap under this rule was completed. True of a rule that does
+    /// not go by them.
+    #[must_use]
+    pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {
+        let recorded = rule.recorded_on(self.node);
+        let recorded = recorded.filter(|_| rule.spec.regate_on_revision);
+        let revisions = recorded.and_then(|it| it["revisions"].as_object().cloned());
+        let mut revisions = revisions.into_iter().flatten();
+        revisions.all(|(daemon_set, revision)| {
+            self.pods.iter().any(|pod| {
+                let metadata = &pod["metadata"];
+                let namespace = metadata["namespace"].as_str().unwrap_or_default();
+                let owner = metadata["ownerReferences"][0]["name"].as_str();
+                let is_its = owner.is_some_and(|name| format!("{namespace}/{name}") == daemon_set);
+                is_its && is_live(pod) && metadata["labels"][REVISION] == revision
+            })
+        })
+    }
+
+    /// Whether a rule that this one comes after holds the node: its taint is there, and its conditions are unmet. `Maybe` while
+    /// it is about to close the node or to open it.
+    #[must_use]
+    pub(super) fn waits(&self, rule: &Rule) -> Answer {
+        let named = |other: &&Arc<Rule>| rule.spec.after.contains(&other.name);
+        let holding = self.rules.iter().filter(named).map(|first| {
+            let taint = first.taint();
+            let governs =
+                governing(self.rules, &taint, self.node).is_some_and(|it| it.uid == first.uid);
+            let is_closed = taint.is_on(self.node);
+            let is_completed = first.is_bootstrap() && first.is_completed_on(self.node);
+            match self.met(first) {
+                _ if !governs || self.suspends(first) => Answer::No,
+                _ if !is_closed && is_completed => Answer::No,
+                Answer::Yes if !is_closed => Answer::No,
+                Answer::No if is_closed => Answer::Yes,
+                _ => Answer::Maybe,
+            }
+        });
+        Answer::any(holding)
+    }
+
     /// The state of each of the rule's conditions, in words.
     #[must_use]
     pub(super) fn why(&self, rule: &Rule) -> String {
@@ -158,11 +200,16 @@ impl Facts<'_> {
             return synthesized(self.after_reboot(rule, driver, registered));
         }
         if let Some(resource) = kind.strip_prefix("resource.nodegate.dev/") {
-            let amount = &self.node["status"]["allocatable"][resource];
-            let has_some = amount
-                .as_str()
-                .is_some_and(|amount| !amount.starts_with('0'));
-            return synthesized(Answer::of(has_some));
+            let number = |value: &Value| value.as_str().and_then(|it| it.parse::<i64>().ok());
+            let amount = number(&self.node["status"]["allocatable"][resource]).unwrap_or(0);
+            let minimum = match &asked.minimum_from_label {
+                Some(label) => number(&self.node["metadata"]["labels"][label]),
+                None => Some(asked.minimum.unwrap_or(1)),
+            };
+            return match minimum {
+                Some(minimum) => synthesized(Answer::of(amount >= minimum)),
+                None => Answer::No,
+            };
         }
         if let Some(name) = kind.strip_prefix("daemonset.nodegate.dev/") {
             return match name.split_once('.') {
@@ -204,7 +251,11 @@ impl Facts<'_> {
         match conditions.find(|condition| condition["type"] == kind) {
             None => is(asked.status_if_missing().as_str()),
             Some(condition) => {
-                let said = is(condition["status"].as_str().unwrap_or_default());
+                let reason = condition["reason"].as_str().unwrap_or_default();
+                let is_accepted =
+                    asked.reasons.is_empty() || asked.reasons.iter().any(|it| it == reason);
+                let status = condition["status"].as_str().unwrap_or_default();
+                let said = is(if is_accepted { status } else { "Unknown" });
                 match self.word(rule, kind) {
                     Word::Good => said,
                     Word::Silent => is("Unknown"),
@@ -295,7 +346,7 @@ impl Facts<'_> {
         };
         let mut devices = current
             .iter()
-            .flat_map(|it| it["devices"].as_array())
+            .filter_map(|it| it["devices"].as_array())
             .flatten();
         let is_free = |device: &Value| {
             let taints = device["taints"].as_array();

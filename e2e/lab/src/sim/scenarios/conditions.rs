@@ -72,6 +72,23 @@ pub(super) const ALL: &[Base] = &[
         },
     ),
     Base::new(
+        "reasons",
+        "a condition counts for one rule, and not for another one that accepts it with other reasons only",
+        s(40),
+        |cluster, _| {
+            let asks = |reason: &str| json!([{"type": READY, "requiredStatus": "True", "reasons": ["Other", reason]}]);
+            let accepts = rule("accepts").with("conditions", asks("Is"));
+            place(cluster, accepts.object());
+            let refuses = rule("refuses").with("conditions", asks("IsSettled"));
+            place(cluster, refuses.taint(OTHER_GATE, "NoSchedule").object());
+            with(joining(2), [Box::new(Reporter::new(READY))])
+        },
+        |cluster| {
+            closed(cluster, GATE, &[])?;
+            closed(cluster, OTHER_GATE, &["n-0", "n-1"])
+        },
+    ),
+    Base::new(
         "one-of-several",
         "a continuous rule is content with one of two conditions",
         s(60),

@@ -202,6 +202,36 @@ pub(super) const ALL: &[Base] = &[
         },
     ),
     Base::new(
+        "gpu-count",
+        "nodes need as many of a resource as a label says, which comes late; one never has them, and one loses some again",
+        s(80),
+        |cluster, _| {
+            let asks = json!([{
+                "type": "resource.nodegate.dev/nvidia.com/gpu",
+                "requiredStatus": "True",
+                "minimumFromLabel": "nvidia.com/gpu.count",
+            }]);
+            let gpus = rule("gpus").continuous().with("conditions", asks);
+            place(cluster, gpus.object());
+            let count = json!({"nvidia.com/gpu.count": "8"});
+            let operator = Operator::default()
+                .labels(s(15), "n-0", &count)
+                .labels(s(25), "n-1", &count)
+                .labels(s(15), "n-2", &count);
+            let offer = |gpus| Deed::Offer("nvidia.com/gpu", gpus);
+            let kubelets = joining(3)
+                .then(s(12), "", offer("7"))
+                .then(s(20), "n-0", offer("8"))
+                .then(s(20), "n-1", offer("8"))
+                .then(s(50), "n-0", offer("7"));
+            with(kubelets, [Box::new(operator)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 4)?;
+            closed(cluster, GATE, &["n-0", "n-2"])
+        },
+    ),
+    Base::new(
         "unreadable",
         "among good objects are some that cannot be read: what they are about is left as it is, and nothing else",
         s(60),

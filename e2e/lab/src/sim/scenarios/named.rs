@@ -13,6 +13,8 @@ use crate::{Key, Kind};
 
 /// The condition that the `DaemonSet` `kube-system/agent` is ready.
 const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
+/// The taint of a second rule.
+const OTHER_GATE: &str = "readiness.k8s.io/other";
 /// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
 const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
@@ -57,6 +59,26 @@ pub(super) const ALL: &[Base] = &[
         },
     )
     .instances(2),
+    Base::new(
+        "named-revision",
+        "a rolling update under a bootstrap-only rule that goes by revisions closes each node once more; another rule, which does not, closes none",
+        s(80),
+        |cluster, _| {
+            let agent = rule("agent").waits_for(AGENT, "True");
+            place(cluster, agent.with("regateOnRevision", json!(true)).object());
+            let other = rule("other").waits_for(AGENT, "True");
+            place(cluster, other.taint(OTHER_GATE, "NoSchedule").object());
+            place(cluster, daemon_set("agent").object());
+            let operator = Operator::default().edits(s(30), daemon_set_key("agent"), version("2"));
+            with(joining(4), [Box::new(operator)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 8)?;
+            put_on(cluster, OTHER_GATE, 4)?;
+            closed(cluster, GATE, &[])?;
+            closed(cluster, OTHER_GATE, &[])
+        },
+    ),
     Base::new(
         "named-surging-update",
         "a rolling update with surge closes none",
@@ -264,10 +286,7 @@ pub(super) const ALL: &[Base] = &[
             let kubelets = joining(3).then(s(50), "n-1", Deed::Fail("late", s(3600)));
             with(kubelets, [Box::new(operator)])
         },
-        |cluster| {
-            says(cluster, "daemonsets.nodegate.dev/all", "True")?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        |cluster| closed(cluster, GATE, &["n-1"]),
     ),
     Base::new(
         "devices",

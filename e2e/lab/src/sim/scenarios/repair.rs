@@ -15,6 +15,8 @@ use crate::{Key, Kind};
 
 /// A startup taint that no rule manages.
 const OTHERS: &str = "example.com/startup";
+/// The annotation that forbids repair.
+const VETO: &str = "nodegate.dev/do-not-repair";
 
 fn repairing(action: &str) -> Rule {
     let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": "20%"});
@@ -117,6 +119,51 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
+        "remediate-missing",
+        "a rule asks for remediations of a kind that the cluster lacks: the others' nodes are opened all the same",
+        s(150),
+        |cluster, _| {
+            let template = json!({
+                "apiVersion": "example.com/v1",
+                "kind": "RebootTemplate",
+                "name": "reboot",
+                "namespace": "default",
+            });
+            let repair = json!({"readinessTTL": "1m", "action": "Remediate", "remediationTemplate": template});
+            place(cluster, repairing("Remediate").with("repair", repair).object());
+            let reporter = Reporter::new(READY).ails("n-1");
+            with(joining(5), [Box::new(reporter)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &["n-1"])
+        },
+    ),
+    Base::new(
+        "replace-paused",
+        "a rule pauses repair by its number of nodes, until it allows one",
+        s(180),
+        |cluster, _| {
+            let repair = json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthyCount": 0});
+            let (key, paused) = repairing("DeleteNodeClaim").with("repair", repair).object();
+            let operator = Operator::default().edits(
+                s(130),
+                key.clone(),
+                json!({"spec": {"repair": {"maxUnhealthyCount": 1}}}),
+            );
+            place(cluster, (key, paused));
+            let mut actors = pool(cluster, Reporter::new(READY).ails("pool-2"));
+            actors.push(Box::new(operator));
+            actors
+        },
+        |cluster| {
+            gone(cluster, &claim("pool-2"))?;
+            there(cluster, &["pool-1", "pool-3", "pool-4", "pool-5", "pool-6"])?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    .settings(karpenter),
+    Base::new(
         "release-forged",
         "a kubelet writes on its node that its time has long been up: it is not opened for that",
         s(150),
@@ -131,6 +178,41 @@ pub(super) const ALL: &[Base] = &[
             closed(cluster, GATE, &[])
         },
     ),
+    Base::new(
+        "release-vetoed",
+        "somebody forbids the repair of a node: it stays closed however late it is",
+        s(150),
+        |cluster, _| {
+            place(cluster, repairing("Release").object());
+            let veto = json!({"metadata": {"annotations": {VETO: "true"}}});
+            let operator = Operator::default().edits(s(30), node_key("n-1"), veto);
+            let reporter = Reporter::new(READY).ails("n-1");
+            with(joining(5), [Box::new(operator), Box::new(reporter)])
+        },
+        |cluster| closed(cluster, GATE, &["n-1"]),
+    ),
+    Base::new(
+        "replace-vetoed",
+        "a pool forbids the repair of its nodes: none is replaced until it allows it",
+        s(180),
+        |cluster, _| {
+            place(cluster, repairing("DeleteNodeClaim").object());
+            let veto = |value: &str| json!({"metadata": {"annotations": {VETO: value}}});
+            let key = || Key::cluster(Kind::NodePool, "pool");
+            let operator = Operator::default()
+                .edits(s(2), key(), veto("true"))
+                .edits(s(120), key(), veto("false"));
+            let mut actors = pool(cluster, Reporter::new(READY).ails("pool-2"));
+            actors.push(Box::new(operator));
+            actors
+        },
+        |cluster| {
+            gone(cluster, &claim("pool-2"))?;
+            there(cluster, &["pool-1", "pool-3", "pool-4", "pool-5", "pool-6"])?;
+            closed(cluster, GATE, &[])
+        },
+    )
+    .settings(karpenter),
     Base::new(
         "replace-none-open",
         "a node that has been open is closed by somebody and never gets ready again: it is not replaced",

@@ -13,6 +13,9 @@ const SECOND: &str = "example.com/StorageReady";
 
 const OTHER_GATE: &str = "readiness.k8s.io/storage";
 
+/// A key that sorts before the first rule's.
+const EARLIER_GATE: &str = "readiness.k8s.io/bandwidth";
+
 /// Two nodes are unhealthy from the start; later one of them recovers, and another one fails.
 fn turning() -> Box<Reporter> {
     let reporter = Reporter::new(READY)
@@ -224,6 +227,32 @@ pub(super) const ALL: &[Base] = &[
             put_on(cluster, GATE, 4)?;
             gone(cluster, &rule_key("network"))?;
             closed(cluster, GATE, &["n-1", "n-2"])
+        },
+    ),
+    Base::new(
+        "in-order",
+        "a rule comes after another one: nodes join under both, and fail under one or both of them later",
+        s(110),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let second = rule("bandwidth").continuous().waits_for(SECOND, "True");
+            let second = second.taint(EARLIER_GATE, "NoSchedule");
+            place(cluster, second.with("after", json!(["network"])).object());
+            let network = Reporter::new(READY)
+                .ails("n-1")
+                .ails("n-2")
+                .then(s(60), Which::Node("n-2"), Order::SayGood)
+                .then(s(80), Which::Node("n-0"), Order::Say("False"));
+            let bandwidth = Reporter::new(SECOND)
+                .ails("n-3")
+                .then(s(90), Which::Node("n-0"), Order::Say("False"));
+            with(joining(4), [Box::new(network), Box::new(bandwidth)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &["n-0", "n-1"])?;
+            put_on(cluster, EARLIER_GATE, 4)?;
+            closed(cluster, EARLIER_GATE, &["n-1", "n-3"])
         },
     ),
     Base::new(

@@ -16,6 +16,8 @@ use crate::sim::{Cluster, Rng, Scenario, Settings};
 const STORAGE: &str = "example.com/StorageReady";
 const PROBLEM: &str = "example.com/ClockUnsynchronized";
 const GPU: &str = "nvidia.com/gpu";
+/// A label with how many there are on a node.
+const GPUS: &str = "gpus";
 /// Also the names of rules.
 const NODES: [&str; 4] = ["n-0", "n-1", "n-2", "n-3"];
 const RULES: [&str; 5] = ["one", "two", "three", "four", "five"];
@@ -124,6 +126,12 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         if is_continuous && is_problem {
             condition["defaultStatus"] = json!("False");
         }
+        match rng.below(4) {
+            0 if kind.ends_with(GPU) => condition["minimum"] = json!(4),
+            1 if kind.ends_with(GPU) => condition["minimumFromLabel"] = json!(GPUS),
+            0 if [READY, STORAGE].contains(&kind) => condition["reasons"] = json!(["Is"]),
+            _ => {}
+        }
         conditions.push(condition);
     }
     let effect = *rng.pick(&["NoSchedule", "NoSchedule", "NoExecute"]);
@@ -200,6 +208,7 @@ fn kubelets(nodes: &[&'static str], rng: &mut Rng) -> Kubelets {
     let machines = nodes.iter().map(|name| {
         let machine = Machine::new(name)
             .label("pool", word(rng, &["a", "b"]))
+            .label(GPUS, word(rng, &["2", "4", "none"]))
             .zone(word(rng, &["a", "b"]))
             .boots(rng.between(s(1), s(40)))
             .pods_after(*rng.pick(&[ms(0), s(6)]));
@@ -217,7 +226,7 @@ fn kubelets(nodes: &[&'static str], rng: &mut Rng) -> Kubelets {
                 3 => Deed::Replace(rng.between(ms(100), s(10))),
                 4 => Deed::Leave,
                 5 => Deed::Die,
-                6 => Deed::Offer(GPU, word(rng, &["0", "4"])),
+                6 => Deed::Offer(GPU, word(rng, &["0", "2", "4"])),
                 _ => Deed::Fail(word(rng, &DAEMON_SETS), *rng.pick(&[s(5), s(20), s(3600)])),
             };
             kubelets = kubelets.then(sometime(rng), name, deed);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use nodegate::engine::io::Seen;
 use nodegate::engine::kind::{Scope, Watch};
-use nodegate::engine::watch_cursor::{BOOKMARK, End, Question, View, WatchCursor};
+use nodegate::engine::watch_cursor::{BOOKMARK, End, NextRequest, ViewState, WatchCursor};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};
@@ -430,7 +430,7 @@ impl Feed {
         let now = cluster.now();
         let question = self.cursor.next(clocks.now(now).monotonic);
         let takes = self.lag.map_or(Time::ZERO, |_| CATCHING_UP);
-        let Question::Watch { version, length } = question else {
+        let NextRequest::Watch { version, length } = question else {
             let source = &self.source;
             let items: Vec<_> = cluster
                 .objects(source.kind)
@@ -492,7 +492,10 @@ impl Feed {
         let version = Some(revision.to_string());
         let more = (!pages.is_empty()).then(|| "more".to_owned());
         let is_last = more.is_none();
-        let view = self.cursor.page(version, more).unwrap_or(View::Unchanged);
+        let view = self
+            .cursor
+            .page(version, more)
+            .unwrap_or(ViewState::Unchanged);
         for object in page {
             self.note_node(&object);
             seen.extend(wrapped(self.watch, &object).map(Seen::Apply));
@@ -534,12 +537,12 @@ impl Feed {
 
     fn saw(&mut self, version: Option<String>, now: Time, seen: &mut Vec<Seen>) {
         self.shown_at = now;
-        let view = self.cursor.saw(version).unwrap_or(View::Unchanged);
+        let view = self.cursor.saw(version).unwrap_or(ViewState::Unchanged);
         self.judge(view, now, seen);
     }
 
-    fn judge(&mut self, view: View, now: Time, seen: &mut Vec<Seen>) {
-        if let View::Current(as_of) = view {
+    fn judge(&mut self, view: ViewState, now: Time, seen: &mut Vec<Seen>) {
+        if let ViewState::Current(as_of) = view {
             self.shown_at = now;
             self.pause = PAUSES.0;
             let version = self.cursor.shown();

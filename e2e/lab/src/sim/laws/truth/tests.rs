@@ -187,6 +187,35 @@ fn a_resource_is_there_when_there_is_some_of_it() {
 }
 
 #[test]
+fn a_minimum_is_reached_or_not_or_unknown() {
+    for (terms, amount, expected) in [
+        (json!({ "minimum": 8 }), "7", No),
+        (json!({ "minimum": 8 }), "8", Yes),
+        (json!({ "minimumFromLabel": "four" }), "3", No),
+        (json!({ "minimumFromLabel": "four" }), "4", Yes),
+        (json!({ "minimumFromLabel": "missing" }), "4", No),
+    ] {
+        let mut story = Story::default();
+        let mut condition =
+            json!({ "type": "resource.nodegate.dev/nvidia.com/gpu", "requiredStatus": "True" });
+        json_patch::merge(&mut condition, &terms);
+        story.create(rule(&json!({ "conditions": [condition] })));
+        let mut object = node("n");
+        json_patch::merge(
+            &mut object,
+            &json!({ "metadata": { "labels": { "four": "4" } } }),
+        );
+        story.create(object);
+        story.patch_node_status(
+            "n",
+            &json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
+        );
+        story.at(10);
+        assert_eq!(met(&story), expected, "{terms} {amount}");
+    }
+}
+
+#[test]
 fn what_is_from_before_a_reboot_counts_late() {
     for (asked_at, renewed, expected) in [
         (60, false, No),

@@ -1,0 +1,144 @@
+//! Opening waits for no limit: a node that is closed by our taint is open soon after its conditions are met, however many other
+//! nodes are closed, held back or opened at that time.
+//!
+//! Faults may delay that, and so may somebody who keeps changing the taint; those schedules and nodes are not judged. A node that
+//! is never opened is judged at the end.
+
+use super::end::is_interfered_with;
+use super::ledger::{Glances, Ledger, Shared};
+use super::rule::{OUR_TAINTS, TaintId, governing};
+use super::truth::Answer;
+use super::{NodeWrite, seconds};
+use crate::Key;
+use crate::Kind;
+use crate::sim::law::{Law, Moment};
+use crate::sim::time::{Time, s};
+
+/// How long an opening may take: observations and retries. At the default rate, a limit would let one node pass in this time.
+const PROMPT: Time = s(10);
+
+pub(super) struct Openings {
+    ledger: Shared,
+}
+
+impl Openings {
+    #[must_use]
+    pub(super) fn new(ledger: &Shared) -> Self {
+        Self {
+            ledger: ledger.clone(),
+        }
+    }
+}
+
+impl Law for Openings {
+    fn name(&self) -> &'static str {
+        "opening waits for no limit"
+    }
+
+    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.read(moment);
+        if !moment.faults.is_empty() || moment.settings.rate.is_some() {
+            return Ok(());
+        }
+        for write in NodeWrite::new(moment) {
+            let at = write.change.at;
+            let Some(from) = at.checked_sub(PROMPT) else {
+                continue;
+            };
+            let key = Key::cluster(Kind::Node, write.node());
+            if !led_since(moment, write.instance, from) || is_interfered_with(moment, &key, at) {
+                continue;
+            }
+            for taint in write.lifted() {
+                if taint.key.starts_with(OUR_TAINTS)
+                    && was_due(&ledger, moment, &write, &taint, from)
+                {
+                    return Err(format!(
+                        "node {} was opened at {}, and {taint} was to be lifted for {} by then",
+                        write.node(),
+                        seconds(at),
+                        seconds(PROMPT),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether this instance has led and seen everything since this time.
+fn led_since(moment: &Moment<'_>, instance: usize, time: Time) -> bool {
+    let report = moment.instances.get(instance);
+    report.is_some_and(|it| {
+        let since = [it.runs_since, it.leads_since, it.synced_since];
+        since
+            .iter()
+            .all(|since| since.is_some_and(|since| since <= time))
+    })
+}
+
+/// Whether the taint was on the node, and the conditions of the rule that governs it met, all the time from then on.
+fn was_due(
+    ledger: &Ledger,
+    moment: &Moment<'_>,
+    write: &NodeWrite<'_>,
+    taint: &TaintId,
+    from: Time,
+) -> bool {
+    let (node, before) = (write.node(), write.change.revision - 1);
+    let first = moment.cluster.at(from).revision();
+    let mut turns = ledger.turns(moment, node, first, before).concat();
+    turns.sort_unstable();
+    let is_due = |revision: u64, at: Time| {
+        let due = ledger.ask(moment, node, Glances::all(revision), at, |facts| {
+            let rule = governing(facts.rules, taint, facts.node);
+            taint.is_on(facts.node)
+                && rule.is_some_and(|rule| {
+                    rule.has_finalizer && !facts.suspends(rule) && facts.met(rule) == Answer::Yes
+                })
+        });
+        due.unwrap_or(false)
+    };
+    is_due(first, from)
+        && turns.into_iter().all(|revision| {
+            let changes = moment.cluster.changes();
+            let index = changes.partition_point(|change| change.revision < revision);
+            changes
+                .get(index)
+                .is_some_and(|change| is_due(revision, change.at))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::laws::testing::{Story, gated, node, rule};
+
+    #[test]
+    fn a_node_is_opened_soon_after_its_conditions_are_met() {
+        for (name, met_at, broken_at, lifted_at, fine) in [
+            ("at once", 50, None, 51, true),
+            ("after a while", 50, None, 59, true),
+            ("late", 50, None, 61, false),
+            ("met again since", 50, Some(60), 65, true),
+        ] {
+            let mut story = Story::default();
+            story.create(rule(&json!({ "disruption": {} })));
+            story.create(gated(node("n")));
+            story.at(met_at);
+            story.report("n", "Net", "True");
+            if let Some(at) = broken_at {
+                story.at(at);
+                story.report("n", "Net", "False");
+                story.report("n", "Net", "True");
+            }
+            story.at(lifted_at);
+            story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
+            let verdict = story.judge(|ledger| Box::new(Openings::new(ledger)));
+            assert_eq!(verdict.is_ok(), fine, "{name}: {verdict:?}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a node has to allocate of each resource.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::de::MapAccess;
+
+use super::field::{Field, Form};
+
+/// The resources of which a node has an amount above zero to allocate, each with its whole units, rounded down.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resources(BTreeMap<String, u64>);
+
+impl Resources {
+    /// Whether there is an amount above zero.
+    #[must_use]
+    pub fn has(&self, resource: &str) -> bool {
+        self.0.contains_key(resource)
+    }
+
+    /// The whole units that there are.
+    #[must_use]
+    pub fn units(&self, resource: &str) -> u64 {
+        self.0.get(resource).copied().unwrap_or_default()
+    }
+
+    /// Whether both have the same resources, and the same units of those that are `counted`.
+    #[must_use]
+    pub fn count_alike(&self, other: &Self, counted: &BTreeSet<Arc<str>>) -> bool {
+        let mut counted = counted.iter();
+        self.0.keys().eq(other.0.keys())
+            && counted.all(|resource| self.units(resource) == other.units(resource))
+    }
+}
+
+impl Form for Resources {
+    fn of_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
+        let mut resources = BTreeMap::new();
+        while let Some((name, quantity)) = object.next_entry::<String, Field<Quantity>>()? {
+            if let Field::Is(Quantity::AboveZero { units }) = quantity {
+                resources.insert(name, units);
+            }
+        }
+        Ok(Some(Self(resources)))
+    }
+}
+
+/// An amount of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quantity {
+    /// Zero, or a negative amount.
+    None,
+    AboveZero {
+        /// Whole units, rounded down.
+        units: u64,
+    },
+}
+
+impl Form for Quantity {
+    /// Parses a `resource.Quantity` (k8s.io/apimachinery, `pkg/api/resource/quantity.go`).
+    fn of_text(text: &str) -> Option<Self> {
+        let number = text.strip_prefix('-').or(text.strip_prefix('+'));
+        let number = number.unwrap_or(text);
+        let is_suffix = |c: char| !c.is_ascii_digit() && c != '.';
+        let (number, suffix) = number.split_at(number.find(is_suffix).unwrap_or(number.len()));
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let (bits, tens) = scale(suffix)?;
+        if whole.len() + fraction.len() == 0 {
+            return None;
+        }
+        let mut digits: u128 = 0;
+        for digit in whole.chars().chain(fraction.chars()) {
+            let digit = digit.to_digit(10)?;
+            digits = digits.saturating_mul(10).saturating_add(digit.into());
+        }
+        if digits == 0 || text.starts_with('-') {
+            return Some(Self::None);
+        }
+        let tens = tens.saturating_sub_unsigned(u32::try_from(fraction.len()).ok()?);
+        let power = 10_u128.saturating_pow(tens.unsigned_abs());
+        let units = digits.saturating_mul(1 << bits);
+        let units = if tens < 0 {
+            units / power
+        } else {
+            units.saturating_mul(power)
+        };
+        Some(Self::AboveZero {
+            units: u64::try_from(units).unwrap_or(u64::MAX),
+        })
+    }
+
+    fn of_integer(number: i64) -> Option<Self> {
+        Some(match u64::try_from(number) {
+            Ok(0) | Err(_) => Self::None,
+            Ok(units) => Self::AboveZero { units },
+        })
+    }
+}
+
+/// The exponents of 2 and of 10 that a quantity's suffix stands for.
+fn scale(suffix: &str) -> Option<(u32, i32)> {
+    Some(match suffix {
+        "" => (0, 0),
+        "n" => (0, -9),
+        "u" => (0, -6),
+        "m" => (0, -3),
+        "k" => (0, 3),
+        "M" => (0, 6),
+        "G" => (0, 9),
+        "T" => (0, 12),
+        "P" => (0, 15),
+        "E" => (0, 18),
+        "Ki" => (10, 0),
+        "Mi" => (20, 0),
+        "Gi" => (30, 0),
+        "Ti" => (40, 0),
+        "Pi" => (50, 0),
+        "Ei" => (60, 0),
+        exponent => (0, exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn resources(amounts: Value) -> Resources {
+        let field: Field<Resources> = serde_json::from_value(amounts).unwrap();
+        field.if_readable().unwrap_or_default()
+    }
+
+    #[test]
+    fn quantities_are_read_as_kubernetes_writes_them() {
+        for (quantity, expected) in [
+            (json!("0"), None),
+            (json!("0.0"), None),
+            (json!("1"), Some(1)),
+            (json!("+10"), Some(10)),
+            (json!("500m"), Some(0)),
+            (json!("8000m"), Some(8)),
+            (json!("7999m"), Some(7)),
+            (json!("8k"), Some(8000)),
+            (json!("1.5k"), Some(1500)),
+            (json!("8e3"), Some(8000)),
+            (json!("8E-1"), Some(0)),
+            (json!("1E"), Some(1_000_000_000_000_000_000)),
+            (json!("64Mi"), Some(64 * 1024 * 1024)),
+            (json!("0.5Gi"), Some(512 * 1024 * 1024)),
+            (json!("999999E"), Some(u64::MAX)),
+            (json!("1e2147483647"), Some(u64::MAX)),
+            (json!("1e-2147483648"), Some(0)),
+            (json!("-1"), None),
+            (json!(0), None),
+            (json!(3), Some(3)),
+            (json!(-3), None),
+            (json!("m"), None),
+            (json!("."), None),
+            (json!("1.2.3"), None),
+            (json!("8 GPUs"), None),
+            (json!([1]), None),
+        ] {
+            let resources = resources(json!({ "r": quantity }));
+            assert_eq!(resources.has("r"), expected.is_some(), "{quantity}");
+            assert_eq!(
+                resources.units("r"),
+                expected.unwrap_or_default(),
+                "{quantity}"
+            );
+        }
+    }
+
+    #[test]
+    fn amounts_matter_where_they_are_counted() {
+        let known = resources(json!({ "gpu": "7", "cpu": "3920m" }));
+        let counted = BTreeSet::from(["gpu".into()]);
+        for (shown, alike) in [
+            (json!({ "gpu": "7", "cpu": "3920m" }), true),
+            (json!({ "gpu": "7", "cpu": "64" }), true),
+            (json!({ "gpu": "8", "cpu": "3920m" }), false),
+            (json!({ "gpu": "7", "cpu": "0" }), false),
+            (json!({ "gpu": "7", "cpu": "3920m", "nic": "1" }), false),
+        ] {
+            assert_eq!(
+                known.count_alike(&resources(shown.clone()), &counted),
+                alike,
+                "{shown}"
+            );
+        }
+    }
+}
