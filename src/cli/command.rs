@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
+use super::failure::CliError;
 use crate::api::Duration;
 
 /// The exit codes, for help. The documentation's table is in `docs/kubectl.md`.
@@ -72,7 +72,10 @@ pub enum Command {
     Explain {
         /// What to explain: node/NAME, rule/NAME or pod/NAME
         #[arg(value_name = "KIND/NAME")]
-        target: ExplainTarget,
+        target: String,
+        /// The name, if it does not follow the kind with a slash
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
         /// The namespace of a pod; without it the context's
         #[arg(short, long, value_name = "NAMESPACE")]
         namespace: Option<String>,
@@ -170,7 +173,10 @@ pub enum Command {
     Timeline {
         /// The node: node/NAME; without one it is about all nodes
         #[arg(value_name = "node/NAME")]
-        node: Option<NodeName>,
+        node: Option<String>,
+        /// The name, if it does not follow the kind with a slash
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
         /// How many of the slowest starts are shown
         #[arg(long, value_name = "N", default_value_t = 10)]
         slowest: usize,
@@ -189,6 +195,16 @@ pub enum Command {
         /// Show it once, as one table; so do all formats but text and wide
         #[arg(long)]
         once: bool,
+        /// What every command takes.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Show the versions of this client, of the controller and of the definition of rules
+    #[command(after_help = EXIT_CODES)]
+    Version {
+        /// Ask no cluster
+        #[arg(long)]
+        client: bool,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
@@ -278,7 +294,7 @@ pub enum Colour {
 
 /// Something that can be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExplainTarget {
+pub(super) enum ExplainTarget {
     /// The node of this name.
     Node(String),
     /// The rule of this name.
@@ -287,40 +303,52 @@ pub enum ExplainTarget {
     Pod(String),
 }
 
-impl FromStr for ExplainTarget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, name) = text
-            .split_once('/')
-            .filter(|(_, name)| !name.is_empty())
-            .ok_or("write what it is and its name, such as node/worker-1")?;
+impl ExplainTarget {
+    /// Parses `KIND/NAME`, or the kind and the name as two words.
+    pub(super) fn of(word: &str, name: Option<&str>) -> Result<Self, CliError> {
+        let (kind, name) = kind_and_name(word, name, "node/worker-1, or node worker-1")?;
         match kind {
             "node" | "nodes" | "no" => Ok(Self::Node(name.into())),
             "rule" | "rules" | "nrr" | "nodereadinessrule" | "nodereadinessrules" => {
                 Ok(Self::Rule(name.into()))
             }
             "pod" | "pods" | "po" => Ok(Self::Pod(name.into())),
-            kind => Err(format!(
+            kind => Err(CliError::Usage(format!(
                 "{kind:?} cannot be explained; node/NAME, rule/NAME and pod/NAME can"
-            )),
+            ))),
         }
     }
 }
 
-/// A node, written as `node/NAME`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeName(pub String);
-
-impl FromStr for NodeName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some(("node" | "nodes" | "no", name)) if !name.is_empty() => Ok(Self(name.into())),
-            _ => Err("write node/ and its name, such as node/worker-1".into()),
-        }
+/// The name of a node, written as `node/NAME` or as two words.
+pub(super) fn node_name(word: &str, name: Option<&str>) -> Result<String, CliError> {
+    let such_as = "node/worker-1, or node worker-1";
+    match kind_and_name(word, name, such_as)? {
+        ("node" | "nodes" | "no", name) => Ok(name.into()),
+        _ => Err(CliError::Usage(format!(
+            "write node and its name, such as {such_as}"
+        ))),
     }
+}
+
+fn kind_and_name<'a>(
+    word: &'a str,
+    name: Option<&'a str>,
+    such_as: &str,
+) -> Result<(&'a str, &'a str), CliError> {
+    let parts = match (word.split_once('/'), name) {
+        (Some(_), Some(name)) => {
+            let why = format!("{word} has a name, and {name} is one too many");
+            return Err(CliError::Usage(why));
+        }
+        (None, Some(name)) => Some((word, name)),
+        (parts, None) => parts,
+    };
+    let named = parts.filter(|(_, name)| !name.is_empty());
+    named.ok_or_else(|| {
+        let why = format!("write what it is and its name, such as {such_as}");
+        CliError::Usage(why)
+    })
 }
 
 #[cfg(test)]
@@ -334,9 +362,22 @@ mod tests {
 
     #[test]
     fn what_is_explained_has_a_kind_and_a_name() {
-        assert_eq!("no/n".parse(), Ok(ExplainTarget::Node("n".into())));
-        for wrong in ["n", "node/", "cat/n"] {
-            assert!(wrong.parse::<ExplainTarget>().is_err(), "{wrong}");
+        let parsed = |words: &str| {
+            let (word, name) = words
+                .split_once(' ')
+                .map_or((words, None), |(word, name)| (word, Some(name)));
+            ExplainTarget::of(word, name).ok()
+        };
+        for right in ["no/n", "node n", "nodes/n"] {
+            assert_eq!(
+                parsed(right),
+                Some(ExplainTarget::Node("n".into())),
+                "{right}"
+            );
+        }
+        assert_eq!(parsed("nrr r"), Some(ExplainTarget::Rule("r".into())));
+        for wrong in ["n", "node", "node/", "cat/n", "cat n", "node/n m"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
         }
     }
 }

@@ -8,10 +8,10 @@ use super::snapshot::ResourceKind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Completion {
     Words(Vec<String>),
-    /// The name of an object of this kind, after the text up to the slash.
+    /// The name of an object of this kind.
     Name {
         kind: ResourceKind,
-        /// The text up to and including the slash.
+        /// The text up to and including the slash; empty for a name that is a word of its own.
         before: String,
         begun: String,
         /// The namespace, if the words name one.
@@ -48,14 +48,19 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
         "timeline" => &[("node", ResourceKind::Nodes)],
         _ => &[],
     };
-    let named = begun.split_once('/').and_then(|(word, name)| {
+    let known = |word: &str| {
         let (_, kind) = kinds.iter().find(|(known, _)| *known == word)?;
-        Some((*kind, word, name))
-    });
-    if let Some((kind, word, name)) = named {
+        Some(*kind)
+    };
+    // The name follows its kind with a slash, or as a word of its own.
+    let named = match begun.split_once('/') {
+        Some((word, name)) => known(word).map(|kind| (kind, format!("{word}/"), name)),
+        None => known(before).map(|kind| (kind, String::new(), begun)),
+    };
+    if let Some((kind, before, name)) = named {
         return Completion::Name {
             kind,
-            before: format!("{word}/"),
+            before,
             begun: name.to_owned(),
             namespace: value_of(words, &["-n", "--namespace"]),
         };
@@ -180,6 +185,7 @@ mod tests {
             ("explain ", "node/ pod/ rule/"),
             ("explain no", "node/"),
             ("explain node/wo", "node/wo* of nodes None"),
+            ("explain node wo", "wo* of nodes None"),
             ("explain -n shop pod/", "pod/* of pods Some(\"shop\")"),
             ("status -o ", "json name text wide yaml"),
             ("status --wa", "--wait"),

@@ -223,7 +223,7 @@ pub(super) fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
 }
 
 /// Why the rule has this effect, as far as its conditions do not explain it.
-pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
+pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     let rule = outcome.rule;
     if rule.is_suspended() {
         return Some("the rule is suspended: nothing is changed on this node".into());
@@ -267,8 +267,10 @@ pub(super) fn remark(outcome: &Outcome<'_>) -> Option<String> {
             let spec = rule.spec.as_ref().ok()?;
             if spec.taint_policy == TaintPolicy::RemoveOnly {
                 "the rule only lifts its taint, and never puts it on".into()
+            } else if rule.leaves_alone(node.created) {
+                "the node is older than the rule, which leaves such nodes alone (existingNodes: Leave)".into()
             } else {
-                "its bootstrap is on record, or the node is older than the rule, which leaves it alone".into()
+                "its bootstrap is on record: the rule leaves the node open from then on".into()
             }
         }
         Decision::Hold if outcome.evaluation.met => {
@@ -283,4 +285,37 @@ pub(super) fn clock(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second())
         .unwrap_or(time)
         .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::testing::Scene;
+    use crate::testing::{Builder, at, node, rule};
+
+    #[test]
+    fn why_an_open_node_that_lacks_a_condition_is_left_open() {
+        let bootstrap = || rule("r").bootstrap_only().waits_for("example.com/Ready");
+        let leaves = || bootstrap().spec("existingNodes: Leave");
+        let older = || node("n").created(at(-60));
+        for (rule, node, expected) in [
+            (
+                bootstrap(),
+                node("n").completed("r-uid"),
+                "its bootstrap is on record",
+            ),
+            (leaves(), older(), "the node is older than the rule"),
+            (
+                leaves(),
+                node("n").completed("r-uid"),
+                "its bootstrap is on record",
+            ),
+        ] {
+            let snapshot = Scene::default().rule(&rule).node(node).read(at(60));
+            let plan = snapshot.view.plan("n").unwrap();
+            let known = snapshot.view.node("n").unwrap().node;
+            let said = remark(&plan.outcomes[0], known).unwrap_or_default();
+            assert!(said.starts_with(expected), "{expected}: {said}");
+        }
+    }
 }

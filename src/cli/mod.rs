@@ -25,6 +25,8 @@ mod dump;
 mod explain;
 mod failure;
 mod fleet;
+#[cfg(test)]
+mod golden;
 mod lint;
 mod page;
 mod preview;
@@ -39,6 +41,7 @@ mod suggest;
 mod testing;
 mod timeline;
 mod top;
+mod version;
 
 pub use command::{Command, EXIT_CODES, Plugin, plain};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};

@@ -5,9 +5,19 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::printable::printable;
+mod line;
+mod table;
 
+pub(super) use line::{Line, Look};
+pub(super) use table::{Column, clipped};
+
+/// An answer, as text or as an object.
 pub(super) trait Render: Serialize {
+    /// The version of its form as JSON and YAML.
+    const API_VERSION: &'static str = "cli.nodegate.dev/v1alpha1";
+    /// Its kind in JSON and YAML.
+    const KIND: &'static str;
+
     fn text(&self, page: &Page) -> String;
 
     /// The objects it is about, as `kind/name`, for `-o name`.
@@ -24,6 +34,26 @@ pub(super) trait Render: Serialize {
     }
 }
 
+/// An answer with its kind, as Kubernetes' objects have it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Typed<'a, A> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    answer: &'a A,
+}
+
+impl<'a, A: Render> Typed<'a, A> {
+    pub(super) fn of(answer: &'a A) -> Self {
+        Self {
+            api_version: A::API_VERSION,
+            kind: A::KIND,
+            answer,
+        }
+    }
+}
+
 /// The medium that text is rendered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Page {
@@ -33,18 +63,6 @@ pub(super) struct Page {
     /// Whether to show everything (`-o wide`).
     pub wide: bool,
     pub now: Timestamp,
-}
-
-/// The style of a piece of text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Look {
-    #[default]
-    Plain,
-    Strong,
-    Faint,
-    Good,
-    Poor,
-    Bad,
 }
 
 /// What to do next, and the command for it.
@@ -64,134 +82,15 @@ impl NextStep {
 
     pub fn line(&self) -> Line {
         let line = Line::new().strong("next: ");
-        line.plain(format!("{}: ", self.say)).strong(&self.command)
+        line.plain(format!("{}: ", self.say)).command(&self.command)
     }
 }
-
-/// A line of styled pieces. Every piece is escaped by [`printable`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line(Vec<(Look, String)>);
 
 /// A line with branches below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Branch {
     line: Line,
     below: Vec<Branch>,
-}
-
-impl Line {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Starts a line with ✓ or ✗.
-    pub fn mark(is_good: bool) -> Self {
-        if is_good {
-            Self::new().good("✓ ")
-        } else {
-            Self::new().bad("✗ ")
-        }
-    }
-
-    /// Appends a piece.
-    pub fn with(mut self, look: Look, text: impl Into<String>) -> Self {
-        self.0.push((look, printable(text)));
-        self
-    }
-
-    pub fn plain(self, text: impl Into<String>) -> Self {
-        self.with(Look::Plain, text)
-    }
-
-    pub fn strong(self, text: impl Into<String>) -> Self {
-        self.with(Look::Strong, text)
-    }
-
-    pub fn faint(self, text: impl Into<String>) -> Self {
-        self.with(Look::Faint, text)
-    }
-
-    pub fn good(self, text: impl Into<String>) -> Self {
-        self.with(Look::Good, text)
-    }
-
-    pub fn poor(self, text: impl Into<String>) -> Self {
-        self.with(Look::Poor, text)
-    }
-
-    pub fn bad(self, text: impl Into<String>) -> Self {
-        self.with(Look::Bad, text)
-    }
-
-    /// The length in characters.
-    pub fn len(&self) -> usize {
-        self.0.iter().map(|(_, text)| text.chars().count()).sum()
-    }
-
-    pub fn pieces(&self) -> impl Iterator<Item = (Look, &str)> {
-        self.0.iter().map(|(look, text)| (*look, text.as_str()))
-    }
-
-    /// Parses a text with ANSI styles into lines.
-    pub fn read(text: &str) -> Vec<Self> {
-        let lines = text.lines().map(|line| {
-            let mut read = Self::new();
-            for (index, piece) in line.split("\u{1b}[").enumerate() {
-                let (look, text) = match piece.split_once('m') {
-                    Some((code, text)) if index > 0 => (Look::of_code(code), text),
-                    _ => (Look::Plain, piece),
-                };
-                if !text.is_empty() {
-                    read = read.with(look, text);
-                }
-            }
-            read
-        });
-        lines.collect()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Look {
-    const ALL: [Self; 6] = [
-        Self::Plain,
-        Self::Strong,
-        Self::Faint,
-        Self::Good,
-        Self::Poor,
-        Self::Bad,
-    ];
-
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Strong => "1",
-            Self::Faint => "2",
-            Self::Good => "32",
-            Self::Poor => "33",
-            Self::Bad => "31",
-        }
-    }
-
-    fn of_code(code: &str) -> Self {
-        let mut all = Self::ALL.into_iter();
-        all.find(|look| look.code() == code).unwrap_or_default()
-    }
-}
-
-impl From<String> for Line {
-    fn from(text: String) -> Self {
-        Self::new().plain(text)
-    }
-}
-
-impl From<&str> for Line {
-    fn from(text: &str) -> Self {
-        Self::new().plain(text)
-    }
 }
 
 impl Branch {
@@ -235,7 +134,12 @@ impl Page {
     }
 
     pub(super) fn tree(&self, out: &mut String, root: &Branch) {
-        self.wrapped(out, "", "", &root.line);
+        let then = if root.below.is_empty() {
+            "   "
+        } else {
+            "│  "
+        };
+        self.wrapped(out, "", then, &root.line);
         self.branches(out, "", &root.below);
     }
 
@@ -261,52 +165,34 @@ impl Page {
     }
 
     /// Writes a line, wrapped if needed; `first` precedes the first line and `then` the others.
-    fn wrapped(&self, out: &mut String, first: &str, then: &str, line: &Line) {
-        out.push_str(first);
-        let mut column = first.chars().count();
-        let mut is_fresh = true;
-        for (look, text) in &line.0 {
-            let mut piece = String::new();
-            for word in text.split_inclusive(' ') {
-                let length = word.trim_end().chars().count();
-                let is_full = self.width.is_some_and(|width| column + length > width);
-                if is_full && !is_fresh {
-                    self.styled(out, *look, piece.trim_end());
-                    piece.clear();
-                    while out.ends_with(' ') {
-                        out.pop();
-                    }
-                    out.push('\n');
-                    out.push_str(then);
-                    column = then.chars().count();
-                }
-                piece.push_str(word);
-                column += word.chars().count();
-                is_fresh = false;
-            }
-            self.styled(out, *look, &piece);
+    pub(super) fn wrapped(&self, out: &mut String, first: &str, then: &str, line: &Line) {
+        let room = |before: &str| match self.width {
+            Some(width) => width.saturating_sub(before.chars().count()),
+            None => usize::MAX,
+        };
+        let lines = line.wrapped(room(first), room(then));
+        for (index, line) in lines.iter().enumerate() {
+            out.push_str(if index == 0 { first } else { then });
+            self.put(out, line);
+        }
+    }
+
+    /// Writes a table. Where there is no room for all of it, columns go, or their cells are wrapped.
+    pub(super) fn table(&self, out: &mut String, columns: &[Column], rows: &[Vec<Line>]) {
+        for line in table::wrapped(columns, rows, self.width, self.wide) {
+            self.put(out, &line);
+        }
+    }
+
+    /// Writes a line as it is.
+    fn put(&self, out: &mut String, line: &Line) {
+        for (look, text) in line.pieces() {
+            self.styled(out, look, &text);
         }
         while out.ends_with(' ') {
             out.pop();
         }
         out.push('\n');
-    }
-
-    /// Writes a table. Columns are as wide as their content; the last one is not padded.
-    pub(super) fn table(&self, out: &mut String, heads: &[&str], rows: &[Vec<Line>]) {
-        let head = heads.iter();
-        let head = head.map(|head| Line::new().with(Look::Faint, *head));
-        let head = std::iter::once(head.collect());
-        let rows: Vec<Vec<Line>> = head.chain(rows.iter().cloned()).collect();
-        self.rows(out, &rows);
-    }
-
-    /// Writes a table without a header.
-    pub(super) fn rows(&self, out: &mut String, rows: &[Vec<Line>]) {
-        let (before, lines) = aligned(rows);
-        for line in lines {
-            self.wrapped(out, "", &" ".repeat(before), &line);
-        }
     }
 
     fn styled(&self, out: &mut String, look: Look, text: &str) {
@@ -332,31 +218,6 @@ pub(super) fn counted(count: usize, word: &str) -> String {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),
     }
-}
-
-/// The rows of a table as lines, and the offset of its last column.
-pub(super) fn aligned(rows: &[Vec<Line>]) -> (usize, Vec<Line>) {
-    const GAP: usize = 3;
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(Line::len).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let lines = rows.iter().map(|row| {
-        let mut line = Line::new();
-        for (column, cell) in row.iter().enumerate() {
-            let is_last = column + 1 == row.len();
-            line.0.extend(cell.0.iter().cloned());
-            if !is_last {
-                let blank = widths[column] - cell.len() + GAP;
-                line.0.push((Look::Plain, " ".repeat(blank)));
-            }
-        }
-        line
-    });
-    let before = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
-    (before, lines.collect())
 }
 
 /// The time from `since` to `now`, as short as in kubectl.
@@ -447,13 +308,14 @@ mod tests {
 
     #[test]
     fn a_table_is_as_wide_as_what_is_in_it() {
+        const COLUMNS: [Column; 2] = [Column::new("A"), Column::new("B")];
         let mut out = String::new();
         let page = Page {
             colour: true,
             ..Page::plain(at(0))
         };
         let cell = |text: &str| Line::new().with(Look::Good, text);
-        page.table(&mut out, &["A", "B"], &[vec![cell("long"), cell("x")]]);
+        page.table(&mut out, &COLUMNS, &[vec![cell("long"), cell("x")]]);
         let expected = "\u{1b}[2mA\u{1b}[0m      \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mlong\u{1b}[0m   \u{1b}[32mx\u{1b}[0m\n";
         assert_eq!(out, expected);
     }

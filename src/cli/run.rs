@@ -14,18 +14,18 @@ use jiff::Timestamp;
 use tokio::runtime;
 
 use super::check::check;
-use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, NodeName, Output};
+use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output, node_name};
 use super::complete::script;
 use super::dump::{Hidden, dump};
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::CliError;
 use super::lint::lint;
-use super::page::Render;
+use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{
     KINDS, Live, ObjectSource, SUGGESTED_FROM, facts, inventory, inventory_beside,
-    inventory_of_files, pod, unknown, with_rules,
+    inventory_of_files, pod, unknown, versions, with_rules,
 };
 use super::report::ReportPage;
 use super::snapshot::{ResourceKind, Wanted};
@@ -33,6 +33,7 @@ use super::status::status;
 use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use super::top::Fleet;
+use super::version::Version;
 use crate::object::RuleObject;
 use access::{configured, page, read, source, write};
 
@@ -54,7 +55,11 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let goes_on = matches!(command, Command::Top { .. });
+        // These say themselves what they do.
+        let goes_on = matches!(
+            command,
+            Command::Top { .. } | Command::Status { wait: true, .. }
+        );
         let answering = answer(command);
         tokio::pin!(answering);
         tokio::select! {
@@ -95,9 +100,13 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Complete { words } => help::complete(&words).await,
         Command::Explain {
             target,
+            name,
             namespace,
             common,
-        } => explain(target, namespace, &common).await,
+        } => {
+            let target = ExplainTarget::of(&target, name.as_deref())?;
+            explain(target, namespace, &common).await
+        }
         Command::Status {
             wait: false,
             common,
@@ -109,7 +118,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Status {
             timeout, common, ..
-        } => wait(timeout.as_std(), &common).await,
+        } => wait(timeout, &common).await,
         Command::Preview { files, common } => preview_files(&files, &common).await,
         Command::Dump {
             folder,
@@ -137,6 +146,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let facts = facts.ok_or_else(|| CliError::Usage(why.into()))?;
             say(&check(&facts), &common, facts.at)
         }
+        Command::Version { client, common } => version(client, &common).await,
         Command::Lint { filename, common } => {
             let config = common.access.config.as_deref();
             let read = match filename {
@@ -145,22 +155,16 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             };
             say(&lint(&read), &common, Timestamp::now())
         }
-        Command::Suggest { common } => {
-            let (source, config) = (source(&common.access).await?, &common.access.config);
-            let read = inventory(&source, config.as_deref(), &SUGGESTED_FROM).await?;
-            // A suggestion beside rules that were not seen could overwrite one.
-            if let Some(unread) = read.unread() {
-                return Err(CliError::Incomplete(unread).into());
-            }
-            say(&suggest(&read), &common, Timestamp::now())
-        }
+        Command::Suggest { common } => suggestions(&common).await,
         Command::Timeline {
             node,
+            name,
             slowest,
             since,
             common,
         } => {
-            if let Some(NodeName(name)) = node {
+            if let Some(word) = node {
+                let name = node_name(&word, name.as_deref())?;
                 return node_timeline(&name, &common).await;
             }
             let wanted = Wanted {
@@ -173,6 +177,27 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&timelines(&read, since, slowest), &common, read.at)
         }
     }
+}
+
+async fn version(client: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    let facts = if client {
+        None
+    } else {
+        let facts = versions(&source(&common.access).await?).await;
+        let why = "version asks the API server: a dump does not have it";
+        Some(facts.ok_or_else(|| CliError::Usage(why.into()))?)
+    };
+    say(&Version::of(facts), common, Timestamp::now())
+}
+
+async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    let (source, config) = (source(&common.access).await?, &common.access.config);
+    let read = inventory(&source, config.as_deref(), &SUGGESTED_FROM).await?;
+    // A suggestion beside rules that were not seen could overwrite one.
+    if let Some(unread) = read.unread() {
+        return Err(CliError::Incomplete(unread).into());
+    }
+    say(&suggest(&read), common, Timestamp::now())
 }
 
 /// Writes the report into a file.
@@ -308,23 +333,31 @@ fn file(path: &Path) -> Result<File, CliError> {
     }
 }
 
-/// Waits until no node is held, or until the timeout.
-async fn wait(timeout: Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+/// Waits until no node is held, or until the timeout; standard error says what for.
+async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
-    let end = Instant::now() + timeout;
+    let end = Instant::now() + timeout.as_std();
     let wanted = of_status();
     let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
-    let mut held = None;
+    let mut told = None;
     loop {
+        let problem = live.problem();
         let read = live.at(Timestamp::now());
         let mut status = status(read);
-        let now_held = status.nodes.held + status.nodes.opening;
-        status.is_too_late = now_held > 0;
-        if now_held == 0 || Instant::now() >= end {
+        let Some(mut awaited) = status.awaited() else {
+            return say(&status, common, read.at);
+        };
+        if let Some(problem) = problem {
+            awaited = format!("{awaited}; not up to date: {problem}");
+        }
+        if Instant::now() >= end {
+            eprintln!("time is up after {timeout}: {}", printable(awaited));
+            status.is_too_late = true;
             return say(&status, common, read.at);
         }
-        if held.replace(now_held) != Some(now_held) && io::stderr().is_terminal() {
-            eprintln!("\r\u{1b}[K{now_held} nodes are held");
+        if told.as_ref() != Some(&awaited) {
+            eprintln!("waiting: {}", printable(&awaited));
+            told = Some(awaited);
         }
         let soon = Instant::now() + BETWEEN;
         follow::changed_by(&mut live, end).await;
@@ -360,8 +393,8 @@ fn of_status() -> Wanted {
 fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Result<ExitCode> {
     let text = match common.output {
         Output::Text | Output::Wide => answer.text(&page(common, at)),
-        Output::Json => printable_lines(&serde_json::to_string_pretty(answer)?) + "\n",
-        Output::Yaml => printable_lines(&serde_saphyr::to_string(answer)?),
+        Output::Json => printable_lines(&serde_json::to_string_pretty(&Typed::of(answer))?) + "\n",
+        Output::Yaml => printable_lines(&serde_saphyr::to_string(&Typed::of(answer))?),
         Output::Name => {
             let names = answer.names().into_iter().map(printable);
             names.collect::<Vec<_>>().join("\n") + "\n"

@@ -9,7 +9,6 @@ use super::effects::Effects;
 use super::notice::{About, Notice};
 use super::pacer::Undone;
 use crate::api::ConditionStatus;
-use crate::condition::Detail;
 use crate::object::Node;
 use crate::plan::{
     ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, WAITS_FOR_RULE,
@@ -40,7 +39,7 @@ struct HoldTold {
     rule_uid: Arc<str>,
     /// When the next announcement may be made.
     not_before: Instant,
-    /// The unmet conditions of the last announcement, each with its status and its reason or count.
+    /// The unmet conditions of the last announcement, as [`lacks`] has them.
     told: Vec<(Arc<str>, ConditionStatus, String)>,
 }
 
@@ -165,8 +164,8 @@ impl Announced {
     }
 }
 
-/// The unmet conditions, each with its status and reason, or with how many there are of something; or the rule that has to let
-/// the node go first.
+/// The unmet conditions, each with its status and reason, or with what a minimum or reasons make of it; or the rule that has to
+/// let the node go first.
 fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     if let Some(rule) = outcome.evaluation.waits_for {
         return vec![(
@@ -176,10 +175,10 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
         )];
     }
     let unmet = outcome.evaluation.unmet().map(|finding| {
-        let reason = match finding.detail() {
-            None => String::new(),
-            Some(detail @ Detail::BelowMinimum { .. }) => detail.to_string(),
-            Some(detail) => detail.reason().to_owned(),
+        let reason = match (&finding.judgement, &finding.condition) {
+            (Some(judgement), _) => judgement.to_string(),
+            (None, Some(condition)) => condition.detail.reason().to_owned(),
+            (None, None) => String::new(),
         };
         (finding.requirement.kind.clone(), finding.current, reason)
     });

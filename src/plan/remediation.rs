@@ -70,6 +70,9 @@ impl<'a> Draft<'a> {
 
     /// Deletes what was made for the rule with this UID, and then the record.
     fn withdraw(&mut self, uid: &str) {
+        if RemediationRecord::rules(self.node).all(|recorded| recorded != uid) {
+            return;
+        }
         let known = RemediationRecord::recorded(self.node, uid);
         let is_withdrawn = known.is_none_or(|known| {
             known.object.is_none() || self.has_taken(uid, &known, StepKind::Withdraw)

@@ -49,8 +49,12 @@ fn is_flag(argument: &Arg) -> bool {
     !argument.is_hide_set() && argument.get_id() != "help"
 }
 
-/// The flag with the name of its value.
+/// The flag with the name of its value; of an argument by position, the name of its value alone.
 fn usage(flag: &Arg) -> String {
+    if flag.is_positional() {
+        let values = flag.get_value_names().unwrap_or_default();
+        return values.iter().map(ToString::to_string).collect();
+    }
     let name = flag.get_long().unwrap_or_else(|| flag.get_id().as_str());
     match flag.get_value_names() {
         Some([value]) if flag.get_action().takes_values() => format!("--{name}={value}"),

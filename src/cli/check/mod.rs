@@ -35,6 +35,8 @@ pub(super) fn check(facts: &ClusterFacts) -> Checkup {
 }
 
 impl Render for Checkup {
+    const KIND: &'static str = "Check";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         for item in &self.items {

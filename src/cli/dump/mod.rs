@@ -252,6 +252,8 @@ fn parsed(text: &str) -> Value {
 }
 
 impl Render for Dumped {
+    const KIND: &'static str = "Dump";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         let objects = self.objects.iter().filter(|(_, count)| **count > 0);

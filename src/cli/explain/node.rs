@@ -150,7 +150,7 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
         .map(|finding| ConditionOnNode::of(finding, node, snapshot))
         .collect();
     conditions.sort_by_key(|condition| condition.met);
-    let mut remarks: Vec<String> = remark(outcome).into_iter().collect();
+    let mut remarks: Vec<String> = remark(outcome, node).into_iter().collect();
     if is_unknown && !rule.is_suspended() {
         remarks = vec![
             "not all that it depends on may be read: this is what the node itself says".into(),

@@ -11,6 +11,8 @@ use crate::cli::page::{Branch, Line, Look, NextStep, Page, Render, counted};
 const SHOWN: usize = 10;
 
 impl Render for NodeExplanation {
+    const KIND: &'static str = "NodeExplanation";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.tree(&mut out, &tree(self, page));
@@ -55,6 +57,8 @@ fn tree(node: &NodeExplanation, page: &Page) -> Branch {
 }
 
 impl Render for RuleExplanation {
+    const KIND: &'static str = "RuleExplanation";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.tree(&mut out, &whole_rule(self, page));
@@ -68,6 +72,8 @@ impl Render for RuleExplanation {
 }
 
 impl Render for PodExplanation {
+    const KIND: &'static str = "PodExplanation";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         page.tree(&mut out, &whole_pod(self, page));

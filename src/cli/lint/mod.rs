@@ -70,6 +70,8 @@ pub(super) fn lint(inventory: &Inventory) -> Lint {
 }
 
 impl Render for Lint {
+    const KIND: &'static str = "Lint";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         for fault in &self.findings {

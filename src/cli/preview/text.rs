@@ -8,6 +8,8 @@ use crate::cli::page::{Branch, Line, Look, Page, Render, counted};
 const SHOWN: usize = 10;
 
 impl Render for Preview {
+    const KIND: &'static str = "Preview";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         for rule in &self.rules {

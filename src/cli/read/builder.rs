@@ -159,7 +159,11 @@ impl<'a> SnapshotBuilder<'a> {
         self.events().await;
         let Snapshot { leader, .. } = &self.snapshot;
         let controllers = match leader {
-            Some(leader) if self.wanted.controllers => instances(self.source, leader).await,
+            // No decision needs them, so that a refusal is no gap.
+            Some(_) if self.wanted.controllers => {
+                let instances = instances(self.source, leader.as_ref()).await;
+                instances.unwrap_or_default()
+            }
             _ => Vec::new(),
         };
         let limits = if self.wanted.limits {

@@ -46,15 +46,15 @@ pub(super) async fn config(
     Ok(config?)
 }
 
-/// The instances in the Lease's namespace; empty if they may not be read, since no decision needs them.
-pub(super) async fn instances(source: &ObjectSource, leader: &Leader) -> Vec<Controller> {
-    let filter = Filter::of_controllers(Some(&leader.namespace));
-    let pods = source
-        .all(ResourceKind::Pods, &filter)
-        .await
-        .unwrap_or_default();
+/// The instances in the Lease's namespace.
+pub(super) async fn instances(
+    source: &ObjectSource,
+    leader: Option<&Leader>,
+) -> Result<Vec<Controller>, ListError> {
+    let filter = Filter::of_controllers(Some(namespace(leader)));
+    let pods = source.all(ResourceKind::Pods, &filter).await?;
     let pods = pods.into_iter().map(PodDiagnosis::of);
-    pods.filter_map(Controller::of).collect()
+    Ok(pods.filter_map(Controller::of).collect())
 }
 
 /// The limits in the arguments of the leading pod's Deployment, or of the only Deployment.

@@ -1,4 +1,4 @@
-//! Reads the answers that `check` needs, each with its own request that writes nothing.
+//! Reads the answers that `check` and `version` need, each with its own request that writes nothing.
 
 use std::collections::BTreeSet;
 
@@ -16,6 +16,7 @@ use crate::api;
 use crate::api::names::{CONFIG_MAP, GROUP, LEASE, PLURAL, VERSION};
 use crate::cli::check::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
 use crate::cli::snapshot::{Filter, ResourceKind};
+use crate::cli::version::VersionFacts;
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -25,8 +26,7 @@ pub(crate) async fn facts(source: &ObjectSource) -> Option<ClusterFacts> {
     let ObjectSource::Cluster(cluster) = source else {
         return None;
     };
-    let definition =
-        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURAL}.{GROUP}");
+    let definition = definition_path();
     let policy = format!("{ADMISSION}/mutatingadmissionpolicies/{BIRTH}");
     let binding = format!("{ADMISSION}/mutatingadmissionpolicybindings/{BIRTH}");
     let (version, denied, definition, policies, policy, binding, webhook, leader, deleted) = tokio::join!(
@@ -62,6 +62,26 @@ pub(crate) async fn facts(source: &ObjectSource) -> Option<ClusterFacts> {
         leader: leader.map_err(|refusal| refusal.to_string()),
         deleted,
     })
+}
+
+/// The answers that `version` needs; `None` for a dump.
+pub(crate) async fn versions(source: &ObjectSource) -> Option<VersionFacts> {
+    let ObjectSource::Cluster(cluster) = source else {
+        return None;
+    };
+    let path = definition_path();
+    let (definition, leader) = tokio::join!(found(cluster, &path), controller::leader(source));
+    let known = leader.as_ref().ok().and_then(Option::as_ref);
+    let controllers = controller::instances(source, known).await;
+    Some(VersionFacts {
+        definition: definition.map(|it| it.as_ref().map(definition_of)),
+        leader: leader.map_err(|refusal| refusal.to_string()),
+        controllers: controllers.map_err(|refusal| refusal.to_string()),
+    })
+}
+
+fn definition_path() -> String {
+    format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURAL}.{GROUP}")
 }
 
 async fn found(cluster: &Cluster, path: &str) -> Lookup<Value> {

@@ -21,7 +21,7 @@ use crate::condition::CriticalComponentClass;
 
 pub(super) use builder::{Configured, snapshot, with_rules};
 pub(super) use cluster::Cluster;
-pub(super) use facts::facts;
+pub(super) use facts::{facts, versions};
 pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub(super) use inventory::{
     KINDS, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,

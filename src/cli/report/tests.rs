@@ -76,7 +76,7 @@ fn the_page_has_all_that_it_is_about() {
     let page = report("example.com/Slow").page();
     for text in [
         "<h1>Nodegate report</h1>",
-        "started: opened after 21.0s under rule example.com/Slow",
+        "started: opened after 21s under rule example.com/Slow",
         "held: held for 1m00s so far under rule network",
         "NG012",
         "prefers-color-scheme: dark",

@@ -39,6 +39,8 @@ pub struct Container {
     /// Whether it is ready, or is an init container that has succeeded.
     pub is_ready: bool,
     pub restarts: i32,
+    /// Reason and exit code of its last end, if it was restarted.
+    pub last_end: Option<(String, i32)>,
     pub state: ContainerState,
 }
 
@@ -152,6 +154,10 @@ impl Container {
         let status = position.map(|position| statuses.swap_remove(position));
         let restarts = status.as_ref().map_or(0, |status| status.restart_count);
         let is_ready = status.as_ref().is_some_and(|status| status.ready);
+        let last_end = status
+            .as_ref()
+            .and_then(|status| status.last_state.as_ref()?.terminated.clone())
+            .map(|ended| (ended.reason.unwrap_or_default(), ended.exit_code));
         let state = status.and_then(|status| status.state).unwrap_or_default();
         let state = if let Some(waiting) = state.waiting {
             ContainerState::Waiting {
@@ -175,6 +181,7 @@ impl Container {
             is_init,
             is_ready: is_ready || has_done,
             restarts,
+            last_end,
             state,
         }
     }
@@ -191,6 +198,12 @@ impl Container {
             0 => String::new(),
             1 => ", restarted once".into(),
             times => format!(", restarted {times} times"),
+        };
+        let restarts = match &self.last_end {
+            Some((reason, code)) => {
+                format!("{restarts}, last ended: {reason} (exit code {code})")
+            }
+            None => restarts,
         };
         match &self.state {
             ContainerState::Unknown => format!("{what} {name} has not been started yet"),
@@ -307,7 +320,14 @@ mod tests {
             json!({"initContainerStatuses": done, "containerStatuses": [{"name": "agent", "ready": ready,
                 "restartCount": restarts, "image": "", "imageID": "", "state": state}]})
         };
+        let mut killed = agent(false, 3, json!({"waiting": {"reason": "CrashLoopBackOff"}}));
+        killed["containerStatuses"][0]["lastState"] =
+            json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
         for (status, expected) in [
+            (
+                killed,
+                "container agent: CrashLoopBackOff, restarted 3 times, last ended: OOMKilled (exit code 137)",
+            ),
             (json!({}), "init container setup has not been started yet"),
             (
                 agent(

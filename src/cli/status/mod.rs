@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::fleet::{OnNode, State, fleet};
-use super::page::Look;
+use super::page::{Look, counted};
 use super::snapshot::{Controller, Gap, Leader, LeaderHealth, ResourceKind, Snapshot};
 use crate::api::EnforcementMode;
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
@@ -198,6 +198,31 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
         stray_taints: stray_taints(snapshot),
         notes: snapshot.notes(),
         is_too_late: false,
+    }
+}
+
+impl ClusterStatus {
+    /// The nodes that are not open yet, and the first of them with its reason; `None` if there are none.
+    pub(super) fn awaited(&self) -> Option<String> {
+        let count = self.nodes.held + self.nodes.opening;
+        if count == 0 {
+            return None;
+        }
+        let awaited = format!("{} not open yet", counted(count, "node"));
+        let Some(HeldNode {
+            node, rule, why, ..
+        }) = self.held.first()
+        else {
+            return Some(awaited);
+        };
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        Some(format!(
+            "{awaited}, longest node/{node}, held by rule/{rule}{why}"
+        ))
     }
 }
 

@@ -1,22 +1,41 @@
 //! The status as text.
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
-use crate::cli::page::{Line, Look, NextStep, Page, Render, counted};
+use crate::cli::page::{Column, Line, Look, NextStep, Page, Render, counted};
 use crate::cli::snapshot::LeaderHealth;
 
 /// How many lacking conditions a rule's line names.
 const LACKS: usize = 2;
 
+const RULES: [Column; 10] = [
+    Column::new("RULE"),
+    Column::new("STATE"),
+    Column::new("MODE").goes(6),
+    Column::new("NODES").goes(3),
+    Column::new("HELD"),
+    Column::new("SPARED").goes(4),
+    Column::new("OPEN").goes(5),
+    Column::new("FAILING").goes(2),
+    Column::new("LONGEST").goes(1),
+    Column::new("LACKING").wraps(),
+];
+const HELD: [Column; 4] = [
+    Column::new("HELD NODE"),
+    Column::new("FOR").goes(1),
+    Column::new("BY").goes(2),
+    Column::new("WHY").wraps(),
+];
+
 impl Render for ClusterStatus {
+    const KIND: &'static str = "Status";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         let known = self.leader.as_ref();
-        page.line(
-            &mut out,
-            leader(known, self.leader_unknown.as_deref(), page),
-        );
-        page.line(&mut out, versions(self));
-        page.line(&mut out, nodes(&self.nodes));
+        let leader = leader(known, self.leader_unknown.as_deref(), page);
+        for line in [leader, versions(self), nodes(&self.nodes)] {
+            page.wrapped(&mut out, "", "            ", &line);
+        }
         out.push('\n');
         if self.rules.is_empty() {
             page.line(&mut out, "there are no rules");
@@ -28,11 +47,11 @@ impl Render for ClusterStatus {
                 let line = Line::new()
                     .poor(format!("rule/{} {}: ", rule.rule, published.kind))
                     .plain(&published.message);
-                page.line(&mut out, line);
+                page.wrapped(&mut out, "", "  ", &line);
             }
             for remark in &rule.remarks {
                 let line = Line::new().plain(format!("rule/{}: {remark}", rule.rule));
-                page.line(&mut out, line);
+                page.wrapped(&mut out, "", "  ", &line);
             }
         }
         for stray in &self.stray_taints {
@@ -45,7 +64,7 @@ impl Render for ClusterStatus {
                 "no rule lifts it ({}); see node/{}",
                 stray.why, stray.example
             );
-            page.line(&mut out, Line::new().bad(head).plain(line));
+            page.wrapped(&mut out, "", "  ", &Line::new().bad(head).plain(line));
         }
         if !self.held.is_empty() {
             out.push('\n');
@@ -182,10 +201,7 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
             ]
         })
         .collect();
-    let heads = [
-        "RULE", "STATE", "MODE", "NODES", "HELD", "SPARED", "OPEN", "FAILING", "LONGEST", "LACKING",
-    ];
-    page.table(out, &heads, &rows);
+    page.table(out, &RULES, &rows);
 }
 
 fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
@@ -202,7 +218,7 @@ fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
             ]
         })
         .collect();
-    page.table(out, &["HELD NODE", "FOR", "BY", "WHY"], &rows);
+    page.table(out, &HELD, &rows);
     let more = status.nodes.held.saturating_sub(status.held.len());
     if more > 0 {
         page.line(out, Line::new().faint(format!("and {more} more")));

@@ -6,9 +6,10 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
-use super::page::{Page, Render};
+use super::page::{Page, Render, counted};
 use super::printable::printable;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use crate::cli::snapshot::{Agent, Inventory};
@@ -20,20 +21,23 @@ pub(super) use known::ComponentPurpose;
 /// The prefix of conditions that name a `DaemonSet`.
 const CONDITION: &str = "daemonset.nodegate.dev/";
 
-/// Suggested rules.
+/// Suggested rules; as JSON and YAML a list of them that can be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Suggestions {
+    #[serde(rename = "items", serialize_with = "manifests")]
     pub rules: Vec<Suggestion>,
     /// `DaemonSet`s that a rule already waits for, with the rule's name.
+    #[serde(skip)]
     pub already: Vec<(String, String)>,
-    /// What could not be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// How many `DaemonSet`s were checked.
+    #[serde(skip)]
+    pub checked: usize,
+    /// Remarks on what was read.
+    #[serde(skip)]
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Suggestion {
     /// The rule's name, which no existing rule has.
     pub name: String,
@@ -46,8 +50,7 @@ pub(super) struct Suggestion {
 }
 
 /// A recognised `DaemonSet`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Recognised {
     /// `namespace/name`.
     pub daemon_set: String,
@@ -67,6 +70,7 @@ pub(super) fn suggest(inventory: &Inventory) -> Suggestions {
     let mut answer = Suggestions {
         rules: Vec::new(),
         already: Vec::new(),
+        checked: inventory.daemon_sets.len(),
         notes: inventory.notes.clone(),
     };
     for purpose in ComponentPurpose::ALL {
@@ -151,10 +155,24 @@ const HEAD: &str = "\
 # Where a rule says what you expect, set its dryRun to false.
 ";
 
+/// What is applied where nothing is suggested: `kubectl apply` fails without an object, an empty list included.
+const NOTHING: &str = "\
+# kubectl apply fails without an object. This one asks the API server who you are, and is not stored.
+apiVersion: authentication.k8s.io/v1
+kind: SelfSubjectReview
+metadata:
+  name: nothing-to-suggest
+";
+
 impl Render for Suggestions {
+    const API_VERSION: &'static str = "v1";
+    const KIND: &'static str = "List";
+
     fn text(&self, _: &Page) -> String {
         let mut out = if self.rules.is_empty() {
-            "# Nothing runs here that is known and not waited for yet.\n".to_owned()
+            let checked = counted(self.checked, "DaemonSet");
+            let verb = if self.checked == 1 { "was" } else { "were" };
+            format!("# No known component lacks a rule; {checked} {verb} checked.\n")
         } else {
             HEAD.to_owned()
         };
@@ -170,6 +188,9 @@ impl Render for Suggestions {
         for rule in &self.rules {
             of_rule(rule, &mut out);
         }
+        if self.rules.is_empty() {
+            out.push_str(NOTHING);
+        }
         out
     }
 
@@ -177,6 +198,30 @@ impl Render for Suggestions {
         let rules = self.rules.iter();
         rules.map(|rule| format!("rule/{}", rule.name)).collect()
     }
+}
+
+/// The rules as objects.
+fn manifests<S: Serializer>(rules: &[Suggestion], serializer: S) -> Result<S::Ok, S::Error> {
+    let manifest = |rule: &Suggestion| {
+        let conditions = rule.daemon_sets.iter();
+        let conditions: Vec<_> = conditions
+            .map(|it| json!({"type": it.condition, "requiredStatus": "True"}))
+            .collect();
+        json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": KIND,
+            "metadata": {"name": rule.name},
+            "spec": {
+                "dryRun": true,
+                "enforcementMode": "bootstrap-only",
+                "existingNodes": "Leave",
+                "conditions": conditions,
+                "taint": {"key": rule.taint, "value": "pending", "effect": "NoSchedule"},
+                "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+            },
+        })
+    };
+    serializer.collect_seq(rules.iter().map(manifest))
 }
 
 fn of_rule(rule: &Suggestion, out: &mut String) {

@@ -1,7 +1,7 @@
 //! The suggestions for each kind of `DaemonSet`, and that they can be applied unchanged.
 
 use super::*;
-use crate::cli::page::{Page, Render};
+use crate::cli::page::{Page, Render, Typed};
 use crate::config::Config;
 use crate::object::RuleObject;
 use crate::testing::at;
@@ -119,9 +119,30 @@ fn hostile_words_stay_in_their_comment() {
     let text = answer.text(&Page::plain(at(0)));
     assert!(!text.contains("\nkind: Evil"), "{text}");
     assert_eq!(rules(&text).len(), 1);
-    let nothing = suggest(&inventory(&[])).text(&Page::plain(at(0)));
-    assert_eq!(
-        nothing,
-        "# Nothing runs here that is known and not waited for yet.\n"
-    );
+}
+
+#[test]
+fn as_an_object_it_is_the_list_of_the_same_rules() {
+    let answer = suggest(&cluster());
+    let object = serde_json::to_value(Typed::of(&answer)).unwrap();
+    let (version, kind) = (&object["apiVersion"], &object["kind"]);
+    assert_eq!((version, kind), (&json!("v1"), &json!("List")));
+    let text = answer.text(&Page::plain(at(0)));
+    let documents = text.split("---\n").skip(1);
+    let documents: Vec<Value> = documents
+        .map(|text| serde_saphyr::from_str(text).unwrap())
+        .collect();
+    assert_eq!(object["items"], Value::from(documents));
+}
+
+#[test]
+fn where_nothing_is_suggested_one_object_is_written_that_is_not_stored() {
+    let answer = suggest(&inventory(&[]));
+    let text = answer.text(&Page::plain(at(0)));
+    let head = "# No known component lacks a rule; 0 DaemonSets were checked.\n";
+    assert!(text.starts_with(head), "{text}");
+    let object: Value = serde_saphyr::from_str(&text).unwrap();
+    assert_eq!(object["kind"], "SelfSubjectReview");
+    let list = serde_json::to_value(Typed::of(&answer)).unwrap();
+    assert_eq!(list["items"], json!([]));
 }

@@ -3,21 +3,19 @@
 /// Blocks of one to eight eighths of a character, filled from the left.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// A duration as text, more precise the shorter it is.
+/// A duration as text, to the second: nodes and conditions are stamped with whole seconds.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "it is not negative there, and no node takes longer than a u64 has seconds"
 )]
 pub(crate) fn length(seconds: f64) -> String {
-    if seconds < 0.0 {
+    if seconds <= -0.5 {
         return format!("-{}", length(-seconds));
     }
-    if seconds < 59.95 {
-        return format!("{seconds:.1}s");
-    }
-    let whole = seconds.round() as u64;
+    let whole = seconds.max(0.0).round() as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
         (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
         (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
     }
@@ -49,14 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_is_as_precise_as_it_matters() {
+    fn a_length_is_as_precise_as_its_stamps() {
         for (seconds, expected) in [
-            (0.0, "0.0s"),
-            (4.26, "4.3s"),
-            (59.96, "1m00s"),
+            (0.0, "0s"),
+            (-0.3, "0s"),
+            (4.26, "4s"),
+            (59.6, "1m00s"),
             (125.4, "2m05s"),
             (7260.0, "2h01m"),
-            (-3.0, "-3.0s"),
+            (-3.0, "-3s"),
         ] {
             assert_eq!(length(seconds), expected, "{seconds}");
         }

@@ -101,7 +101,7 @@ fn a_held_node_shows_its_start_so_far() {
     for line in [
         "node/n  held for 1m00s so far under rule/network\n",
         "  registered      ▏",
-        "  example.com/a   ████████████████████                                           20.0s\n",
+        "  example.com/a   ████████████████████                                           20s\n",
         "not yet, after 1m00s\n",
         "  opened                                                                         not yet\n",
     ] {

@@ -4,14 +4,40 @@ use super::Timeline;
 use super::bar::{bar, length};
 use super::spread::Spread;
 use super::start::{StageKind, Start, StartStage};
-use crate::cli::page::{Line, Look, Page, Render, counted};
+use crate::cli::page::{Column, Line, Look, Page, Render, counted};
 
 /// The assumed width of a page that does not wrap.
 const WIDTH: usize = 100;
 /// The minimum and maximum width of a bar.
 const BAR: (usize, usize) = (8, 60);
 
+const CONDITIONS: [Column; 8] = [
+    Column::new("RULE").goes(1),
+    Column::new("CONDITION"),
+    Column::new("NODES").goes(2),
+    Column::new("P50").goes(4),
+    Column::new("P90"),
+    Column::new("MAX").goes(3),
+    Column::new("LAST ON").goes(5),
+    Column::new("COSTS"),
+];
+const STARTS: [Column; 5] = [
+    Column::new("NODE"),
+    Column::new("RULE").goes(1),
+    Column::new("TOOK"),
+    Column::new("").goes(2),
+    Column::new("LAST CONDITION").wraps(),
+];
+/// Its rows have no heads.
+const STAGES: [Column; 3] = [
+    Column::new(""),
+    Column::new("").goes(1),
+    Column::new("").wraps(),
+];
+
 impl Render for Timeline {
+    const KIND: &'static str = "Timeline";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         match self.node {
@@ -87,7 +113,7 @@ fn of_start(start: &Start, page: &Page, out: &mut String) {
             ]
         })
         .collect();
-    page.rows(out, &rows);
+    page.table(out, &STAGES, &rows);
     if start.left_out > 0 {
         let line = format!("  and {} conditions that were met earlier", start.left_out);
         page.line(out, Line::new().faint(line));
@@ -121,18 +147,8 @@ fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
         return;
     }
     out.push('\n');
-    let heads = [
-        "RULE",
-        "CONDITION",
-        "NODES",
-        "P50",
-        "P90",
-        "MAX",
-        "LAST ON",
-        "COSTS",
-    ];
     let rows: Vec<_> = timeline.conditions.iter().map(of_spread).collect();
-    page.table(out, &heads, &rows);
+    page.table(out, &CONDITIONS, &rows);
     out.push('\n');
     let names = timeline.starts.iter().map(|start| {
         let last = start.last().map_or(0, |last| last.condition.len());
@@ -162,7 +178,7 @@ fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
             ]
         })
         .collect();
-    page.table(out, &["NODE", "RULE", "TOOK", "", "LAST CONDITION"], &rows);
+    page.table(out, &STARTS, &rows);
 }
 
 fn of_spread(spread: &Spread) -> Vec<Line> {

@@ -6,7 +6,7 @@ use ratatui::text::{Line as Drawn, Span};
 
 use super::closed::{Closed, Closure, Fleet};
 use super::state::{Opened, TopState};
-use crate::cli::page::{Line, Look, Page, Render, aligned};
+use crate::cli::page::{Column, Line, Look, Page, Render, clipped};
 use crate::cli::status::text;
 
 /// Lines above the nodes: counts, leader, problem, and column heads.
@@ -44,7 +44,8 @@ pub(crate) fn draw(frame: &mut Frame<'_>, fleet: &Fleet, state: &TopState, colou
         let Some(y) = u16::try_from(y).ok().filter(|y| *y < area.height) else {
             return;
         };
-        let mut drawn = drawn(line, colour);
+        let line = line.clone().clipped(area.width.into());
+        let mut drawn = drawn(&line, colour);
         if is_marked {
             drawn = drawn.style(Modifier::REVERSED);
             buffer.set_style(
@@ -111,19 +112,22 @@ pub(super) fn row(closed: &Closed, page: &Page) -> Vec<Line> {
     ]
 }
 
-pub(super) const HEADS: [&str; 5] = ["NODE", "STATE", "FOR", "BY", "WHY"];
+const COLUMNS: [Column; 5] = [
+    Column::new("NODE"),
+    Column::new("STATE").goes(2),
+    Column::new("FOR").goes(1),
+    Column::new("BY").goes(3),
+    Column::new("WHY").wraps(),
+];
 
 /// The column heads and the page with the selected node; the flag marks the selected line.
 fn nodes(fleet: &Fleet, state: &TopState, page: &Page, room: usize) -> Vec<(Line, bool)> {
     let shown = state.shown(fleet);
     let place = state.place(&shown);
     let first = place - place % room;
-    let heads = HEADS.map(|head| Line::new().faint(head));
     let on_page = shown.iter().skip(first).take(room);
-    let rows: Vec<Vec<Line>> = std::iter::once(heads.to_vec())
-        .chain(on_page.map(|it| row(it, page)))
-        .collect();
-    let (_, lines) = aligned(&rows);
+    let rows: Vec<Vec<Line>> = on_page.map(|it| row(it, page)).collect();
+    let lines = clipped(&COLUMNS, &rows, page.width.unwrap_or(usize::MAX));
     let mut lines: Vec<(Line, bool)> = lines
         .into_iter()
         .enumerate()
@@ -160,7 +164,7 @@ fn explanation(opened: &Opened, room: usize) -> Vec<(Line, bool)> {
 }
 
 /// A line with or without colours, as ratatui draws it.
-fn drawn(line: &Line, colour: bool) -> Drawn<'_> {
+fn drawn(line: &Line, colour: bool) -> Drawn<'static> {
     let pieces = line.pieces().map(|(look, text)| {
         let style = match look {
             _ if !colour => Style::new(),
@@ -177,6 +181,8 @@ fn drawn(line: &Line, colour: bool) -> Drawn<'_> {
 }
 
 impl Render for Fleet {
+    const KIND: &'static str = "Fleet";
+
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
         for line in head(self, page).into_iter().filter(|it| !it.is_empty()) {
@@ -187,7 +193,7 @@ impl Render for Fleet {
             page.line(&mut out, Line::new().good("no node is closed"));
         } else {
             let rows: Vec<_> = self.closed.iter().map(|it| row(it, page)).collect();
-            page.table(&mut out, &HEADS, &rows);
+            page.table(&mut out, &COLUMNS, &rows);
         }
         out
     }

@@ -97,7 +97,7 @@ fn a_small_screen_has_the_page_of_the_node_that_is_marked() {
     // There is room for two nodes.
     let (state, _) = after(&fleet, &[Key::Down, Key::Down], page_length(7));
     let shown = screen(&fleet, &state, (30, 7));
-    assert_eq!(shown[4], "young   joining   10s   gpu");
+    assert_eq!(shown[4], "young   example.com/Ready is …");
     assert_eq!(shown[5], "");
     for size in [(1, 1), (3, 2), (200, 60)] {
         screen(&fleet, &state, size);

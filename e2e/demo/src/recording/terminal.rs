@@ -13,7 +13,7 @@ use nodegate_testbed::ask;
 use serde_json::json;
 
 /// Characters per line, and visible lines.
-pub(super) const COLUMNS: u16 = 112;
+pub(super) const COLUMNS: u16 = 100;
 pub(super) const ROWS: u16 = 26;
 const PROMPT: &str = "\u{1b}[32m$\u{1b}[0m ";
 /// The time to type two characters.

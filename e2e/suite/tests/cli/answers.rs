@@ -141,6 +141,16 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
         ensure!(said.code == code, "{arguments:?}: {said:?}");
         hold(world, &leader, page, file, &said.out)?;
     }
+    for arguments in [&["suggest"][..], &["suggest", "-o", "yaml"]] {
+        let said = ask(&world.cluster.kubeconfig(), arguments).await?;
+        let file = std::env::temp_dir().join(format!("suggested-{}.yaml", std::process::id()));
+        std::fs::write(&file, &said.out)?;
+        let name = file.to_string_lossy().into_owned();
+        let apply = ["apply", "--dry-run=server", "-f", &name];
+        let applied = world.cluster.kubectl(&apply).await?;
+        std::fs::remove_file(&file)?;
+        assert_eq!(applied.lines().count(), 2, "{arguments:?}: {applied}");
+    }
     let delete = ["delete", "daemonsets", "--all", "-n", "kube-system"];
     world.cluster.kubectl(&delete).await?;
     let client = world.cluster.client().await?;
@@ -304,6 +314,9 @@ async fn what_is_held_is_waited_for_until_the_time_is_up() -> Result<()> {
     )
     .await?;
     ensure!(said.code == 2, "{said:?}");
+    for told in ["waiting: ", "time is up after 2s: ", HELD] {
+        ensure!(said.err.contains(told), "{told}: {said:?}");
+    }
     Ok(())
 }
 

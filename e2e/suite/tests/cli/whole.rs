@@ -64,6 +64,67 @@ async fn what_the_viewer_may_ask_is_answered() -> Result<()> {
 }
 
 #[tokio::test]
+async fn where_nothing_is_suggested_nothing_is_applied() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let before = ask(&kubeconfig, &["suggest", "-o", "name"]).await?;
+    ensure!(
+        before.code == 0 && before.out.trim().is_empty(),
+        "{before:?}"
+    );
+    let said = ask(&kubeconfig, &["suggest"]).await?;
+    ensure!(said.code == 0, "{said:?}");
+    let names = ["get", "nodereadinessrules", "-o", "name"];
+    let there = world.cluster.kubectl(&names).await?;
+    let applied = world.cluster.apply(&said.out).await?;
+    ensure!(!applied.contains("nodereadinessrule"), "{applied}");
+    assert_eq!(world.cluster.kubectl(&names).await?, there);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_versions_of_all_parts_are_told() -> Result<()> {
+    let kubeconfig = world().await?.cluster.kubeconfig();
+    let said = ask(&kubeconfig, &["version"]).await?;
+    ensure!(said.code == 0, "{said:?}");
+    for line in [
+        "client      ",
+        "controller  ",
+        "CRD         v1alpha1, with all fields",
+    ] {
+        ensure!(said.out.contains(line), "{line}: {said:?}");
+    }
+    let said = ask(&kubeconfig, &["version", "--client"]).await?;
+    assert_eq!(said.out.lines().count(), 1, "{said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_object_says_what_it_is() -> Result<()> {
+    let kubeconfig = world().await?.cluster.kubeconfig();
+    let (held, words) = (format!("node/{HELD}"), ["explain", "node", HELD]);
+    let by_words = ask_json(&kubeconfig, &words).await?;
+    let by_slash = ask_json(&kubeconfig, &["explain", &held]).await?;
+    assert_eq!(by_words["node"], by_slash["node"]);
+    for (question, version, kind) in [
+        (&words[..], "cli.nodegate.dev/v1alpha1", "NodeExplanation"),
+        (
+            &["explain", "rule/network"],
+            "cli.nodegate.dev/v1alpha1",
+            "RuleExplanation",
+        ),
+        (&["status"], "cli.nodegate.dev/v1alpha1", "Status"),
+        (&["suggest"], "v1", "List"),
+    ] {
+        let said = ask_json(&kubeconfig, question).await?;
+        assert_eq!(said["kind"], kind, "{question:?}");
+        assert_eq!(said["apiVersion"], version, "{question:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn files_are_looked_over_without_a_cluster() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("nodegate-lint-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;

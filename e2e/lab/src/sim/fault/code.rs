@@ -83,6 +83,7 @@ impl<'a> Code<'a> {
             _ => match value.split_once('(')? {
                 ("Pods", inner) => Watch::Pods(group(inner)?),
                 ("DaemonSets", inner) => Watch::DaemonSets(group(inner)?),
+                ("ResourceSlices", inner) => Watch::ResourceSlices(group(inner)?),
                 _ => return None,
             },
         })

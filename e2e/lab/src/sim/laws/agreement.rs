@@ -195,8 +195,24 @@ fn is_published(
     }
     // Several rules may wait for a driver; the published words may be those of one that asks for more after a reboot.
     let has_rebooted = has_rebooted(moment, key, node);
+    let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
+    let asked = moment
+        .cluster
+        .get(&rule)
+        .map(|rule| &rule["spec"]["conditions"]);
+    // The published condition is the same for every rule, whatever each asks of it.
+    let is_judged = |it: &ConditionOnNode| {
+        let mut asked = asked.into_iter().flat_map(items);
+        asked.any(|asked| {
+            let terms = ["minimum", "minimumFromLabel", "reasons"];
+            asked["type"] == *it.kind && terms.iter().any(|term| !asked[*term].is_null())
+        })
+    };
     let is_made = |it: &&ConditionOnNode| {
-        it.source != "reporter" && !it.reason.is_empty() && !(has_rebooted && is_of_drivers(it))
+        it.source != "reporter"
+            && !it.reason.is_empty()
+            && !is_judged(it)
+            && !(has_rebooted && is_of_drivers(it))
     };
     for condition in it.conditions.iter().filter(is_made) {
         let kind = &condition.kind;

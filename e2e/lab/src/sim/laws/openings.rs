@@ -95,7 +95,10 @@ fn was_due(
             let rule = governing(facts.rules, taint, facts.node);
             taint.is_on(facts.node)
                 && rule.is_some_and(|rule| {
-                    rule.has_finalizer && !facts.suspends(rule) && facts.met(rule) == Answer::Yes
+                    rule.has_finalizer
+                        && !facts.suspends(rule)
+                        && facts.met(rule) == Answer::Yes
+                        && facts.waits(rule) == Answer::No
                 })
         });
         due.unwrap_or(false)

@@ -1,0 +1,297 @@
+//! What the commands print about one fleet at usual widths, as `golden/` has it. `UPDATE_GOLDEN=1` writes it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use futures::FutureExt;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::{Value, json};
+
+use super::explain::{explain_node, explain_pod, explain_rule};
+use super::lint::lint;
+use super::page::{Page, Render};
+use super::preview::{self, Before, File};
+use super::read::{Configured, KINDS, Lists, ObjectSource, inventory, snapshot, with_rules};
+use super::snapshot::{ResourceKind, Snapshot, Specimen, Wanted};
+use super::status::status;
+use super::timeline::{timeline_of, timelines};
+use super::top::{Fleet, TopState, draw};
+use crate::config::Config;
+use crate::rule::StartupRecord;
+use crate::testing::{
+    Builder, NodeBuilder, PodBuilder, RuleBuilder, at, csi_node, daemon_set, node, pod, rule,
+};
+
+/// The widths that are checked, and those of the golden files.
+const WIDTHS: [usize; 4] = [80, 100, 120, 200];
+const GOLDEN: [usize; 2] = [80, 120];
+/// When the fleet is looked at.
+const NOW: i64 = 600;
+
+const CILIUM: &str = "daemonset.nodegate.dev/kube-system.cilium";
+const EBS: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
+const HELD: &str = "ip-10-0-12-34.eu-central-1.compute.internal";
+const JOINING: &str = "ip-10-0-12-35.eu-central-1.compute.internal";
+const OPEN: &str = "ip-10-0-12-36.eu-central-1.compute.internal";
+
+fn on(rule: RuleBuilder, key: &str, condition: &str) -> RuleBuilder {
+    let rule = rule.taint(&format!("readiness.k8s.io/{key}"), "NoSchedule");
+    rule.waits_for(condition)
+}
+
+/// A node that opened under a rule after this many seconds.
+fn started(node: NodeBuilder, rule: &str, condition: &str, seconds: i64) -> NodeBuilder {
+    let record = StartupRecord {
+        rule_name: rule.into(),
+        created: at(0),
+        tainted: at(0),
+        conditions: [(condition.to_owned(), at(seconds))].into(),
+        left_out: 0,
+        opened: at(seconds),
+    };
+    let key = StartupRecord::key(&format!("{rule}-uid"));
+    node.annotation(&key, &record.value())
+}
+
+/// A pod whose container is killed again and again.
+fn crashing(mut pod: PodBuilder) -> PodBuilder {
+    let container = json!({
+        "name": "cilium-agent", "ready": false, "restartCount": 7, "image": "", "imageID": "",
+        "state": {"waiting": {"reason": "CrashLoopBackOff",
+            "message": "back-off 5m0s restarting failed container=cilium-agent"}},
+        "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+    });
+    pod.json()["spec"]["containers"] = json!([{"name": "cilium-agent"}]);
+    pod.json()["status"] = json!({"phase": "Running", "containerStatuses": [container], "conditions": [
+        {"type": "Ready", "status": "False", "lastTransitionTime": at(30)}]});
+    pod
+}
+
+fn pending() -> Specimen {
+    let pod = json!({
+        "metadata": {"namespace": "shop", "name": "checkout-6d5f7c9b8-x2x9z", "creationTimestamp": at(NOW - 90)},
+        "spec": {"nodeSelector": {"kubernetes.io/os": "linux", "example.com/pool": "general"},
+            "containers": [{"name": "web", "image": "example.com/shop"}]},
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "0/3 nodes are available"}]},
+    });
+    Specimen::read(&pod.to_string()).unwrap()
+}
+
+fn texts<B: Builder>(all: &mut [B]) -> Vec<String> {
+    all.iter_mut().map(|it| it.json().to_string()).collect()
+}
+
+/// One node whose network crashes, one whose storage has not come yet, and one that is open.
+fn fleet() -> ObjectSource {
+    let cilium = daemon_set("kube-system/cilium").selecting("k8s-app", "cilium");
+    let mut cilium = cilium.toleration("operator: Exists");
+    let mut proxy = daemon_set("kube-system/kube-proxy").selecting("k8s-app", "kube-proxy");
+    proxy = proxy.label("node.gardener.cloud/critical-component", "true");
+    let mut rules = [
+        on(rule("network"), "network", CILIUM),
+        on(rule("storage").bootstrap_only(), "storage", EBS),
+        on(
+            rule("gpu-devices").dry_run(),
+            "gpu",
+            "resource.nodegate.dev/nvidia.com/gpu",
+        ),
+    ];
+    let general = |name: &str| node(name).label("example.com/pool", "general");
+    let closed = |name: &str, key: &str| {
+        general(name).dated_taint(&format!("readiness.k8s.io/{key}"), "NoSchedule")
+    };
+    let open = started(
+        general(OPEN).completed("storage-uid"),
+        "network",
+        CILIUM,
+        64,
+    );
+    let held = started(
+        closed(HELD, "network").completed("storage-uid"),
+        "storage",
+        EBS,
+        31,
+    );
+    let mut nodes = [
+        held,
+        closed(JOINING, "storage"),
+        started(open, "storage", EBS, 23),
+    ];
+    let mut pods = [
+        crashing(pod("kube-system/cilium-7h2kd").of(&cilium).on(HELD)),
+        pod("kube-system/cilium-9fbqd")
+            .of(&cilium)
+            .on(JOINING)
+            .ready(),
+        pod("kube-system/cilium-x7k2p").of(&cilium).on(OPEN).ready(),
+    ];
+    let mut drivers = [
+        csi_node(HELD).driver("ebs.csi.aws.com"),
+        csi_node(JOINING),
+        csi_node(OPEN).driver("ebs.csi.aws.com"),
+    ];
+    let controller = json!({
+        "metadata": {"namespace": "nrr-system", "name": "nrr-controller-manager-7c6b9d5f48-l2xq7",
+            "labels": {"control-plane": "controller-manager"}},
+        "spec": {"nodeName": OPEN, "containers": [{"name": "manager", "image": "example.com/nodegate:0.1.0"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let lease = json!({
+        "metadata": {"namespace": "nrr-system", "name": crate::api::names::LEASE},
+        "spec": {"holderIdentity": "nrr-controller-manager-7c6b9d5f48-l2xq7_1", "leaseDurationSeconds": 15,
+            "renewTime": at(NOW - 1)},
+    });
+    let pool = json!({"metadata": {"name": "general"}, "spec": {"template": {"spec": {}}}});
+    let text = |object: &Value| vec![object.to_string()];
+    let mut pods = texts(&mut pods);
+    pods.extend(text(&controller));
+    let mut objects = BTreeMap::new();
+    objects.insert(ResourceKind::Rules, texts(&mut rules));
+    objects.insert(ResourceKind::Nodes, texts(&mut nodes));
+    objects.insert(ResourceKind::Pods, pods);
+    objects.insert(ResourceKind::CsiNodes, texts(&mut drivers));
+    let daemon_sets = [
+        texts(std::slice::from_mut(&mut cilium)),
+        texts(std::slice::from_mut(&mut proxy)),
+    ];
+    objects.insert(ResourceKind::DaemonSets, daemon_sets.concat());
+    objects.insert(ResourceKind::Leases, text(&lease));
+    objects.insert(ResourceKind::NodePools, text(&pool));
+    ObjectSource::Lists(Lists {
+        at: at(NOW),
+        objects,
+    })
+}
+
+fn read(source: &ObjectSource, wanted: &Wanted) -> Snapshot {
+    let classes = Config::default().classes().unwrap();
+    let configured = Configured::AtHand(classes, Vec::new());
+    let read = snapshot(source, configured, wanted).now_or_never();
+    read.unwrap().unwrap()
+}
+
+/// What a rule that two nodes do not fulfil would do.
+fn previewed(source: &ObjectSource) -> preview::Preview {
+    let file = File {
+        name: "rule.yaml".into(),
+        text: "{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: security}, spec: {\
+            enforcementMode: bootstrap-only, conditions: [{type: example.com/RuntimeSecurityAgentReady, requiredStatus: 'True'}], \
+            taint: {key: readiness.k8s.io/security, effect: NoSchedule}, nodeSelector: {matchLabels: {kubernetes.io/os: linux}}}}"
+            .into(),
+    };
+    let written = preview::rules(&[file]).unwrap();
+    let read = read(source, &Wanted::default());
+    let before = Before::of(&read, &written);
+    let rules = written.iter().map(|it| it.applied(None, at(NOW)).unwrap());
+    let after = with_rules(source, read, rules.collect()).now_or_never();
+    preview::preview(&before, &after.unwrap().unwrap(), &written)
+}
+
+/// The screen of `top`.
+fn screen(fleet: &Fleet, width: usize) -> String {
+    let width = u16::try_from(width).unwrap();
+    let mut terminal = Terminal::new(TestBackend::new(width, 9)).unwrap();
+    let drawn = terminal.draw(|frame| draw(frame, fleet, &TopState::default(), false));
+    let buffer = drawn.unwrap().buffer.clone();
+    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+    let lines = (0..9).map(|y| line(y).trim_end().to_owned() + "\n");
+    lines.collect()
+}
+
+/// What each command prints at this width.
+fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
+    let source = fleet();
+    let page = Page {
+        width,
+        ..Page::plain(at(NOW))
+    };
+    let whole = Wanted {
+        controllers: true,
+        startups: true,
+        ..Wanted::default()
+    };
+    let all = read(&source, &whole);
+    let of_node = read(&source, &Wanted::of_node(HELD));
+    let of_open = read(&source, &Wanted::of_node(OPEN));
+    let inventory = inventory(&source, None, &KINDS).now_or_never();
+    let fleet = Fleet::of(&all, None);
+    let mut printed = vec![
+        ("status", status(&all).text(&page)),
+        ("timeline", timelines(&all, None, 10).text(&page)),
+        (
+            "timeline-node",
+            timeline_of(&all, OPEN).unwrap().text(&page),
+        ),
+        ("top-once", fleet.text(&page)),
+        (
+            "explain-node",
+            explain_node(&of_node, HELD).unwrap().text(&page),
+        ),
+        (
+            "explain-open",
+            explain_node(&of_open, OPEN).unwrap().text(&page),
+        ),
+        (
+            "explain-rule",
+            explain_rule(&all, "network").unwrap().text(&page),
+        ),
+        ("explain-pod", explain_pod(&all, &pending()).text(&page)),
+        ("preview", previewed(&source).text(&page)),
+        ("lint", lint(&inventory.unwrap().unwrap()).text(&page)),
+    ];
+    printed.extend(width.map(|width| ("top", screen(&fleet, width))));
+    printed
+}
+
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split_whitespace().collect()
+}
+
+#[test]
+fn nothing_is_wider_than_the_page_nor_broken_within_a_word() {
+    let unbroken = printed(None);
+    let whole: String = unbroken.iter().map(|(_, text)| text.as_str()).collect();
+    let mut known = words(&whole);
+    // Of a clipped line, of a tree, and of the keys and heads of `top`.
+    let of_top = screen(&Fleet::of(&read(&fleet(), &Wanted::default()), None), 1000);
+    known.extend(words(&of_top));
+    known.extend(["…", "│"]);
+    for width in WIDTHS {
+        for (command, text) in printed(Some(width)) {
+            for line in text.lines() {
+                assert!(
+                    line.chars().count() <= width,
+                    "{command} at {width}: {line}"
+                );
+            }
+            // A bar is as long as there is room.
+            let is_bar = |word: &str| word.chars().all(|it| ('▁'..='▏').contains(&it));
+            let broken = words(&text).into_iter();
+            let broken: Vec<_> = broken
+                .filter(|word| !known.contains(word) && !is_bar(word))
+                .collect();
+            assert!(
+                broken.is_empty(),
+                "{command} at {width}: {broken:?}\n{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_printed_is_as_the_golden_files_have_it() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/golden");
+    for width in GOLDEN {
+        for (command, text) in printed(Some(width)) {
+            let path = folder.join(format!("{command}-{width}.txt"));
+            if std::env::var_os("UPDATE_GOLDEN").is_some() {
+                fs::write(&path, &text).unwrap();
+            }
+            let golden = fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(golden, text, "{}", path.display());
+        }
+    }
+}
