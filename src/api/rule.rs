@@ -89,21 +89,32 @@ pub const MAX_AFTER: usize = 8;
         name = "Nodes",
         type_ = "integer",
         json_path = ".status.matchedNodes",
-        description = "How many nodes the rule selects.",
-        priority = 1
+        description = "How many nodes the rule selects."
     ),
     printcolumn(
         name = "Held",
         type_ = "integer",
         json_path = ".status.heldNodes",
-        description = "How many nodes the taint keeps closed.",
-        priority = 1
+        description = "How many nodes the taint keeps closed."
+    ),
+    printcolumn(
+        name = "Accepted",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Accepted')].status",
+        description = "Whether the rule can be used."
     ),
     printcolumn(
         name = "Age",
         type_ = "date",
         json_path = ".metadata.creationTimestamp",
         description = "How long ago the rule was created."
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Accepted')].message",
+        description = "Whether the rule is in force, and what is wrong with it.",
+        priority = 1
     )
 )]
 #[serde(rename_all = "camelCase", expecting = "an object")]

@@ -96,7 +96,7 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
 }
 
 /// The effect of a rule on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
     /// The node has the taint and keeps it.
@@ -311,7 +311,7 @@ mod tests {
                 "its bootstrap is on record",
             ),
         ] {
-            let snapshot = Scene::default().rule(rule).node(node).read(at(60));
+            let snapshot = Scene::default().rule(&rule).node(node).read(at(60));
             let plan = snapshot.view.plan("n").unwrap();
             let known = snapshot.view.node("n").unwrap().node;
             let said = remark(&plan.outcomes[0], known).unwrap_or_default();

@@ -207,8 +207,10 @@ async fn report(
     access: &AccessArgs,
 ) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
-    // Lint needs all objects of these kinds, and the rest of the page some of them.
-    let source = source.keeping(KINDS.iter().map(|(kind, _)| *kind)).await;
+    // Lint needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
+    let kinds = KINDS.iter().map(|(kind, _)| *kind);
+    let kept = kinds.filter(|kind| *kind != ResourceKind::Nodes);
+    let source = source.keeping(kept).await;
     let wanted = Wanted {
         startups: true,
         ..of_status()

@@ -11,13 +11,14 @@ use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::Watch;
+use crate::object::RuleObject;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder};
 
 /// Builds the snapshot of these objects, with the default configuration.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     nodes: Vec<NodeBuilder>,
-    rules: Vec<RuleBuilder>,
+    rules: Vec<RuleObject>,
     claims: Vec<Value>,
 }
 
@@ -27,7 +28,12 @@ impl Scene {
         self
     }
 
-    pub(super) fn rule(mut self, rule: RuleBuilder) -> Self {
+    pub(super) fn rule(self, rule: &RuleBuilder) -> Self {
+        self.object(rule.object())
+    }
+
+    /// Adds a rule as it stands in the cluster.
+    pub(super) fn object(mut self, rule: RuleObject) -> Self {
         self.rules.push(rule);
         self
     }
@@ -47,11 +53,7 @@ impl Scene {
         for watch in Watch::KINDS {
             view.listing(watch);
             let objects: Vec<Object> = match watch {
-                Watch::Rules => self
-                    .rules
-                    .iter()
-                    .map(|it| Object::Rule(it.object()))
-                    .collect(),
+                Watch::Rules => self.rules.iter().cloned().map(Object::Rule).collect(),
                 Watch::Nodes => self
                     .nodes
                     .iter()
@@ -64,13 +66,18 @@ impl Scene {
             }
             view.listed(watch);
         }
+        // The `DaemonSet`s that rules name: there are none.
+        for (watch, _) in view.wanted() {
+            view.listing(watch);
+            view.listed(watch);
+        }
         view.settle();
         let nodes = self.nodes.iter_mut();
         let records = nodes.filter_map(|node| Recorded::of_node(&node.json().to_string()));
         let claims = self.claims.iter();
         Snapshot {
             at,
-            rules: self.rules.iter().map(RuleBuilder::object).collect(),
+            rules: self.rules,
             view,
             limits: None,
             leader: None,

@@ -38,7 +38,7 @@ pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
 pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
 pub(crate) use revisions::Revisions;
-pub(crate) use source::{RESERVED_PREFIXES, counts_something, names_nothing};
+pub(crate) use source::{RESERVED_PREFIXES, counts_something, is_under_our_domain, names_nothing};
 pub use source::{Source, is_ours};
 pub use state::Condition;
 pub(crate) use trust::Trust;

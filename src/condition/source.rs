@@ -12,6 +12,8 @@ pub(super) const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
 pub(super) const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
 /// Prefix of the condition types that say whether a `DaemonSet`, by namespace and name, is ready on the node.
 pub(super) const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
+/// The domain of the condition types that Nodegate makes and that belong to no class.
+const DOMAIN: &str = "nodegate.dev";
 /// Prefix of the condition type that says whether every `DaemonSet` that runs on the node is ready there.
 const DAEMON_SETS_PREFIX: &str = "daemonsets.nodegate.dev/";
 /// Prefix of the condition types that say whether a check, by namespace and name, has succeeded on the node.
@@ -55,10 +57,18 @@ impl Source {
     #[must_use]
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
         if let Some(driver) = kind.strip_prefix(CSI_DRIVER_PREFIX) {
-            return Self::CsiDriver(driver.into());
+            return if is_dns_subdomain(&driver.to_ascii_lowercase()) {
+                Self::CsiDriver(driver.into())
+            } else {
+                Self::Nobody
+            };
         }
         if let Some(resource) = kind.strip_prefix(RESOURCE_PREFIX) {
-            return Self::Resource(resource.into());
+            return if resource.is_empty() {
+                Self::Nobody
+            } else {
+                Self::Resource(resource.into())
+            };
         }
         let mut reserved = false;
         for (prefix, parse) in COMPONENTS {
@@ -126,6 +136,14 @@ pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
             "name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
         }
     })
+}
+
+/// Whether a condition type is under Nodegate's domain, so that a prefix which is none of ours is probably misspelt.
+#[must_use]
+pub(crate) fn is_under_our_domain(kind: &str) -> bool {
+    let prefix = kind.split_once('/').map_or("", |(prefix, _)| prefix);
+    let parent = prefix.strip_suffix(DOMAIN);
+    parent.is_some_and(|parent| parent.is_empty() || parent.ends_with('.'))
 }
 
 /// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.

@@ -33,14 +33,13 @@ use super::map::{Map, Set};
 use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
-use crate::plan::{ClusterState, NodeState, StaleKinds};
+use crate::plan::{Backing, ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
-use crate::rule::{Rule, RuleSet};
+use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
 use index::Index;
 pub(super) use karpenter::KarpenterCache;
-pub(super) use named::MOST as MOST_NAMED;
 use named::Named;
 use relists::Relists;
 use unreadable::Unreadables;
@@ -278,6 +277,19 @@ impl Cache {
         self.entries
             .values()
             .filter_map(|entry| entry.node.as_ref())
+    }
+
+    /// The CSI drivers that are registered on any node.
+    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> {
+        let csi_nodes = self.entries.values().filter_map(|it| it.csi_node.as_ref());
+        let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
+        drivers.map(|driver| driver.name.as_str())
+    }
+
+    /// What stands behind the conditions of a rule.
+    pub fn backing(&self, spec: &CompiledSpec) -> Backing {
+        let has_csi_driver = |name: &str| self.csi_drivers().any(|driver| driver == name);
+        Backing::of(spec, self.cluster(), || self.nodes(), has_csi_driver)
     }
 
     pub fn karpenter(&self) -> &KarpenterCache {

@@ -4,6 +4,7 @@
 
 mod basis;
 mod conditions;
+mod remarks;
 mod rule_stats;
 #[cfg(test)]
 mod tests;
@@ -16,16 +17,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, TaintStatus,
+    NodeReadinessRuleStatus, TaintPolicy, TaintStatus,
 };
 use crate::guard::Report;
 use crate::plan::{Decision, WaitReason};
-use crate::rule::{Closings, CompiledSpec};
-use crate::wording::cut;
+use crate::rule::{Closings, CompiledSpec, Rule};
+use crate::wording::{cut, enumerated};
 use basis::whole_second;
-pub(super) use basis::{Basis, Prospects, Unmade};
+pub(super) use basis::{Basis, Prospects};
+pub(crate) use conditions::SUSPENDED;
 use conditions::conditions;
-pub(crate) use conditions::{PASSED_OVER, SUSPENDED, passed_over_message};
+pub(crate) use remarks::{NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, remarks};
+pub(super) use remarks::{PASSED_OVER, passed_over_message};
 use rule_stats::Role;
 pub(super) use rule_stats::{Record, RuleFailure, RuleStats};
 pub(super) use written::WrittenStatus;
@@ -34,6 +37,8 @@ pub(super) use written::WrittenStatus;
 const LIST_BUDGET: usize = 40_000;
 /// The longest failure message, in bytes.
 const MAX_MESSAGE: usize = 256;
+/// The longest summary of a dry run, in bytes.
+const MAX_SUMMARY: usize = 4096;
 
 pub(super) fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
@@ -213,6 +218,9 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
         .filter(|(record, _)| record.misses_a_condition)
         .count();
     let closings = closings(stats, basis);
+    let joining = joining(stats, basis.rule);
+    let wrong = basis.rule.spec.iter();
+    let wrong = wrong.flat_map(|spec| remarks(spec, basis.backing));
     let parts: Vec<_> = [
         (adds, format!("would add {adds} taints")),
         (
@@ -240,6 +248,8 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     ]
     .into_iter()
     .filter_map(|(number, text)| (number > 0).then_some(text))
+    .chain(joining)
+    .chain(wrong.map(|it| it.message))
     .collect();
     DryRunResults {
         affected_nodes: Some(count(stats.nodes.len())),
@@ -249,7 +259,7 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
         summary: if parts.is_empty() {
             "No changes needed".into()
         } else {
-            parts.join(", ")
+            cut(parts.join(", "), MAX_SUMMARY)
         },
     }
 }
@@ -268,6 +278,33 @@ fn closings<'a>(stats: &RuleStats, basis: Basis<'a>) -> Closings<'a> {
         }
     }
     closings
+}
+
+/// What a node that joins now would wait for, judged by the nodes that the dry run would leave open although they do not meet the
+/// conditions: those that are older than the rule or have been ready once.
+fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
+    let spec = rule.spec.as_ref().ok()?;
+    let records = stats.nodes.values().map(|(record, _)| record);
+    let left_alone: Vec<&Record> = records
+        .filter(|it| it.unmet && matches!(it.role, Role::DryRun(Decision::Open { .. })))
+        .collect();
+    if left_alone.is_empty() || spec.taint_policy == TaintPolicy::RemoveOnly {
+        return None;
+    }
+    let lacking = spec.conditions.iter().enumerate().filter(|(index, asked)| {
+        let is_unmet = |record: &&Record| {
+            let status = record.statuses.get(*index).copied().flatten();
+            status.unwrap_or(asked.status_if_missing()) != asked.required
+        };
+        left_alone.iter().any(is_unmet)
+    });
+    let lacking: Vec<String> = lacking.map(|(_, asked)| asked.kind.to_string()).collect();
+    Some(format!(
+        "{} of {} selected nodes are open and unmet now, and left alone: a node that joins would wait for {}",
+        left_alone.len(),
+        stats.nodes.len(),
+        enumerated(lacking.into_iter())
+    ))
 }
 
 fn count(number: usize) -> i32 {

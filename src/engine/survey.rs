@@ -152,7 +152,11 @@ impl RuleSurvey {
     fn of(work: &RuleWork, spec: &CompiledSpec, now: Now) -> Self {
         let states = work.stats.states(spec.mode);
         let is_live = !spec.dry_run;
-        let passed_over = |why| work.passed_over.iter().filter(|it| it.why == why).count();
+        // A dry run keeps nothing out, so no alert is due.
+        let passed_over = |why| {
+            let them = work.backing.passed_over.iter();
+            them.filter(|it| is_live && it.why == why).count()
+        };
         let since = work.stats.longest_closed_since();
         let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
         let blocked = kinds.zip(work.stats.blocked(spec));

@@ -8,16 +8,26 @@ use super::closures::Closures;
 use super::io::{Effect, Now, Object, Seen};
 use super::kind::{Scope, Watch};
 use super::map::Map;
+use super::status::{Remark, partial_placements, remarks};
 use crate::condition::CriticalComponentClass;
 use crate::guard::{Limits, Report};
 use crate::object::Node;
-use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, PassedOver, StaleKinds};
+use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds};
 use crate::repair::Situation;
 use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale, and count as a live read of each node.
 static CERTAIN: StaleKinds = StaleKinds::NONE;
 static NOTHING_READ: StaleKinds = StaleKinds::NODE;
+
+/// What the author of a rule should know of what it waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RuleRemarks {
+    /// What is wrong with it, as in the conditions of the rule's status.
+    pub wrong: Vec<Remark>,
+    /// What else its author may not expect, as sentences.
+    pub notes: Vec<String>,
+}
 
 /// A view of a listed cluster.
 #[derive(Debug)]
@@ -189,13 +199,22 @@ impl View {
         self.cache.rules()
     }
 
-    /// The `DaemonSet`s that a rule passes over although it waits for their class, or for them by name.
+    /// The CSI drivers that are registered on any node, if the listed rules need them.
+    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> {
+        self.cache.csi_drivers()
+    }
+
+    /// What the author of a rule should know of what it waits for.
     #[must_use]
-    pub fn passed_over(&self, rule: &Rule) -> Vec<PassedOver> {
-        let spec = rule.spec.as_ref().ok();
-        spec.map_or_else(Vec::new, |spec| {
-            PassedOver::by_rule(spec, self.cluster(), || self.cache.nodes())
-        })
+    pub(crate) fn remarks(&self, rule: &Rule) -> RuleRemarks {
+        let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
+            return RuleRemarks::default();
+        };
+        let backing = self.cache.backing(spec);
+        RuleRemarks {
+            wrong: remarks(spec, &backing),
+            notes: partial_placements(&backing).collect(),
+        }
     }
 
     /// The report of the rule's disruption guard, if it has one, with no history.

@@ -3,6 +3,7 @@
 //! `draft`.
 
 mod after;
+mod backing;
 mod change;
 mod clean_up;
 mod conditions;
@@ -26,6 +27,9 @@ mod taint_plan;
 mod tests;
 mod waiting;
 
+#[cfg(test)]
+pub(crate) use backing::Unmade;
+pub(crate) use backing::{Backing, Placement, WhyUnmade};
 pub use change::TaintId;
 pub(crate) use change::{ChangeKind, TaintChange};
 pub(crate) use conditions::{ConditionChanges, NewCondition, Urgency};

@@ -1,6 +1,7 @@
 //! The `DaemonSet`s that a rule passes over although it waits for their class, or for them by name. They are reported because
 //! no one would notice otherwise.
 
+use super::backing::staying;
 use super::state::ClusterState;
 use crate::condition::{Component, ComponentGroup};
 use crate::condition::{is_meant_for, tolerates};
@@ -41,7 +42,7 @@ impl PassedOver {
         let is_wanted = |daemon_set: &DaemonSet| {
             nodes().any(|node| {
                 spec.selector.matches(&node.labels)
-                    && is_meant_for(daemon_set, node, &cluster.rules.staying(node))
+                    && is_meant_for(daemon_set, node, &staying(spec, cluster, node))
             })
         };
         for (index, class) in cluster.classes.iter().enumerate() {

@@ -10,6 +10,7 @@ mod rejection;
 mod requirement;
 mod set;
 mod startup;
+mod stray;
 mod taint_key;
 #[cfg(test)]
 mod tests;
@@ -24,4 +25,5 @@ pub(crate) use rejection::Rejection;
 pub(crate) use requirement::{Minimum, RequiredCondition};
 pub use set::RuleSet;
 pub(crate) use startup::StartupRecord;
+pub(crate) use stray::WhyStray;
 pub(crate) use taint_key::is_foreign;

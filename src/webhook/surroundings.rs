@@ -14,9 +14,11 @@ use tokio::sync::{Mutex, Semaphore};
 use tracing::debug;
 
 use crate::causes::with_causes;
-use crate::condition::CriticalComponentClass;
-use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
-use crate::rule::{CompiledSpec, Rule};
+use crate::condition::{CriticalComponentClass, Source};
+use crate::object::{
+    CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject,
+};
+use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
@@ -41,6 +43,9 @@ pub(super) struct Surroundings {
     pub(super) daemon_sets: Labelled,
     /// The `DaemonSet`s that the rule names, `None` for one that does not exist; empty if they could not be read.
     pub(super) named: Vec<(ObjectKey, Option<DaemonSet>)>,
+    /// The CSI drivers that any node has registered, if the rule names one; `None` if it names none, or if not all `CSINode`s
+    /// were read.
+    pub(super) csi_drivers: Option<BTreeSet<String>>,
     /// A sample of nodes; `None` if they could not be read.
     pub(super) nodes: Option<NodeSample>,
 }
@@ -81,16 +86,18 @@ impl Surveyor {
     ///
     /// Fails, with a remedy, if the rules cannot be listed. Everything else is left out if it cannot be read.
     pub(super) async fn survey(&self, spec: &CompiledSpec) -> Result<Surroundings, String> {
-        let (rules, daemon_sets, named, nodes) = tokio::join!(
+        let (rules, daemon_sets, named, csi_drivers, nodes) = tokio::join!(
             self.rules(),
             in_time("DaemonSets", self.labelled()),
             in_time("DaemonSets", self.named(spec)),
+            in_time("CSINodes", self.csi_drivers(spec)),
             in_time("nodes", self.nodes(spec)),
         );
         Ok(Surroundings {
             rules: rules?,
             daemon_sets: daemon_sets.unwrap_or_default(),
             named: named.unwrap_or_default(),
+            csi_drivers: csi_drivers.flatten(),
             nodes,
         })
     }
@@ -176,6 +183,21 @@ impl Surveyor {
             Ok::<_, kube::Error>((key.clone(), daemon_set))
         });
         try_join_all(lists).await
+    }
+
+    /// The CSI drivers of all nodes, if the rule names any and there are not too many nodes.
+    async fn csi_drivers(&self, spec: &CompiledSpec) -> kube::Result<Option<BTreeSet<String>>> {
+        let is_driver = |it: &RequiredCondition| matches!(it.source, Source::CsiDriver(_));
+        if !spec.conditions.iter().any(is_driver) {
+            return Ok(None);
+        }
+        let api: Api<CsiNodeObject> = Api::all(self.client.clone());
+        let list = self.list(&api, &ListParams::default().limit(NODES)).await?;
+        let is_whole = list.metadata.continue_.is_none_or(|token| token.is_empty());
+        let csi_nodes = list.items.into_iter().filter_map(|it| it.read().ok());
+        let drivers = csi_nodes.flat_map(|it| it.drivers);
+        let drivers = drivers.map(|driver| driver.name).collect();
+        Ok(is_whole.then_some(drivers))
     }
 
     /// Some nodes that the rule matches; any nodes if it matches none.

@@ -8,8 +8,11 @@ use super::surroundings::{NodeSample, Surroundings};
 use crate::api::{
     self, ConditionStatus, EnforcementMode, NodeReadinessRuleSpec, TaintEffect, TaintPolicy,
 };
-use crate::condition::{CriticalComponentClass, Source, can_share_a_node, tolerates};
+use crate::condition::{
+    CriticalComponentClass, Source, can_share_a_node, is_under_our_domain, tolerates,
+};
 use crate::object::{Node, ObjectKey};
+use crate::plan::WhyUnmade;
 use crate::rule::{AfterUnknown, CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
 
@@ -31,10 +34,7 @@ pub(crate) enum Advice<'a> {
         key: &'a str,
         effect: TaintEffect,
     },
-    #[error(
-        "there is no DaemonSet {daemon_set}{} today: until there is one, no node meets the condition; check namespace and \
-         name", and(*.more)
-    )]
+    #[error("{}", WhyUnmade::NoDaemonSet.message(&format!("{daemon_set}{}", and(*.more))))]
     Missing {
         daemon_set: &'a ObjectKey,
         more: usize,
@@ -63,6 +63,9 @@ pub(crate) enum Advice<'a> {
          would count as Unknown in between; use at least 6m for them"
     )]
     ShortHeartbeat(api::Duration),
+    /// Something else than a `DaemonSet` is missing.
+    #[error("{}", .why.message(.name))]
+    Unmade { why: WhyUnmade, name: &'a str },
     #[error(
         "nothing makes conditions of type '{kind}', though their prefix is Nodegate's: it counts as '{counts_as}' on every \
          node; check the spelling"
@@ -100,10 +103,23 @@ pub(super) fn warnings(
     warnings.extend(unknown.map(|unknown| unknown.to_string()));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
-        match condition.source {
+        match &condition.source {
             Source::Nobody => {
                 let kind = &condition.kind;
                 Some(Advice::Nobody { kind, counts_as }.to_string())
+            }
+            Source::Node if is_under_our_domain(&condition.kind) => {
+                let nodes = surroundings.nodes.as_ref();
+                let is_reported =
+                    nodes.is_some_and(|nodes| nodes.condition_types.contains(&*condition.kind));
+                let (why, name) = (WhyUnmade::NoSuchPrefix, &*condition.kind);
+                (!is_reported).then(|| Advice::Unmade { why, name }.to_string())
+            }
+            Source::CsiDriver(driver) => {
+                let has_nodes = surroundings.nodes.as_ref().is_some_and(|it| it.selected);
+                let drivers = surroundings.csi_drivers.as_ref().filter(|_| has_nodes)?;
+                let (why, name) = (WhyUnmade::NoCsiDriver, driver.as_str());
+                (!drivers.contains(name)).then(|| Advice::Unmade { why, name }.to_string())
             }
             Source::Node => surroundings
                 .nodes
@@ -113,7 +129,7 @@ pub(super) fn warnings(
                 .nodes
                 .as_ref()
                 .and_then(|nodes| too_few(nodes, condition)),
-            Source::Class { .. } | Source::CsiDriver(_) | Source::Component(_) => None,
+            Source::Class { .. } | Source::Component(_) => None,
         }
     }));
     warnings.into_iter().map(shortened).collect()

@@ -398,7 +398,7 @@ mod tests {
             {type: A, requiredStatus: 'True', reasons: [Done, Skipped]}]";
         let scene = Scene::default()
             .node(node.taint(GATE, "NoSchedule"))
-            .rule(rule("r").spec(conditions));
+            .rule(&rule("r").spec(conditions));
         let snapshot = scene.read(at(100));
         let NodeExplanation { rules, .. } = explain_node(&snapshot, "n").unwrap();
         let said: Vec<_> = rules[0]

@@ -13,7 +13,7 @@ use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::Outcome;
 use crate::repair::{Deadline, RemediationRecord, Verdict};
-use crate::rule::RuleSet;
+use crate::rule::{RuleSet, WhyStray};
 
 /// Why a node is open or closed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -306,6 +306,11 @@ pub struct Obstacle {
 
 /// Everything other than rules that keeps pods off a node.
 pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
+    let stray: Vec<(&Taint, WhyStray)> = rules.stray(node).collect();
+    let why_stray = |taint: &Taint| {
+        let mut stray = stray.iter().filter(|(it, _)| *it == taint);
+        stray.next().map(|(_, why)| why)
+    };
     let is_managed = |taint: &Taint| {
         let mut managed = rules.rules().iter();
         managed.any(|rule| {
@@ -314,10 +319,13 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
             is_live && effect.is_ok_and(|effect| rule.is_about(&taint.key, effect))
         })
     };
-    let taints = node.taints.iter().filter(|taint| !is_managed(taint));
+    let taints = node.taints.iter();
+    let taints = taints.filter(|taint| taint.effect != "PreferNoSchedule");
     let mut all: Vec<Obstacle> = taints
-        .filter(|taint| taint.effect != "PreferNoSchedule")
-        .map(|taint| of_taint(taint, node))
+        .filter_map(|taint| match why_stray(taint) {
+            Some(why) => Some(of_stray(taint, why, node)),
+            None => (!is_managed(taint)).then(|| of_taint(taint, node)),
+        })
         .collect();
     if node.deleting {
         all.push(Obstacle {
@@ -344,6 +352,28 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
         });
     }
     all
+}
+
+/// A taint that looks like a rule's and that no rule lifts.
+fn of_stray(taint: &Taint, why: &WhyStray, node: &Node) -> Obstacle {
+    let Taint { key, effect, .. } = taint;
+    let next = match why {
+        WhyStray::DryRun { rule } | WhyStray::Rejected { rule } => NextStep::new(
+            "see what the rule would do",
+            format!("kubectl nodegate explain rule/{rule}"),
+        ),
+        WhyStray::NoRule | WhyStray::OtherEffect { .. } | WhyStray::NotSelected { .. } => {
+            NextStep::new(
+                "mend what gives nodes this taint, and take it off",
+                format!("kubectl taint node {} {key}:{effect}-", node.name),
+            )
+        }
+    };
+    Obstacle {
+        taint: format!("{key}:{effect}"),
+        message: format!("no rule lifts this taint: {why}"),
+        next: Some(next),
+    }
 }
 
 fn of_taint(taint: &Taint, node: &Node) -> Obstacle {

@@ -79,7 +79,7 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     let rule = &*cached.rule;
     let all = fleet(snapshot);
     let own: Vec<_> = all.iter().filter(|it| *it.rule == *name).collect();
-    let status = RuleStatus::of(cached, own.iter().copied());
+    let status = RuleStatus::of(snapshot, cached, own.iter().copied());
     let spec = rule.spec.as_ref().ok();
     let unmet = |kind: &Arc<str>| {
         let lacks = |it: &&&crate::cli::fleet::OnNode| it.lacks.iter().any(|it| it.kind == *kind);
@@ -136,11 +136,19 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Optio
             "kubectl nodegate status".to_owned(),
         )),
         RuleState::InForce | RuleState::DryRun | RuleState::Deleting => {
-            let first = nodes.first()?;
-            Some(NextStep::new(
-                "see why the first of them is as it is",
-                format!("kubectl nodegate explain node/{}", first.node),
-            ))
+            if let Some(first) = nodes.first() {
+                return Some(NextStep::new(
+                    "see why the first of them is as it is",
+                    format!("kubectl nodegate explain node/{}", first.node),
+                ));
+            }
+            let is_wrong = !status.published.is_empty();
+            is_wrong.then(|| {
+                NextStep::new(
+                    "see what else is wrong, and how to mend it",
+                    "kubectl nodegate lint".to_owned(),
+                )
+            })
         }
     }
 }

@@ -127,6 +127,9 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
             .plain(&published.message);
         tree.push(Branch::new(line));
     }
+    for remark in &status.remarks {
+        tree.push(Branch::new(remark.as_str()));
+    }
     for failure in &rule.failures {
         let line = Line::new()
             .bad("failed ")

@@ -58,8 +58,13 @@ impl FaultKind {
     /// A rule comes after one that does not exist or is not accepted.
     pub(crate) const AFTER_UNKNOWN: Self = Self::error("NG016", "A rule that comes after none");
 
+    /// A taint looks like a rule's, and no rule lifts it.
+    pub(crate) const STRAY_TAINT: Self = Self::error("NG017", "A taint that no rule lifts");
+    /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
+    pub(crate) const ON_NO_NODE: Self = Self::warning("NG018", "A DaemonSet on none of the nodes");
+
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -76,6 +81,8 @@ impl FaultKind {
         Self::NOBODY,
         Self::UNREADABLE,
         Self::AFTER_UNKNOWN,
+        Self::STRAY_TAINT,
+        Self::ON_NO_NODE,
     ];
 
     const fn error(id: &'static str, title: &'static str) -> Self {

@@ -1,11 +1,14 @@
-//! Faults of node provisioners: Karpenter's `NodePool`s and Cluster Autoscaler.
+//! Faults of nodes and of what makes them: Karpenter's `NodePool`s and Cluster Autoscaler.
+
+use std::collections::BTreeMap;
 
 use super::fault::{Fault, FaultKind};
 use super::input::LintInput;
 use crate::api::TaintEffect;
-use crate::cli::snapshot::{Pool, Program};
+use crate::cli::page::counted;
+use crate::cli::snapshot::{Pool, Program, ResourceKind};
 use crate::object::karpenter::NODE_POOL_LABEL;
-use crate::rule::CompiledSpec;
+use crate::rule::{CompiledSpec, Rule, WhyStray};
 use crate::selector::{Operator, Requirement, overlap};
 
 /// The prefix of taint keys that Cluster Autoscaler knows without configuration.
@@ -23,7 +26,64 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
             faults.extend(of_autoscaler(program, &rule.name, spec));
         }
     }
+    // A rule that could not be read may lift them.
+    if !field.inventory.has_read(ResourceKind::Rules) {
+        return faults;
+    }
+    faults.extend(stray_taints(field));
+    for pool in &field.inventory.node_pools {
+        faults.extend(stray_of_pool(field, pool));
+    }
     faults
+}
+
+/// Taints on nodes that no rule lifts, each with its reason once.
+fn stray_taints(field: &LintInput<'_>) -> Vec<Fault> {
+    let mut nodes: BTreeMap<(String, WhyStray), Vec<&str>> = BTreeMap::new();
+    for node in field.inventory.nodes.iter().filter(|node| !node.deleting) {
+        for (taint, why) in field.rules.stray(node) {
+            let name = format!("{}:{}", taint.key, taint.effect);
+            nodes.entry((name, why)).or_default().push(&node.name);
+        }
+    }
+    let faults = nodes.into_iter().filter_map(|((taint, why), mut nodes)| {
+        nodes.sort_unstable();
+        let first = *nodes.first()?;
+        let others = match nodes.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {})", counted(more, "other node")),
+        };
+        let what = format!("its taint {taint}{others} is lifted by no rule: {why}");
+        let way_out = format!(
+            "mend what gives nodes this taint (kubelet --register-with-taints), or the rule; kubectl taint node {first} \
+             {taint}- takes it off"
+        );
+        let object = format!("node/{first}");
+        Some(Fault::new(FaultKind::STRAY_TAINT, object, what, way_out))
+    });
+    faults.collect()
+}
+
+/// Startup taints of a pool that no rule lifts.
+fn stray_of_pool(field: &LintInput<'_>, pool: &Pool) -> Vec<Fault> {
+    let selects = |rule: &Rule| {
+        let spec = rule.spec.as_ref();
+        spec.is_ok_and(|spec| makes_nodes_for(pool, spec))
+    };
+    let faults = pool.startup_taints.iter().filter_map(|(key, effect)| {
+        let why = field.rules.why_stray(key, effect.parse().ok()?, selects)?;
+        let what = format!("its startup taint {key}:{effect} is lifted by no rule: {why}");
+        let way_out = "name the very taint of a rule, key and effect, or take it out";
+        let object = format!("nodepool/{}", pool.name);
+        let fault = Fault::new(FaultKind::STRAY_TAINT, object, what, way_out);
+        // The rule may exist outside these files.
+        Some(if field.inventory.is_of_files {
+            fault.only_a_warning()
+        } else {
+            fault
+        })
+    });
+    faults.collect()
 }
 
 fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {

@@ -3,9 +3,11 @@
 use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, rule_name};
 use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::cli::snapshot::{Program, ResourceKind};
-use crate::condition::Source;
-use crate::object::ObjectKey;
+use crate::cli::page::counted;
+use crate::cli::snapshot::{Agent, Program, ResourceKind};
+use crate::condition::{Source, is_meant_for, is_under_our_domain};
+use crate::object::{Node, ObjectKey, Taint};
+use crate::plan::WhyUnmade;
 use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 
@@ -63,21 +65,46 @@ fn conflicts<'a>(
 /// Conditions that cannot be met.
 fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
     let mut faults = Vec::new();
+    let inventory = field.inventory;
+    let selected = || {
+        let nodes = inventory.nodes.iter();
+        nodes.filter(|node| spec.selector.matches(&node.labels))
+    };
+    let has_read_nodes = inventory.has_read(ResourceKind::Nodes);
     for condition in &spec.conditions {
-        if condition.source == Source::Nobody {
-            let advice = Advice::Nobody {
-                kind: &condition.kind,
+        let kind = &*condition.kind;
+        let unmade = |why, name| Some(Advice::Unmade { why, name });
+        let advice = match &condition.source {
+            Source::Nobody => Some(Advice::Nobody {
+                kind,
                 counts_as: condition.status_if_missing().as_str(),
-            };
-            let way_out = "docs/conditions.md has all types that there are";
+            }),
+            Source::CsiDriver(driver) => {
+                let drivers = inventory.csi_drivers.as_ref();
+                let is_missing = drivers.is_some_and(|them| !them.contains(driver));
+                unmade(WhyUnmade::NoCsiDriver, driver.as_str())
+                    .filter(|_| is_missing && selected().next().is_some())
+            }
+            Source::Node if is_under_our_domain(kind) && has_read_nodes => {
+                let is_reported = selected().any(|node| node.condition(kind).is_some());
+                unmade(WhyUnmade::NoSuchPrefix, kind).filter(|_| !is_reported)
+            }
+            _ => None,
+        };
+        let way_out = "docs/conditions.md has all types that there are";
+        let fault = advice.map(|advice| {
             let what = advice.to_string();
-            faults.push(Fault::new(
-                FaultKind::NOBODY,
-                rule_name(rule),
-                what,
-                way_out,
-            ));
-        }
+            Fault::new(FaultKind::NOBODY, rule_name(rule), what, way_out)
+        });
+        // Nodes are not among files: something may report it.
+        let is_open_question = inventory.is_of_files && condition.source == Source::Node;
+        faults.extend(fault.map(|fault| {
+            if is_open_question {
+                fault.only_a_warning()
+            } else {
+                fault
+            }
+        }));
     }
     // What could not be read may be there.
     if !field.inventory.has_read(ResourceKind::DaemonSets) {
@@ -104,6 +131,7 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             fault
         });
     }
+    faults.extend(on_no_node(field, rule, spec));
     // Without the configuration, the cluster may have other classes.
     if !field.inventory.has_read(ResourceKind::ConfigMaps) {
         return faults;
@@ -132,6 +160,40 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         }
     }
     faults
+}
+
+/// `DaemonSet`s that the rule names and that run on none of its nodes.
+fn on_no_node(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+    let nodes = field.inventory.nodes.iter();
+    let selected: Vec<&Node> = nodes
+        .filter(|node| spec.selector.matches(&node.labels))
+        .collect();
+    let named = spec
+        .daemon_sets()
+        .filter_map(|key| field.inventory.daemon_set(key));
+    let runs_nowhere = |agent: &&Agent| {
+        let mut nodes = selected.iter();
+        !nodes.any(|node| {
+            let staying: Vec<&Taint> = field.rules.staying(node);
+            let staying = staying.into_iter();
+            let staying: Vec<&Taint> = staying
+                .filter(|taint| !taint.is(&spec.taint.key, spec.effect))
+                .collect();
+            is_meant_for(&agent.daemon_set, node, &staying)
+        })
+    };
+    let named = named.filter(|_| !selected.is_empty()).filter(runs_nowhere);
+    named
+        .map(|agent| {
+            let what = format!(
+                "DaemonSet {} runs on 0 of the {} that the rule selects, so that none of them waits for it",
+                agent.daemon_set.key,
+                counted(selected.len(), "node")
+            );
+            let way_out = "check the DaemonSet's node selector, affinity and tolerations, or the rule's node selector";
+            Fault::new(FaultKind::ON_NO_NODE, rule_name(rule), what, way_out)
+        })
+        .collect()
 }
 
 /// Rules that it comes after and that are not there, or cannot be used.

@@ -228,6 +228,59 @@ fn faults_of_what_makes_nodes_are_found() {
     }
 }
 
+fn linux(name: &str, taints: &Value) -> Value {
+    json!({
+        "kind": "Node",
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/os": "linux"}},
+        "spec": {"taints": taints},
+    })
+}
+
+#[test]
+fn taints_that_no_rule_lifts_are_found() {
+    let taint =
+        |key: &str| json!([{"key": format!("readiness.k8s.io/{key}"), "effect": "NoSchedule"}]);
+    let nodes = [
+        linux("b", &taint("netwrok")),
+        linux("a", &taint("netwrok")),
+        linux("c", &taint("network")),
+    ];
+    let objects = [[network(), cni()].as_slice(), &nodes].concat();
+    finds(&objects, &[("NG017", "node/a")]);
+    let mut dry = network();
+    dry["spec"]["dryRun"] = json!(true);
+    let spec = json!({"template": {"spec": {"startupTaints": taint("network")}}});
+    let pool = json!({"kind": "NodePool", "metadata": {"name": "default"}, "spec": spec});
+    finds(&[dry, cni(), pool], &[("NG017", "nodepool/default")]);
+}
+
+#[test]
+fn conditions_that_are_met_on_no_node_are_found() {
+    let node = || linux("a", &json!([]));
+    for kind in [
+        "daemonsets.nodegate.dev/a.b",
+        "daemon-sets.nodegate.dev/a.b",
+        "csidriver.nodegate.dev/",
+        "csidriver.nodegate.dev/a.csi",
+    ] {
+        let mut inventory = inventory(&[rule("r", kind), node()]);
+        inventory.csi_drivers = Some(["b.csi".to_owned()].into());
+        let found = lint(&inventory).findings;
+        let found: Vec<_> = found
+            .iter()
+            .map(|fault| (fault.id, &*fault.object))
+            .collect();
+        assert_eq!(found, [("NG014", "rule/r")], "{kind}");
+    }
+    let mut elsewhere = cni();
+    elsewhere.pointer_mut(POD_SPEC).unwrap()["nodeSelector"] = json!({"pool": "none"});
+    finds(
+        &[named("r", "cni"), elsewhere.clone(), node()],
+        &[("NG018", "rule/r")],
+    );
+    finds(&[named("r", "cni"), elsewhere], &[]);
+}
+
 #[test]
 fn what_is_not_among_files_may_be_elsewhere() {
     let mut files = inventory(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);

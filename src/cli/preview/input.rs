@@ -96,7 +96,15 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
 }
 
 impl Written {
-    /// The rule as it would be in the cluster at this time, replacing the existing rule of this name.
+    /// Whether the rule is previewed as if it were in force although it is a dry run. One that makes a rule in force a dry run is
+    /// not: nothing happens on any node.
+    pub(crate) fn is_shown_in_force(&self, there: Option<&RuleObject>) -> bool {
+        let was_dry = there.is_none_or(|it| it.spec.as_ref().is_ok_and(|spec| spec.dry_run));
+        was_dry && self.object["spec"]["dryRun"] == Value::Bool(true)
+    }
+
+    /// The rule as it would be in the cluster at this time, replacing the existing rule of this name. A dry run is shown as it
+    /// would be in force.
     pub(crate) fn applied(
         &self,
         there: Option<&RuleObject>,
@@ -108,6 +116,10 @@ impl Written {
         let created =
             created.unwrap_or_else(|| jiff::Timestamp::from_second(at.as_second()).unwrap_or(at));
         let generation = known.and_then(|meta| meta.generation).unwrap_or_default() + 1;
+        let mut spec = self.object.get("spec").cloned().unwrap_or(Value::Null);
+        if self.is_shown_in_force(there) {
+            spec["dryRun"] = json!(false);
+        }
         let object = json!({
             "metadata": {
                 "name": self.name,
@@ -117,7 +129,7 @@ impl Written {
                 // The controller adds the finalizer at once.
                 "finalizers": [FINALIZER],
             },
-            "spec": self.object.get("spec").cloned().unwrap_or(Value::Null),
+            "spec": spec,
             "status": there.map(|there| &there.status),
         });
         serde_json::from_value(object).map_err(|error| format!("rule {}: {error}", self.name))

@@ -11,9 +11,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fleet::{OnNode, State, fleet};
+use super::fleet::{OnNode, State, fleet, gap};
+use super::page::counted;
 use super::snapshot::{Snapshot, unread_lists};
-use crate::engine::{PASSED_OVER, passed_over_message};
+use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
 use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 pub(super) use input::{File, Written, rules};
@@ -52,6 +53,9 @@ pub(super) struct RulePreview {
     pub rule: String,
     /// Whether the rule already exists.
     pub is_edit: bool,
+    /// Whether the rule is a dry run, and everything else says what would happen if it were not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_shown_in_force: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
     /// Why it would be rejected.
@@ -59,7 +63,9 @@ pub(super) struct RulePreview {
     pub refusals: Vec<String>,
     pub selected: usize,
     /// How many of its nodes would be in which state.
-    pub states: BTreeMap<&'static str, usize>,
+    pub states: BTreeMap<State, usize>,
+    /// How many of the nodes that it would close are closed by another rule already.
+    pub closed_already: usize,
     /// What the open nodes that it would close lack, as condition and reason, and on how many nodes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub lacking: BTreeMap<String, usize>,
@@ -68,7 +74,10 @@ pub(super) struct RulePreview {
     pub grace_ends: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
-    /// `DaemonSet`s that could not start, conflicts, and a selector without matches.
+    /// What is wrong with what it waits for, and why a node that joins would stay closed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+    /// Conflicts, a selector without matches, and what its author may not expect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -122,11 +131,11 @@ impl Before {
 /// What these rules change, compared to the state before.
 pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Preview {
     let nodes = fleet(after);
+    let closed_before = closed(&before.nodes);
     let previews: Vec<RulePreview> = written
         .iter()
-        .map(|it| of_rule(it, before.rule(&it.name), after, &nodes))
+        .map(|it| of_rule(it, before.rule(&it.name), after, &nodes, &closed_before))
         .collect();
-    let closed_before = closed(&before.nodes);
     let closed_after = closed(&nodes);
     let is_closed = |it: &&OnNode| it.state.holds() && !closed_before.contains(&it.node);
     let is_spared = |it: &&OnNode| {
@@ -183,6 +192,7 @@ fn of_rule(
     there: Option<&RuleObject>,
     after: &Snapshot,
     nodes: &[OnNode],
+    closed_before: &BTreeSet<Arc<str>>,
 ) -> RulePreview {
     let new = written.object.get("spec").unwrap_or(&Value::Null);
     let view = &after.view;
@@ -196,11 +206,14 @@ fn of_rule(
         .iter()
         .filter(|it| *it.rule == *written.name)
         .collect();
-    let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let mut states: BTreeMap<State, usize> = BTreeMap::new();
+    let mut closed_already = 0;
     let mut lacking: BTreeMap<String, usize> = BTreeMap::new();
     for it in &own {
-        *states.entry(it.state.word()).or_default() += 1;
-        if matches!(it.state, State::Closing | State::Spared | State::WouldHold) {
+        *states.entry(it.state).or_default() += 1;
+        closed_already +=
+            usize::from(it.state == State::Closing && closed_before.contains(&it.node));
+        if matches!(it.state, State::Closing | State::Spared) {
             for lack in &it.lacks {
                 let name = format!("{}: {}", lack.kind, lack.reason);
                 *lacking.entry(name).or_default() += 1;
@@ -212,10 +225,12 @@ fn of_rule(
     RulePreview {
         rule: written.name.clone(),
         is_edit: there.is_some(),
+        is_shown_in_force: written.is_shown_in_force(there),
         refusals: refusals(new, rule, there.is_some(), &differences),
         differences,
         selected: own.len(),
         states,
+        closed_already,
         lacking,
         grace_ends: grace
             .filter(|_| is_spared)
@@ -223,6 +238,10 @@ fn of_rule(
         guard: rule
             .and_then(|rule| view.guard(rule))
             .map(|it| it.to_string()),
+        faults: match (rule, spec) {
+            (Some(rule), Some(spec)) => faults(rule, spec, after, &own),
+            _ => Vec::new(),
+        },
         warnings: match (rule, spec) {
             (Some(rule), Some(spec)) => warnings(rule, spec, after, own.len()),
             _ => Vec::new(),
@@ -285,13 +304,43 @@ fn refusals(
     refusals
 }
 
+/// Whether a remark says that the rule cannot do what its author means.
+fn is_fault(remark: &Remark) -> bool {
+    [NOT_MADE, SHUT_OUT].contains(&remark.kind)
+}
+
+/// What is wrong with what the rule waits for, and whether a node that joins can be expected to open.
+fn faults(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&OnNode]) -> Vec<String> {
+    let remarks = after.remarks(rule).unwrap_or_default();
+    let wrong = remarks.wrong.into_iter().filter(is_fault);
+    let mut faults: Vec<String> = wrong.map(|it| it.message).collect();
+    let are_known = spec
+        .conditions
+        .iter()
+        .all(|it| gap(&it.source, after).is_none());
+    // Where nodes would be closed, they tell.
+    let are_left_alone = own.iter().all(|it| it.state == State::Open);
+    if faults.is_empty() && are_known && are_left_alone && !own.is_empty() {
+        let first = own.iter().find(|it| !it.why.is_empty());
+        let is_met_nowhere = own.iter().all(|it| !it.why.is_empty());
+        if let Some(first) = first.filter(|_| is_met_nowhere) {
+            faults.push(format!(
+                "none of the {} that it selects meets its conditions, and nodes that join would wait for the same: {}",
+                counted(own.len(), "node"),
+                first.why
+            ));
+        }
+    }
+    faults
+}
+
 /// Warnings about a rule that would be accepted.
 fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize) -> Vec<String> {
     let view = &after.view;
     let mut warnings = Vec::new();
-    let passed_over = view.passed_over(rule);
-    for (why, ..) in PASSED_OVER {
-        warnings.extend(passed_over_message(spec, &passed_over, why));
+    if let Some(remarks) = after.remarks(rule) {
+        let wrong = remarks.wrong.into_iter().filter(|it| !is_fault(it));
+        warnings.extend(wrong.map(|it| it.message).chain(remarks.notes));
     }
     for other in view.rules().rules() {
         if other.uid != rule.uid
@@ -350,7 +399,94 @@ fn compare(field: &str, from: Option<&Value>, to: Option<&Value>, all: &mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::page::{Page, Render};
+    use crate::cli::testing::Scene;
+    use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
     use serde_json::json;
+
+    /// The preview of a rule on these nodes, as text, and whether the exit code says no.
+    fn previewed(
+        rule: &RuleBuilder,
+        there: Option<&RuleBuilder>,
+        nodes: &[NodeBuilder],
+    ) -> (String, bool) {
+        let scene = || {
+            let nodes = nodes.iter().cloned();
+            nodes.fold(Scene::default(), Scene::node)
+        };
+        let before = there.into_iter().fold(scene(), Scene::rule).read(at(60));
+        let written = Written {
+            name: "r".into(),
+            object: rule.clone().json().clone(),
+        };
+        let there = there.map(RuleBuilder::object);
+        let applied = written.applied(there.as_ref(), at(60)).unwrap();
+        let after = scene().object(applied).read(at(60));
+        let written = [written];
+        let preview = preview(&Before::of(&before, &written), &after, &written);
+        let page = Page {
+            width: None,
+            colour: false,
+            wide: false,
+            now: at(60),
+        };
+        (preview.text(&page), preview.is_no())
+    }
+
+    #[test]
+    fn a_dry_run_is_previewed_as_it_would_be_in_force() {
+        let nodes = [node("a"), node("b"), node("c").condition("Net", "True")];
+        let leaving = || rule("r").bootstrap_only().spec("existingNodes: Leave");
+        let misspelt = || leaving().waits_for("daemonset.nodegate.dev/kube-system.cillium");
+        let unheard_of = || leaving().waits_for("Nett");
+        let fine = || leaving().waits_for("Net");
+        let closing = || rule("r").waits_for("Net");
+        for (name, rule, says_no, says) in [
+            (
+                "misspelt",
+                misspelt(),
+                true,
+                "fault: there is no DaemonSet kube-system/cillium today",
+            ),
+            (
+                "unheard of",
+                unheard_of(),
+                true,
+                "fault: none of the 3 nodes that it selects meets its conditions",
+            ),
+            ("fine", fine(), false, "selects 3 nodes: leaves 3 open"),
+            (
+                "closing",
+                closing(),
+                true,
+                "selects 3 nodes: closes 2, leaves 1 open",
+            ),
+        ] {
+            let (live, is_no) = previewed(&rule, None, &nodes);
+            assert_eq!(is_no, says_no, "{name}: {live}");
+            assert!(live.contains(says), "{name}: {live}");
+            let (dry, is_no) = previewed(&rule.clone().dry_run(), None, &nodes);
+            assert_eq!(is_no, says_no, "{name}: {dry}");
+            let note = "  (a dry run: what follows is what it would do in force)";
+            assert_eq!(dry.replace(note, ""), live, "{name}");
+            assert!(
+                !dry.contains("would hold") && !dry.contains("would open"),
+                "{dry}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_in_force_that_becomes_a_dry_run_changes_no_node() {
+        let closed = node("a").taint(crate::testing::GATE, "NoSchedule");
+        let there = rule("r").waits_for("Net");
+        let (text, is_no) = previewed(&there.clone().dry_run(), Some(&there), &[closed, node("b")]);
+        assert!(
+            text.contains("selects 2 nodes: leaves 2 as they are"),
+            "{text}"
+        );
+        assert!(!is_no, "{text}");
+    }
 
     #[test]
     fn fields_are_named_that_differ() {

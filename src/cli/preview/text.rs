@@ -1,7 +1,7 @@
 //! A preview as text.
 
 use super::{Change, Difference, Preview, RulePreview, When};
-use crate::cli::fleet::clock;
+use crate::cli::fleet::{State, clock};
 use crate::cli::page::{Branch, Line, Look, Page, Render, counted};
 
 /// The most nodes that are shown.
@@ -16,13 +16,13 @@ impl Render for Preview {
             page.tree(&mut out, &of_rule(rule));
         }
         let shown = if page.wide { usize::MAX } else { SHOWN };
-        for (changes, look, word) in [
-            (&self.closes, Look::Bad, "closed"),
-            (&self.opens, Look::Good, "opened"),
+        for (changes, look, which, word) in [
+            (&self.closes, Look::Bad, "open node", "closed"),
+            (&self.opens, Look::Good, "closed node", "opened"),
         ] {
             let head = match changes.len() {
-                0 => Line::new().plain(format!("no node would be {word}")),
-                count => Line::new().with(look, counted(count, "node") + " would be " + word),
+                0 => Line::new().plain(format!("no {which} would be {word}")),
+                count => Line::new().with(look, counted(count, which) + " would be " + word),
             };
             let below = changes.iter().take(shown).map(of_change);
             let mut tree = Branch::new(head).over(below);
@@ -42,7 +42,8 @@ impl Render for Preview {
     }
 
     fn is_no(&self) -> bool {
-        !self.closes.is_empty() || self.is_refused
+        let is_faulty = self.rules.iter().any(|it| !it.faults.is_empty());
+        !self.closes.is_empty() || self.is_refused || is_faulty
     }
 
     fn unread(&self) -> Option<String> {
@@ -58,7 +59,15 @@ fn of_rule(rule: &RulePreview) -> Branch {
         } else {
             "  created"
         });
+    let head = if rule.is_shown_in_force {
+        head.faint("  (a dry run: what follows is what it would do in force)")
+    } else {
+        head
+    };
     let mut tree = Branch::new(head);
+    for fault in &rule.faults {
+        tree.push(Branch::new(Line::new().bad("fault: ").plain(fault)));
+    }
     for refusal in &rule.refusals {
         tree.push(Branch::new(Line::new().bad("refused: ").plain(refusal)));
     }
@@ -66,12 +75,14 @@ fn of_rule(rule: &RulePreview) -> Branch {
         tree.push(Branch::new(of_difference(difference)));
     }
     let states = rule.states.iter();
-    let states: Vec<_> = states
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
+    let effects = states.filter_map(|(state, count)| effect(*state, *count, rule.closed_already));
+    let unchanged = [State::WouldHold, State::WouldOpen, State::Suspended];
+    let unchanged: usize = unchanged.iter().filter_map(|it| rule.states.get(it)).sum();
+    let unchanged = (unchanged > 0).then(|| format!("leaves {unchanged} as they are"));
+    let effects: Vec<_> = effects.chain(unchanged).collect();
     let mut selects = Branch::new(match rule.selected {
         0 => "selects no node".to_owned(),
-        count => format!("selects {}: {}", counted(count, "node"), states.join(", ")),
+        count => format!("selects {}: {}", counted(count, "node"), effects.join(", ")),
     });
     for (lacking, count) in &rule.lacking {
         let line = Line::mark(false).plain(format!("{lacking} on {count}"));
@@ -92,6 +103,22 @@ fn of_rule(rule: &RulePreview) -> Branch {
         tree.push(Branch::new(Line::new().poor("warning: ").plain(warning)));
     }
     tree
+}
+
+/// What the rule does with its nodes in this state, if anything is to be decided about them.
+fn effect(state: State, count: usize, closed_already: usize) -> Option<String> {
+    Some(match state {
+        State::Held => format!("keeps {count} closed"),
+        State::Closing if closed_already > 0 => {
+            format!("closes {count} ({closed_already} closed by another rule already)")
+        }
+        State::Closing => format!("closes {count}"),
+        State::Spared => format!("closes {count} later"),
+        State::Opening => format!("opens {count}"),
+        State::Open => format!("leaves {count} open"),
+        State::Conflicted => format!("leaves {count} to another rule with the same taint"),
+        State::WouldHold | State::WouldOpen | State::Suspended => return None,
+    })
 }
 
 fn of_difference(difference: &Difference) -> Line {

@@ -1,5 +1,6 @@
 //! Reads objects as written: from the API server, a dump, or a folder of YAML.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
@@ -12,19 +13,22 @@ use super::source::{ObjectSource, or_note};
 use crate::api::names::CONFIG_MAP;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Filter, Inventory, ResourceKind, Snapshot};
-use crate::condition::CriticalComponentClass;
+use crate::condition::{CriticalComponentClass, Source};
 use crate::config::Config;
+use crate::object::CsiNodeObject;
 
 /// A kind that is read, with its name in YAML.
 type Written = (ResourceKind, &'static str);
 
 /// The kinds that `lint` reads.
-pub(crate) const KINDS: [Written; 4] = [
+pub(crate) const KINDS: [Written; 5] = [
     SUGGESTED_FROM[0],
     SUGGESTED_FROM[1],
+    NODES,
     (ResourceKind::NodePools, "NodePool"),
     (ResourceKind::Deployments, "Deployment"),
 ];
+const NODES: Written = (ResourceKind::Nodes, "Node");
 /// The kinds that `suggest` reads.
 pub(crate) const SUGGESTED_FROM: [Written; 2] = [
     (ResourceKind::Rules, "NodeReadinessRule"),
@@ -38,6 +42,9 @@ pub(crate) async fn inventory(
     kinds: &[Written],
 ) -> Result<Inventory, CliError> {
     let mut inventory = objects(source, kinds).await;
+    if kinds.contains(&NODES) {
+        inventory.csi_drivers = csi_drivers(source, &mut inventory).await;
+    }
     let gaps = &mut inventory.gaps;
     let config = if let Some(path) = config {
         Config::read(path)?
@@ -50,7 +57,13 @@ pub(crate) async fn inventory(
 
 /// The same, with the controller's configuration from a snapshot.
 pub(crate) async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot) -> Inventory {
-    let mut inventory = objects(source, &KINDS).await;
+    let of_rest = KINDS.into_iter().filter(|kind| *kind != NODES);
+    let mut inventory = objects(source, &of_rest.collect::<Vec<_>>()).await;
+    inventory.nodes = snapshot.view.nodes().cloned().collect();
+    if names_csi_driver(&inventory) && snapshot.gap(ResourceKind::CsiNodes).is_none() {
+        let drivers = snapshot.view.csi_drivers().map(str::to_owned);
+        inventory.csi_drivers = Some(drivers.collect());
+    }
     let of_config = [ResourceKind::Leases, ResourceKind::ConfigMaps];
     let gaps = of_config.iter().filter_map(|kind| snapshot.gap(*kind));
     inventory.gaps.extend(gaps.cloned());
@@ -62,6 +75,28 @@ fn with_classes(mut inventory: Inventory, classes: Vec<CriticalComponentClass>) 
     let gaps = inventory.gaps.iter().map(ToString::to_string);
     inventory.notes.extend(gaps);
     inventory
+}
+
+/// The CSI drivers that are registered on any node, if any rule names one and they may be read.
+async fn csi_drivers(source: &ObjectSource, inventory: &mut Inventory) -> Option<BTreeSet<String>> {
+    if !names_csi_driver(inventory) {
+        return None;
+    }
+    let (kind, all) = (ResourceKind::CsiNodes, Filter::default());
+    let listed = source.all::<CsiNodeObject>(kind, &all).await;
+    let is_known = listed.is_ok();
+    let csi_nodes = or_note(&mut inventory.gaps, kind, listed).into_iter();
+    let drivers = csi_nodes
+        .filter_map(|it| it.read().ok())
+        .flat_map(|it| it.drivers);
+    let drivers = drivers.map(|driver| driver.name).collect();
+    is_known.then_some(drivers)
+}
+
+fn names_csi_driver(inventory: &Inventory) -> bool {
+    let specs = inventory.rules.iter().flat_map(|rule| &rule.spec);
+    let mut kinds = specs.flat_map(|spec| &spec.conditions).map(|it| &it.type_);
+    kinds.any(|kind| matches!(Source::of(kind, &[]), Source::CsiDriver(_)))
 }
 
 async fn objects(source: &ObjectSource, kinds: &[Written]) -> Inventory {

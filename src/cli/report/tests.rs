@@ -31,7 +31,7 @@ fn report(word: &str) -> ReportPage {
     let held = held.condition("example.com/a", "False");
     let network = rule("network").waits_for("example.com/a");
     let read = Scene::default()
-        .rule(network)
+        .rule(&network)
         .node(started)
         .node(held)
         .read(at(60));

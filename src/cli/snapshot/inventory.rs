@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::gap::{Gap, unread_lists};
 use super::kind::ResourceKind;
 use crate::condition::CriticalComponentClass;
-use crate::object::{DaemonSet, DaemonSetObject, ObjectKey, RuleObject};
+use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
 use crate::selector::RequirementObject;
 
 /// Objects as written.
@@ -17,6 +17,9 @@ use crate::selector::RequirementObject;
 pub(crate) struct Inventory {
     pub rules: Vec<RuleObject>,
     pub daemon_sets: Vec<Agent>,
+    pub nodes: Vec<Node>,
+    /// The CSI drivers that are registered on any node; `None` if no rule names one, or if they were not read.
+    pub csi_drivers: Option<BTreeSet<String>>,
     /// Karpenter's `NodePool`s.
     pub node_pools: Vec<Pool>,
     pub deployments: Vec<Program>,
@@ -94,6 +97,10 @@ impl Inventory {
                 .map(|rule| self.rules.push(rule))
                 .map_err(|error| error.to_string()),
             "DaemonSet" => agent(&mut object).map(|agent| self.daemon_sets.push(agent)),
+            "Node" => serde_json::from_value::<NodeObject>(object)
+                .map_err(|error| error.to_string())
+                .and_then(|node| node.read().map_err(|error| error.to_string()))
+                .map(|node| self.nodes.push(node)),
             "NodePool" => {
                 self.node_pools.push(pool(&object));
                 Ok(())

@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::condition::CriticalComponentClass;
-use crate::engine::View;
+use crate::engine::{RuleRemarks, View};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
+use crate::rule::Rule;
 pub(super) use gap::{Gap, unread_lists};
 pub(super) use inventory::{Agent, Inventory, Pool, Program};
 pub use kind::ResourceKind;
@@ -86,6 +87,13 @@ impl Snapshot {
     /// The gap of this kind, if any.
     pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Gap> {
         self.gaps.iter().find(|gap| gap.kind == kind)
+    }
+
+    /// What the author of a rule should know of what it waits for; `None` if that could not be read.
+    pub(crate) fn remarks(&self, rule: &Rule) -> Option<RuleRemarks> {
+        let needs = [ResourceKind::DaemonSets, ResourceKind::CsiNodes];
+        let is_known = needs.iter().all(|kind| self.gap(*kind).is_none());
+        is_known.then(|| self.view.remarks(rule))
     }
 
     /// Remarks on missing information that every answer adds.

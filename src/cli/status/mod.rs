@@ -13,8 +13,8 @@ use super::fleet::{OnNode, State, fleet};
 use super::page::{Look, counted};
 use super::snapshot::{Controller, Gap, Leader, LeaderHealth, ResourceKind, Snapshot};
 use crate::api::EnforcementMode;
-use crate::engine::CachedRule;
-use crate::rule::Rule;
+use crate::engine::{CachedRule, REMARKS, RuleRemarks};
+use crate::rule::{Rule, WhyStray};
 
 /// The most held nodes that are named.
 const NAMED: usize = 10;
@@ -36,6 +36,9 @@ pub(super) struct ClusterStatus {
     pub rules: Vec<RuleStatus>,
     /// The nodes held longest, longest first.
     pub held: Vec<HeldNode>,
+    /// Taints that look like a rule's and that no rule lifts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stray_taints: Vec<StrayTaint>,
     /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -103,9 +106,12 @@ pub(super) struct RuleStatus {
     /// What its nodes lack, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Lacking>,
-    /// Published conditions that need attention.
+    /// Conditions that need attention: as published, and what is wrong now with what the rule waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedCondition>,
+    /// What else its author may not expect of what the rule waits for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -116,7 +122,7 @@ pub(super) struct Lacking {
     pub nodes: usize,
 }
 
-/// A condition of a rule that the controller has published.
+/// A condition of a rule's status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PublishedCondition {
@@ -151,12 +157,28 @@ pub(super) struct HeldNode {
     pub why: String,
 }
 
+/// A taint on nodes that looks like a rule's and that no rule lifts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StrayTaint {
+    /// The taint, as `key:effect`.
+    pub taint: String,
+    /// Why no rule lifts it.
+    pub why: String,
+    pub nodes: usize,
+    /// The first of these nodes by name.
+    pub example: Arc<str>,
+}
+
 pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     let all = fleet(snapshot);
     let cached = snapshot.view.cached_rules();
     let mut rules: Vec<RuleStatus> = cached
         .values()
-        .map(|cached| RuleStatus::of(cached, all.iter().filter(|it| it.rule == cached.rule.name)))
+        .map(|cached| {
+            let own = all.iter().filter(|it| it.rule == cached.rule.name);
+            RuleStatus::of(snapshot, cached, own)
+        })
         .collect();
     rules.sort_by(|a, b| a.rule.cmp(&b.rule));
     let images = snapshot.controllers.iter().map(|it| it.image.clone());
@@ -173,6 +195,7 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
         nodes: NodeCounts::of(snapshot, &all),
         rules,
         held: held(&all),
+        stray_taints: stray_taints(snapshot),
         notes: snapshot.notes(),
         is_too_late: false,
     }
@@ -220,7 +243,11 @@ impl LeaderStatus {
 
 impl RuleStatus {
     /// Summarizes a rule's effects on its nodes.
-    pub(super) fn of<'a>(cached: &CachedRule, nodes: impl Iterator<Item = &'a OnNode>) -> Self {
+    pub(super) fn of<'a>(
+        snapshot: &Snapshot,
+        cached: &CachedRule,
+        nodes: impl Iterator<Item = &'a OnNode>,
+    ) -> Self {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
         let mut lacks: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
@@ -255,6 +282,7 @@ impl RuleStatus {
             })
             .collect();
         lacks.sort_by_key(|lack| std::cmp::Reverse(lack.nodes));
+        let remarks = snapshot.remarks(rule);
         Self {
             rule: rule.name.clone(),
             state: RuleState::of(rule),
@@ -269,26 +297,56 @@ impl RuleStatus {
             failing: cached.status.failed_node_count.unwrap_or_default(),
             longest_held,
             lacks,
-            published: published(cached),
+            published: conditions(cached, remarks.as_ref()),
+            remarks: remarks.map(|it| it.notes).unwrap_or_default(),
         }
     }
 }
 
-/// The published conditions that need attention.
-fn published(cached: &CachedRule) -> Vec<PublishedCondition> {
+/// The conditions that need attention. What is wrong with what the rule waits for is as it is now, also if no controller has
+/// published it; if that is unknown, it is as published.
+fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<PublishedCondition> {
     let conditions = cached.status.conditions.iter();
     let is_news = |kind: &str, status: &str| match kind {
         "Accepted" => status == "False",
         "Suspended" => false,
+        kind if REMARKS.contains(&kind) => status == "True" && remarks.is_none(),
         _ => status == "True",
     };
-    conditions
-        .filter(|it| is_news(&it.type_, &it.status))
-        .map(|it| PublishedCondition {
-            kind: it.type_.clone(),
-            message: it.message.clone(),
+    let published = conditions.filter(|it| is_news(&it.type_, &it.status));
+    let published = published.map(|it| PublishedCondition {
+        kind: it.type_.clone(),
+        message: it.message.clone(),
+    });
+    let wrong = remarks.into_iter().flat_map(|it| &it.wrong);
+    let wrong = wrong.map(|it| PublishedCondition {
+        kind: it.kind.to_owned(),
+        message: it.message.clone(),
+    });
+    published.chain(wrong).collect()
+}
+
+/// The taints on nodes that no rule lifts, those on most nodes first.
+fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
+    let mut nodes: BTreeMap<(String, WhyStray), Vec<&Arc<str>>> = BTreeMap::new();
+    let rules = snapshot.view.rules();
+    for node in snapshot.view.nodes().filter(|node| !node.deleting) {
+        for (taint, why) in rules.stray(node) {
+            let name = format!("{}:{}", taint.key, taint.effect);
+            nodes.entry((name, why)).or_default().push(&node.name);
+        }
+    }
+    let stray = nodes.into_iter().filter_map(|((taint, why), nodes)| {
+        Some(StrayTaint {
+            taint,
+            why: why.to_string(),
+            nodes: nodes.len(),
+            example: nodes.into_iter().min()?.clone(),
         })
-        .collect()
+    });
+    let mut stray: Vec<StrayTaint> = stray.collect();
+    stray.sort_by_key(|it| std::cmp::Reverse(it.nodes));
+    stray
 }
 
 impl RuleState {
@@ -379,4 +437,61 @@ fn held(all: &[OnNode]) -> Vec<HeldNode> {
             why: it.why.clone(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::explain::explain_node;
+    use crate::cli::testing::Scene;
+    use crate::testing::{GATE, at, node, rule};
+
+    #[test]
+    fn taints_that_no_rule_lifts_are_told_with_what_to_do() {
+        let misspelt = "readiness.k8s.io/gaet";
+        let scene = Scene::default()
+            .rule(&rule("r").waits_for("Net"))
+            .node(
+                node("a")
+                    .condition("Net", "True")
+                    .taint(misspelt, "NoSchedule"),
+            )
+            .node(
+                node("b")
+                    .condition("Net", "True")
+                    .taint(misspelt, "NoSchedule"),
+            )
+            .node(node("c").taint(GATE, "NoSchedule"));
+        let read = scene.read(at(60));
+        let expected = StrayTaint {
+            taint: format!("{misspelt}:NoSchedule"),
+            why: "no rule has a taint with this key".into(),
+            nodes: 2,
+            example: "a".into(),
+        };
+        assert_eq!(status(&read).stray_taints, [expected]);
+        let next = explain_node(&read, "a").and_then(|it| it.next).unwrap();
+        let command = next.command;
+        assert_eq!(
+            command,
+            format!("kubectl taint node a {misspelt}:NoSchedule-")
+        );
+    }
+
+    #[test]
+    fn a_dry_run_says_what_is_missing_before_any_controller_has() {
+        let waits = rule("r").waits_for("daemonset.nodegate.dev/kube-system.cillium");
+        let leaving = waits
+            .bootstrap_only()
+            .spec("existingNodes: Leave")
+            .dry_run();
+        let read = Scene::default().rule(&leaving).node(node("a")).read(at(60));
+        let published = &status(&read).rules[0].published;
+        assert_eq!(published[0].kind, "ConditionsNotMade", "{published:?}");
+        assert!(
+            published[0]
+                .message
+                .contains("no DaemonSet kube-system/cillium")
+        );
+    }
 }

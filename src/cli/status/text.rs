@@ -1,7 +1,7 @@
 //! The status as text.
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
-use crate::cli::page::{Column, Line, Look, NextStep, Page, Render};
+use crate::cli::page::{Column, Line, Look, NextStep, Page, Render, counted};
 use crate::cli::snapshot::LeaderHealth;
 
 /// How many lacking conditions a rule's line names.
@@ -47,16 +47,34 @@ impl Render for ClusterStatus {
                 let line = Line::new()
                     .poor(format!("rule/{} {}: ", rule.rule, published.kind))
                     .plain(&published.message);
-                page.line(&mut out, line);
+                page.wrapped(&mut out, "", "  ", &line);
             }
+            for remark in &rule.remarks {
+                let line = Line::new().plain(format!("rule/{}: {remark}", rule.rule));
+                page.wrapped(&mut out, "", "  ", &line);
+            }
+        }
+        for stray in &self.stray_taints {
+            let head = format!(
+                "taint {} on {}: ",
+                stray.taint,
+                counted(stray.nodes, "node")
+            );
+            let line = format!(
+                "no rule lifts it ({}); see node/{}",
+                stray.why, stray.example
+            );
+            page.wrapped(&mut out, "", "  ", &Line::new().bad(head).plain(line));
         }
         if !self.held.is_empty() {
             out.push('\n');
             held(&mut out, page, self);
         }
         page.notes(&mut out, &self.notes);
-        if let Some(first) = self.held.first() {
-            let command = format!("kubectl nodegate explain node/{}", first.node);
+        let held = self.held.iter().map(|it| &it.node);
+        let stray = self.stray_taints.iter().map(|it| &it.example);
+        if let Some(first) = held.chain(stray).next() {
+            let command = format!("kubectl nodegate explain node/{first}");
             page.line(
                 &mut out,
                 NextStep::new("see why, and what to do", command).line(),

@@ -91,7 +91,11 @@ fn a_held_node_shows_its_start_so_far() {
     let network = rule("network")
         .waits_for("example.com/a")
         .waits_for("example.com/b");
-    let answer = timeline_of(&Scene::default().rule(network).node(held).read(at(60)), "n").unwrap();
+    let answer = timeline_of(
+        &Scene::default().rule(&network).node(held).read(at(60)),
+        "n",
+    )
+    .unwrap();
     assert_eq!((answer.recorded, answer.held), (0, 1));
     let text = answer.text(&Page::plain(at(60)));
     for line in [

@@ -26,7 +26,7 @@ fn joining(name: &str, created: i64) -> NodeBuilder {
 }
 
 fn seen(nodes: impl IntoIterator<Item = NodeBuilder>, now: Timestamp) -> Fleet {
-    let scene = Scene::default().rule(gpu());
+    let scene = Scene::default().rule(&gpu());
     let scene = nodes.into_iter().fold(scene, Scene::node);
     Fleet::of(&scene.read(now), None)
 }
@@ -219,13 +219,13 @@ fn a_lost_connection_is_told_above_the_nodes() {
 #[test]
 fn a_node_that_was_open_before_is_held_and_suspended_rules_are_told() {
     let taint = "readiness.k8s.io/gpu";
-    let scene = Scene::default().rule(gpu());
+    let scene = Scene::default().rule(&gpu());
     let again = node("again").created(at(-3600));
     let scene = scene.node(again.dated_taint(taint, "NoSchedule"));
     let fleet = Fleet::of(&scene.read(at(5)), None);
     assert_eq!(fleet.closed[0].state, Closure::Held);
     let scene = Scene::default()
-        .rule(gpu().suspended())
+        .rule(&gpu().suspended())
         .node(joining("n", 0));
     let fleet = Fleet::of(&scene.read(at(10)), None);
     assert_eq!(fleet.suspended, ["gpu".into()]);

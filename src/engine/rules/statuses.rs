@@ -8,8 +8,6 @@ use tracing::{debug, info, warn};
 use super::finalizers::Rules;
 use super::work::RuleWork;
 use crate::api::NodeReadinessRuleStatus;
-use crate::condition::ComponentGroup;
-use crate::condition::{CriticalComponentClass, Source};
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::effects::{Effects, Purpose};
 use crate::engine::error::RequestError;
@@ -18,9 +16,9 @@ use crate::engine::notice::Notice;
 use crate::engine::pacer::AfterWrite;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, Basis, Unmade};
+use crate::engine::status::{self, Basis};
 use crate::object::Version;
-use crate::plan::{ClusterState, PassedOver};
+use crate::plan::Backing;
 use crate::rule::{AfterUnknown, Rule};
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -118,7 +116,7 @@ impl Rules {
             return;
         }
         self.allowance = self.allowance.saturating_sub(1 + work.stats.matched());
-        work.update_passed_over(rule, cache, out);
+        work.update_backing(rule, cache, out);
         work.update_obstacle(rule, cache);
         let status = work.status(cached, cache, self.node_limit, out);
         let is_there = status == cached.status && work.status.written.is_seen_as_of(cached.version);
@@ -191,39 +189,6 @@ impl Rules {
     }
 }
 
-/// The rule's conditions with our prefix that nothing provides, with the reason.
-fn unmade(rule: &Rule, cluster: ClusterState<'_>) -> Vec<(Arc<str>, Unmade)> {
-    let conditions = rule.spec.iter().flat_map(|spec| &spec.conditions);
-    conditions
-        .filter_map(|condition| {
-            let why = match &condition.source {
-                Source::Nobody => Unmade::NoSuchThing,
-                Source::Component(component) => match cluster.named(component) {
-                    None => Unmade::TooMany,
-                    Some(named) if !named.is_served => Unmade::NotServed,
-                    Some(_) => return None,
-                },
-                _ => return None,
-            };
-            Some((condition.kind.clone(), why))
-        })
-        .collect()
-}
-
-/// The classes that the rule waits for and that have no `DaemonSet`, by name.
-fn empty_classes<'a>(rule: &Rule, cluster: ClusterState<'a>) -> Vec<&'a str> {
-    let is_empty = |index: usize, class: &CriticalComponentClass| {
-        let waits = rule.spec.iter().any(|spec| spec.waits_for_class(index));
-        let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(index));
-        waits && !daemon_sets.values().any(|it| class.has(it))
-    };
-    let classes = cluster.classes.iter().enumerate();
-    classes
-        .filter(|(index, class)| is_empty(*index, class))
-        .map(|(_, class)| class.name.as_str())
-        .collect()
-}
-
 impl RuleWork {
     /// The current status.
     fn status(
@@ -242,10 +207,8 @@ impl RuleWork {
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
-            passed_over: &self.passed_over,
-            unmade: &unmade(rule, cache.cluster()),
+            backing: &self.backing,
             after_unknown: after_unknown.as_ref(),
-            empty_classes: &empty_classes(rule, cache.cluster()),
             disruption: disruption.as_ref(),
             governors: &governors,
             prospects: prospects(cache, &self.stats, rule, out.now.wall),
@@ -268,17 +231,18 @@ impl RuleWork {
         self.obstacle = found;
     }
 
-    /// Finds out which labelled `DaemonSet`s the rule does not wait for, and announces changes.
-    fn update_passed_over(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
-        let Some(spec) = rule.live() else {
-            self.passed_over.clear();
+    /// Finds out what stands behind the rule's conditions, and announces changes of what the rule does not wait for.
+    fn update_backing(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+        let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
+            self.backing = Backing::default();
             return;
         };
-        let found = PassedOver::by_rule(spec, cache.cluster(), || cache.nodes());
-        let known = std::mem::replace(&mut self.passed_over, found);
+        let found = cache.backing(spec);
+        let known = std::mem::replace(&mut self.backing, found);
         for (why, ..) in status::PASSED_OVER {
-            let message = |passed_over| status::passed_over_message(spec, passed_over, why);
-            if let Some(note) = message(&self.passed_over)
+            let message =
+                |backing: &Backing| status::passed_over_message(spec, &backing.passed_over, why);
+            if let Some(note) = message(&self.backing)
                 && message(&known).as_ref() != Some(&note)
             {
                 warn!(rule = %rule.name, "{note}");

@@ -7,7 +7,7 @@ use crate::engine::closures::Closures;
 use crate::engine::map::Set;
 use crate::engine::pacer::WriteSlot;
 use crate::engine::status::{RuleStats, WrittenStatus};
-use crate::plan::PassedOver;
+use crate::plan::Backing;
 use crate::rule::{CompiledSpec, Rule};
 
 /// The engine's state for one rule.
@@ -22,7 +22,8 @@ pub struct RuleWork {
     pub stats: RuleStats,
     /// The nodes that must be clean before a deleted rule may go; `None` while it is not being deleted.
     pub pending: Option<Set<Arc<str>>>,
-    pub passed_over: Vec<PassedOver>,
+    /// What stood behind the rule's conditions at the last status.
+    pub backing: Backing,
     /// The obstacle to any repair that was last logged.
     pub obstacle: Option<String>,
     /// Why the last remediation for it was refused; `None` if it was not.
@@ -47,7 +48,7 @@ impl RuleWork {
             is_new: !rule.finalizer,
             stats: RuleStats::default(),
             pending: None,
-            passed_over: Vec::new(),
+            backing: Backing::default(),
             obstacle: None,
             refused_remediation: None,
             closures: None,

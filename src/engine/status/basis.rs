@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::api::NodeReadinessRuleStatus;
 use crate::guard::Report;
-use crate::plan::PassedOver;
+use crate::plan::Backing;
 use crate::rule::{AfterUnknown, Rule};
 
 /// What a dry run would do about nodes that are not ready in time.
@@ -18,28 +18,14 @@ pub(crate) struct Prospects {
     pub blocked: usize,
 }
 
-/// Why nothing provides a condition that has our prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unmade {
-    /// Nothing of that name exists.
-    NoSuchThing,
-    /// Earlier rules name as many components as can be watched.
-    TooMany,
-    /// The API server does not have the kind of object that tells.
-    NotServed,
-}
-
 /// Inputs of a rule's status besides the stats.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
     pub rule: &'a Rule,
-    pub passed_over: &'a [PassedOver],
-    /// The rule's conditions with our prefix that nothing provides, with the reason.
-    pub unmade: &'a [(Arc<str>, Unmade)],
+    /// What stands behind the rule's conditions.
+    pub backing: &'a Backing,
     /// The names in the rule's `after` that hold nothing up.
     pub after_unknown: Option<&'a AfterUnknown<'a>>,
-    /// The classes that the rule waits for and that have no `DaemonSet`, by name.
-    pub empty_classes: &'a [&'a str],
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node.
     pub obstacle: Option<&'a str>,

@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::basis::{Basis, Unmade, whole_second};
+use super::basis::{Basis, whole_second};
+use super::remarks::{partial_placements, remarks};
 use super::rule_stats::{Role, RuleStats};
 use crate::api::RepairAction;
-use crate::engine::cache::MOST_NAMED;
-use crate::plan::{PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
 const ACCEPTED: &str = "Accepted";
+const CONFLICTED: &str = "Conflicted";
+const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
+const DISRUPTION_LIMITED: &str = "DisruptionLimited";
+/// The conditions that say what becomes of the rule's nodes.
+const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
 /// The condition type of a suspended rule.
 pub(crate) const SUSPENDED: &str = "Suspended";
 
@@ -50,17 +54,25 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         }
     };
     let is_suspended = rule.is_suspended();
-    let message = if is_suspended {
-        "the rule is suspended"
-    } else {
-        "the rule is in force"
+    let remarks = remarks(spec, basis.backing);
+    // `kubectl get -o wide` shows this message and no other.
+    let state = match (is_suspended, spec.dry_run) {
+        (true, _) => "the rule is suspended",
+        (false, true) => "the rule is a dry run: no node is changed",
+        (false, false) => "the rule is in force",
     };
-    let mut conditions = vec![condition(ACCEPTED, true, "Valid", message.into())];
+    let wrong = remarks.iter().map(|it| it.message.clone());
+    let parts: Vec<String> = std::iter::once(state.to_owned())
+        .chain(wrong)
+        .chain(basis.after_unknown.map(ToString::to_string))
+        .chain(partial_placements(basis.backing))
+        .collect();
+    let mut conditions = vec![condition(ACCEPTED, true, "Valid", parts.join("; "))];
 
     conditions.push(match conflict(stats, spec, basis.governors) {
-        Some((reason, message)) => condition("Conflicted", true, reason, message),
+        Some((reason, message)) => condition(CONFLICTED, true, reason, message),
         None => condition(
-            "Conflicted",
+            CONFLICTED,
             false,
             "NoConflict",
             "no other rule governs the same taint".into(),
@@ -73,7 +85,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
             Some(RepairAction::Remediate | RepairAction::AnnotateMachine) => "RemediationRefused",
             _ => "NoNodeClaims",
         };
-        conditions.push(condition("RepairUnavailable", true, reason, message));
+        conditions.push(condition(REPAIR_UNAVAILABLE, true, reason, message));
     }
     if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;
@@ -83,37 +95,19 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
             false => "NoNodeHeldBack",
         };
         conditions.push(condition(
-            "DisruptionLimited",
+            DISRUPTION_LIMITED,
             limits,
             reason,
             report.to_string(),
         ));
     }
-    if let Some(message) = unmade(basis.unmade) {
-        conditions.push(condition(
-            "ConditionsNotMade",
-            true,
-            "CountedAsAbsent",
-            message,
-        ));
+    for remark in &remarks {
+        let message = remark.message.clone();
+        conditions.push(condition(remark.kind, true, remark.reason, message));
     }
     if let Some(unknown) = basis.after_unknown {
         let (reason, message) = (unknown.reason(), unknown.to_string());
         conditions.push(condition("AfterUnknown", true, reason, message));
-    }
-    if !basis.empty_classes.is_empty() {
-        let message = nothing_to_wait_for(basis.empty_classes);
-        conditions.push(condition(
-            "NothingToWaitFor",
-            true,
-            "NoDaemonSetInClass",
-            message,
-        ));
-    }
-    for (why, kind, reason) in PASSED_OVER {
-        if let Some(message) = passed_over_message(spec, basis.passed_over, why) {
-            conditions.push(condition(kind, true, reason, message));
-        }
     }
     if is_suspended {
         let message = "nothing is changed for the rule, on nodes or in its counts";
@@ -122,45 +116,15 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     conditions
 }
 
-/// The message about classes that have no `DaemonSet`, and how to fix that.
-fn nothing_to_wait_for(classes: &[&str]) -> String {
-    let classes = enumerated(classes.iter().map(|it| (*it).to_owned()));
-    format!(
-        "no DaemonSet is of the critical component class that the rule waits for, so that it opens every node on which no \
-         labelled pod runs: {classes} (label the DaemonSets and their pod templates, or name them by \
-         daemonset.nodegate.dev/<namespace>.<name>)"
-    )
-}
-
-/// The conditions of a suspended rule. What they say of its nodes stays unchanged.
+/// The conditions of a suspended rule. What they say of its nodes stays unchanged; what they say of what it waits for does not.
 pub(super) fn suspended(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
     let mut conditions = conditions(stats, basis);
-    let stays = |kind: &str| ![ACCEPTED, SUSPENDED].contains(&kind);
+    let stays = |kind: &str| ABOUT_NODES.contains(&kind);
     let before: Vec<_> = basis.previous.conditions.iter().collect();
     conditions.retain(|it| !stays(&it.type_) || before.iter().all(|known| known.type_ != it.type_));
     let kept = before.into_iter().filter(|known| stays(&known.type_));
     conditions.splice(1..1, kept.cloned());
     conditions
-}
-
-/// The message about conditions that nothing provides, and how to fix that; `None` if there are none.
-fn unmade(conditions: &[(Arc<str>, Unmade)]) -> Option<String> {
-    let of = |wanted: Unmade| {
-        let them = conditions.iter().filter(|(_, why)| *why == wanted);
-        let names: Vec<String> = them.map(|(kind, _)| kind.to_string()).collect();
-        (!names.is_empty()).then(|| enumerated(names.into_iter()))
-    };
-    let unknown = of(Unmade::NoSuchThing)
-        .map(|kinds| format!("there is nothing of this name: {kinds} (check the spelling)"));
-    let too_many = of(Unmade::TooMany).map(|kinds| {
-        format!("earlier rules name {MOST_NAMED} others, and no more are watched: {kinds}")
-    });
-    let not_served = of(Unmade::NotServed).map(|kinds| {
-        format!("this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them): {kinds}")
-    });
-    let parts = unknown.into_iter().chain(too_many).chain(not_served);
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| format!("counted as absent on every node; {}", parts.join("; ")))
 }
 
 /// Which earlier rules govern this rule's taint on existing nodes or, failing that, on possible nodes, as reason and message.
@@ -197,50 +161,4 @@ fn conflict(
     } else {
         None
     }
-}
-
-/// Why a rule does not wait for labelled `DaemonSet`s, with the condition type (also the event's reason) and its reason.
-pub(crate) const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
-    (
-        WhyPassedOver::ShutOut,
-        "DaemonSetsShutOut",
-        "TaintNotTolerated",
-    ),
-    (
-        WhyPassedOver::OutsideNamespaces,
-        "DaemonSetsOutsideNamespaces",
-        "NamespaceNotCovered",
-    ),
-];
-
-/// The message about labelled `DaemonSet`s that a rule does not wait for, and how to fix that; `None` if there are none.
-#[must_use]
-pub(crate) fn passed_over_message(
-    spec: &CompiledSpec,
-    passed_over: &[PassedOver],
-    why: WhyPassedOver,
-) -> Option<String> {
-    let meant: Vec<&PassedOver> = passed_over.iter().filter(|it| it.why == why).collect();
-    if meant.is_empty() {
-        return None;
-    }
-    let names = meant.iter().map(|it| it.daemon_set.to_string());
-    Some(match why {
-        WhyPassedOver::ShutOut => format!(
-            "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
-            spec.taint.key,
-            spec.effect,
-            enumerated(names),
-        ),
-        WhyPassedOver::OutsideNamespaces => {
-            let classes: BTreeSet<String> =
-                meant.iter().map(|it| format!("'{}'", it.class)).collect();
-            format!(
-                "not waited for, because their namespaces are not among those of class {}: DaemonSet {} (add the namespaces to \
-                 the class in the configuration file, or take the label off)",
-                enumerated(classes.into_iter()),
-                enumerated(names),
-            )
-        }
-    })
 }

@@ -12,11 +12,17 @@ use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// What a rule does on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and may go with any of the others"
+)]
 pub struct Record {
     pub(super) role: Role,
     /// The status of each condition on the node, in the rule's order.
     pub(super) statuses: Vec<Option<ConditionStatus>>,
     pub(super) tainted: bool,
+    /// Whether the conditions are not met, as far as they have been seen.
+    pub(super) unmet: bool,
     pub(super) misses_a_condition: bool,
     /// Whether the rule would repair the node if it were no dry run and the repair were not blocked.
     pub(super) would_repair: bool,
@@ -49,6 +55,7 @@ impl Record {
                 .map(Finding::observed)
                 .collect(),
             tainted: outcome.tainted,
+            unmet: !outcome.evaluation.met && !outcome.evaluation.is_to_be_seen(),
             misses_a_condition: outcome.evaluation.misses_a_condition(),
             would_repair,
         }

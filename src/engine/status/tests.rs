@@ -5,10 +5,18 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::EnforcementMode;
+use crate::plan::{Backing, Unmade, WhyUnmade};
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
 
 const KEY: &str = "readiness.k8s.io/gate";
+
+static NOTHING_WRONG: Backing = Backing {
+    unmade: Vec::new(),
+    empty_classes: Vec::new(),
+    passed_over: Vec::new(),
+    placements: Vec::new(),
+};
 
 /// A node that the rules in these tests select.
 fn member(name: &str) -> NodeBuilder {
@@ -37,10 +45,8 @@ fn stats(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (RuleStats, Arc<Rule>) {
 fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
     Basis {
         rule,
-        passed_over: &[],
-        unmade: &[],
+        backing: &NOTHING_WRONG,
         after_unknown: None,
-        empty_classes: &[],
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,
@@ -149,6 +155,46 @@ fn a_dry_run_is_summed_up() {
             results.map(|results| results.summary).as_deref(),
             Some(summary)
         );
+    }
+}
+
+#[test]
+fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
+    let leaving = gate()
+        .bootstrap_only()
+        .spec("existingNodes: Leave")
+        .created(at(60));
+    let met = || member("met").condition("Net", "True");
+    let unmet = || member("unmet").condition("Net", "False");
+    let none = NodeReadinessRuleStatus::default();
+    let missing = Backing {
+        unmade: vec![Unmade {
+            kind: "daemonset.nodegate.dev/a.b".into(),
+            missing: "a/b".into(),
+            why: WhyUnmade::NoDaemonSet,
+        }],
+        ..Backing::default()
+    };
+    let joining = "1 of 2 selected nodes are open and unmet now, and left alone: a node that joins would wait for Net";
+    let there_is_none = "there is no DaemonSet a/b today: until there is one, no node meets the condition; check namespace and name";
+    for (nodes, backing, summary) in [
+        (vec![met()], &NOTHING_WRONG, "No changes needed".to_owned()),
+        (vec![met(), unmet()], &NOTHING_WRONG, joining.to_owned()),
+        (
+            vec![met(), unmet()],
+            &missing,
+            format!("{joining}, {there_is_none}"),
+        ),
+        (vec![met()], &missing, there_is_none.to_owned()),
+    ] {
+        let (stats, rule) = stats(&leaving.clone().dry_run(), &nodes);
+        let basis = Basis {
+            backing,
+            ..basis(&rule, &none)
+        };
+        let results = build(&stats, basis).dry_run_results.unwrap();
+        assert_eq!(results.summary, summary);
+        assert_eq!(results.taints_to_add, Some(0));
     }
 }
 

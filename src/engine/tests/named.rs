@@ -6,7 +6,7 @@ use super::{Bench, Input, Seen};
 use crate::condition::ComponentGroup;
 use crate::engine::kind::Watch;
 use crate::testing::{
-    Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, daemon_set, node, pod, rule,
+    Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, at, daemon_set, node, pod, rule,
 };
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -167,9 +167,78 @@ fn a_condition_that_names_no_daemon_set_is_told_of() {
     assert_eq!(
         said(&bench, "r"),
         [
-            "ConditionsNotMade: counted as absent on every node; there is nothing of this name: \
-             daemonset.nodegate.dev/cilium (check the spelling)"
+            "ConditionsNotMade: nothing makes conditions of type daemonset.nodegate.dev/cilium, though their prefix is \
+             Nodegate's: counted as absent on every node; check the spelling"
         ]
     );
     assert_eq!(bench.taints("n").len(), 1, "what is absent is not True");
+}
+
+#[test]
+fn what_is_wrong_with_a_daemon_set_is_told_of_whether_or_not_the_rule_is_in_force() {
+    let intolerant = daemon_set("tools/agent").selecting("app", "agent");
+    let elsewhere = agent().node_selector("pool", "gpu");
+    for (state, rule) in [
+        ("the rule is in force", waits("r")),
+        (
+            "the rule is a dry run: no node is changed",
+            waits("r").dry_run(),
+        ),
+        ("the rule is suspended", waits("r").suspended()),
+    ] {
+        let rule = rule
+            .bootstrap_only()
+            .spec("existingNodes: Leave")
+            .created(at(60));
+        let nodes = [node("n"), node("m"), node("gpu").label("pool", "gpu")];
+        let mut bench = Bench::new(&[rule], &nodes);
+        bench.lists(DAEMON_SETS);
+        bench.wait(3000);
+        for (daemon_set, condition, message) in [
+            (
+                None,
+                "ConditionsNotMade",
+                "there is no DaemonSet tools/agent today: until there is one, no node meets the condition; check namespace and \
+                 name",
+            ),
+            (
+                Some(&intolerant),
+                "DaemonSetsShutOut",
+                "not waited for, because they do not tolerate taint readiness.k8s.io/gate:NoSchedule: DaemonSet tools/agent (add \
+                 the toleration to their pod template)",
+            ),
+            (
+                Some(&elsewhere),
+                "",
+                "DaemonSet tools/agent runs on 1 of the 3 nodes that the rule selects; the others do not wait for it",
+            ),
+            (
+                Some(&agent().node_selector("pool", "none")),
+                "NothingToWaitFor",
+                "DaemonSet tools/agent runs on 0 of the 3 nodes that the rule selects, so that none of them waits for it (check its \
+                 node selector, its affinity and its tolerations)",
+            ),
+            (Some(&agent()), "", ""),
+        ] {
+            if let Some(daemon_set) = daemon_set {
+                bench.shows(DAEMON_SETS, daemon_set.clone().json().clone());
+                bench.lists(PODS);
+                bench.wait(3000);
+            }
+            let case = format!("{state}, {condition}, {message}");
+            let mut said = said(&bench, "r");
+            said.retain(|it| !it.starts_with("Suspended"));
+            let expected = (!condition.is_empty()).then(|| format!("{condition}: {message}"));
+            assert_eq!(said, Vec::from_iter(expected), "{case}");
+            let accepted = &bench.status("r")["conditions"][0]["message"];
+            let message = if message.is_empty() {
+                state.to_owned()
+            } else {
+                format!("{state}; {message}")
+            };
+            assert_eq!(accepted, &message, "{case}");
+        }
+        let shut_out: Vec<_> = bench.told();
+        assert_eq!(shut_out.len(), 1, "{shut_out:?}");
+    }
 }

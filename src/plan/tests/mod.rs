@@ -2,6 +2,7 @@
 
 mod adoption;
 mod after;
+mod backing;
 mod birth;
 mod bootstrap;
 mod deadlines;

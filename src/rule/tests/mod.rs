@@ -3,6 +3,7 @@
 mod after;
 mod compile;
 mod conflict;
+mod stray;
 
 use crate::testing::{RuleBuilder, rule};
 

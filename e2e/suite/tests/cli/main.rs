@@ -3,6 +3,7 @@
 
 mod answers;
 mod failures;
+mod first_rule;
 mod golden;
 mod live;
 mod page;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::condition::Component;
 use crate::condition::ComponentGroup::{self, Class, Named};
+use crate::engine::cache::named::MOST;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, Unread};
 use crate::engine::io::Effect;
 use crate::engine::kind::Scope;
@@ -320,7 +321,7 @@ fn a_live_read_covers_the_daemon_sets_that_rules_name_now() {
 
 #[test]
 fn no_more_are_watched_than_can_be_borne_and_those_of_earlier_rules_first() {
-    let rules: Vec<_> = (0..=MOST_NAMED)
+    let rules: Vec<_> = (0..=MOST)
         .map(|index| {
             let index_in_time = i64::try_from(index).unwrap();
             rule(&format!("r-{index}"))
@@ -329,15 +330,15 @@ fn no_more_are_watched_than_can_be_borne_and_those_of_earlier_rules_first() {
         })
         .collect();
     let mut cache = with(&rules);
-    assert_eq!(orders(&mut cache).len(), MOST_NAMED);
+    assert_eq!(orders(&mut cache).len(), MOST);
     let named = |cache: &Cache, index: usize| {
         let key = ObjectKey::new("tools", format!("a-{index}"));
         let component = Component::DaemonSet(key);
         cache.cluster().named(&component).is_some()
     };
-    assert!(named(&cache, MOST_NAMED - 1) && !named(&cache, MOST_NAMED));
+    assert!(named(&cache, MOST - 1) && !named(&cache, MOST));
     shows(&mut cache, Seen::Delete(Object::Rule(rules[0].object())));
-    assert!(named(&cache, MOST_NAMED) && !named(&cache, 0));
+    assert!(named(&cache, MOST) && !named(&cache, 0));
     assert_eq!(orders(&mut cache).len(), 2);
 }
 

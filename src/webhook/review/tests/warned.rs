@@ -54,6 +54,10 @@ fn a_condition_that_no_node_has_is_warned_of() {
         }),
         ..Surroundings::default()
     };
+    let drivers = |names: &[&str]| Surroundings {
+        csi_drivers: Some(names.iter().map(ToString::to_string).collect()),
+        ..sample(2, true, false, &[])
+    };
     let of = |kind: &str, more: &str| {
         format!("spec: {{conditions: [{{type: {kind}, requiredStatus: 'True'{more}}}]}}")
     };
@@ -81,12 +85,44 @@ fn a_condition_that_no_node_has_is_warned_of() {
             sample(2, true, false, &["test.io/Misspelt"]),
             "nothing makes conditions of type 'test.io/Misspelt', though their prefix is Nodegate's: it counts as 'Unknown' on every node; check the spelling",
         ),
+        (
+            of("daemon-sets.nodegate.dev/a.b", ""),
+            Surroundings::default(),
+            "no node reports daemon-sets.nodegate.dev/a.b, and Nodegate makes no conditions with that prefix: counted as absent on every node; check the spelling",
+        ),
+        (
+            of("bench.nodegate.dev/A", ""),
+            sample(2, true, false, &["bench.nodegate.dev/A"]),
+            "",
+        ),
+        (
+            of("csidriver.nodegate.dev/", ""),
+            sample(2, true, false, &[]),
+            "nothing makes conditions of type 'csidriver.nodegate.dev/', though their prefix is Nodegate's: it counts as 'Unknown' on every node; check the spelling",
+        ),
+        (
+            of("csidriver.nodegate.dev/a.csi", ""),
+            drivers(&["b.csi"]),
+            "no node has CSI driver a.csi today: until one has, no node meets the condition; check the driver's name",
+        ),
+        (
+            of("csidriver.nodegate.dev/a.csi", ""),
+            drivers(&["a.csi"]),
+            "",
+        ),
+        (
+            of("csidriver.nodegate.dev/a.csi", ""),
+            sample(2, true, false, &[]),
+            "",
+        ),
     ] {
         let expected: Vec<_> = Some(expected)
             .filter(|text| !text.is_empty())
             .into_iter()
             .collect();
         assert_eq!(warnings(&condition, &surroundings), expected, "{condition}");
+        let longest = expected.iter().map(|it| it.len()).max();
+        assert!(longest <= Some(256), "{longest:?}");
     }
 }
 

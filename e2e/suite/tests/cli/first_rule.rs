@@ -1,0 +1,146 @@
+//! README's first rule, as a dry run on a cluster without the `DaemonSet` that it names: everything says so before a node stays
+//! closed for it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_suite::SOON;
+use nodegate_testbed::ask::ask;
+use nodegate_testbed::changes::{delete_node, delete_rule, patch_rule};
+use nodegate_testbed::sights::{rule_condition, rule_status};
+use nodegate_testbed::{eventually, fixtures};
+use serde_json::json;
+
+use crate::world::{TURN, world};
+
+const MISSING: &str = "there is no DaemonSet kube-system/cilium today";
+/// A taint that is none of the rule's, by a typing error.
+const MISSPELT: &str = "readiness.k8s.io/cillium";
+
+/// The first rule of the README.
+fn first_rule() -> Result<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme)?;
+    let blocks = readme.split("```yaml\n").skip(1);
+    let mut blocks = blocks.filter_map(|it| it.split("```").next());
+    let rule = blocks.find(|it| it.contains("kind: NodeReadinessRule"));
+    Ok(rule.context("the README has no rule")?.to_owned())
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let rule = first_rule()?;
+    ensure!(rule.contains("dryRun: true"), "{rule}");
+
+    // Before there is a rule, in force or not.
+    let file = std::env::temp_dir().join(format!("first-rule-{}.yaml", std::process::id()));
+    let path = file.to_string_lossy().into_owned();
+    for rule in [rule.clone(), rule.replace("dryRun: true", "dryRun: false")] {
+        std::fs::write(&file, &rule)?;
+        let said = ask(&kubeconfig, &["preview", "-f", &path]).await?;
+        ensure!(said.code == 2 && said.out.contains(MISSING), "{said:?}");
+        ensure!(!said.out.contains("would open"), "{said:?}");
+    }
+    std::fs::remove_file(&file)?;
+
+    world.cluster.apply(&rule).await?;
+    for (change, state) in [
+        (json!({}), "a dry run"),
+        (json!({"suspend": true}), "suspended"),
+        (json!({"suspend": false}), "a dry run"),
+    ] {
+        patch_rule(&client, "cilium", &json!({"spec": change})).await?;
+        eventually("the rule's conditions say so", SOON, async || {
+            let not_made = rule_condition(&client, "cilium", "ConditionsNotMade").await?;
+            let accepted = rule_condition(&client, "cilium", "Accepted").await?;
+            let [not_made, accepted] = [not_made, accepted].map(|it| it["message"].to_string());
+            let is_told = not_made.contains(MISSING) && accepted.contains(MISSING);
+            Ok((is_told && accepted.contains(state)).then_some(()))
+        })
+        .await?;
+    }
+    eventually("the summary says so", SOON, async || {
+        let status = rule_status(&client, "cilium").await?;
+        let summary = status["dryRunResults"]["summary"].to_string();
+        let joining = "selected nodes are open and unmet now, and left alone: a node that joins would wait for";
+        Ok((summary.contains(MISSING) && summary.contains(joining)).then_some(()))
+    })
+    .await?;
+    let listed = world.cluster.kubectl(&["get", "nrr"]).await?;
+    let head = listed.lines().next().unwrap_or_default();
+    let columns: Vec<&str> = head.split_whitespace().collect();
+    let expected = [
+        "NAME",
+        "MODE",
+        "TAINT",
+        "EFFECT",
+        "DRYRUN",
+        "SUSPENDED",
+        "NODES",
+        "HELD",
+        "ACCEPTED",
+        "AGE",
+    ];
+    assert_eq!(columns, expected, "{listed}");
+    let wide = world
+        .cluster
+        .kubectl(&["get", "nrr", "cilium", "-o", "wide"])
+        .await?;
+    ensure!(wide.contains(MISSING), "{wide}");
+    for (arguments, code) in [
+        (vec!["status"], 0),
+        (vec!["explain", "rule/cilium"], 0),
+        (vec!["lint"], 2),
+    ] {
+        let said = ask(&kubeconfig, &arguments).await?;
+        ensure!(said.code == code && said.out.contains(MISSING), "{said:?}");
+    }
+    delete_rule(&client, "cilium").await?;
+    is_gone(&kubeconfig).await
+}
+
+#[tokio::test]
+async fn a_taint_that_no_rule_lifts_is_found_and_explained() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let node = fixtures::node("misspelt").taint(MISSPELT, "NoSchedule");
+    node.create(&client).await?;
+    let taint = format!("{MISSPELT}:NoSchedule");
+    for (arguments, code, says) in [
+        (vec!["status"], 0, format!("taint {taint} on 1 node")),
+        (vec!["lint"], 2, "NG017".to_owned()),
+        (
+            vec!["explain", "node/misspelt"],
+            0,
+            format!("kubectl taint node misspelt {taint}-"),
+        ),
+    ] {
+        let said = ask(&kubeconfig, &arguments).await?;
+        ensure!(
+            said.code == code && said.out.contains(&says),
+            "{arguments:?}: {said:?}"
+        );
+    }
+    world
+        .cluster
+        .kubectl(&["taint", "node", "misspelt", &format!("{taint}-")])
+        .await?;
+    let lint = ask(&kubeconfig, &["lint"]).await?;
+    ensure!(lint.code == 0 && !lint.out.contains("NG017"), "{lint:?}");
+    delete_node(&client, "misspelt").await
+}
+
+/// Waits until the rule is gone.
+async fn is_gone(kubeconfig: &Path) -> Result<()> {
+    eventually("the rule is gone", SOON, async || {
+        let said = ask(kubeconfig, &["status"]).await?;
+        Ok((!said.out.contains("cilium")).then_some(()))
+    })
+    .await
+}

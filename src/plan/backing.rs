@@ -1,0 +1,218 @@
+//! What stands behind a rule's conditions in the cluster, whether or not the rule has a node to close today: what a node that
+//! joins now would wait for in vain, and what it would not wait for.
+
+use std::sync::Arc;
+
+use super::passed_over::PassedOver;
+use super::state::ClusterState;
+use crate::api::ConditionStatus;
+use crate::condition::{
+    Component, ComponentGroup, CriticalComponentClass, Source, is_meant_for, is_under_our_domain,
+    tolerates,
+};
+use crate::object::{DaemonSet, Node, ObjectKey, Taint};
+use crate::rule::{CompiledSpec, RequiredCondition};
+
+/// What stands behind a rule's conditions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Backing {
+    /// The conditions that are met on no node, whatever the node does, with the reason.
+    pub unmade: Vec<Unmade>,
+    /// The classes that the rule waits for and that have no `DaemonSet`, by name.
+    pub empty_classes: Vec<String>,
+    /// The `DaemonSet`s that the rule does not wait for.
+    pub passed_over: Vec<PassedOver>,
+    /// The `DaemonSet`s that the rule names and waits for, where they do not run on all of its nodes.
+    pub placements: Vec<Placement>,
+}
+
+/// A condition that is met on no node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmade {
+    /// The condition type.
+    pub kind: Arc<str>,
+    /// What is missing: the name of a `DaemonSet` or a CSI driver, or else the condition type.
+    pub missing: String,
+    /// Why it is not met.
+    pub why: WhyUnmade,
+}
+
+/// Why a condition is met on no node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyUnmade {
+    /// There is no such `DaemonSet`.
+    NoDaemonSet,
+    /// No node has registered the CSI driver.
+    NoCsiDriver,
+    /// Its prefix is Nodegate's, and nothing of that name exists.
+    NoSuchName,
+    /// Its prefix is under Nodegate's domain and none of Nodegate's, and no node reports it.
+    NoSuchPrefix,
+    /// Earlier rules name as many components as are watched.
+    TooMany,
+    /// The API server does not have the kind of object that tells.
+    NotServed,
+}
+
+/// On how many of a rule's nodes a `DaemonSet` runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// The `DaemonSet`.
+    pub daemon_set: ObjectKey,
+    /// The nodes on which it runs: fewer than `selected`.
+    pub runs_on: usize,
+    /// The nodes that the rule selects.
+    pub selected: usize,
+}
+
+impl WhyUnmade {
+    /// The same words in statuses, warnings and findings. `names` are what is missing, one or several.
+    #[must_use]
+    pub fn message(self, names: &str) -> String {
+        match self {
+            Self::NoDaemonSet => format!(
+                "there is no DaemonSet {names} today: until there is one, no node meets the condition; check namespace and name"
+            ),
+            Self::NoCsiDriver => format!(
+                "no node has CSI driver {names} today: until one has, no node meets the condition; check the driver's name"
+            ),
+            Self::NoSuchName => format!(
+                "nothing makes conditions of type {names}, though their prefix is Nodegate's: counted as absent on every node; \
+                 check the spelling"
+            ),
+            Self::NoSuchPrefix => format!(
+                "no node reports {names}, and Nodegate makes no conditions with that prefix: counted as absent on every node; \
+                 check the spelling"
+            ),
+            Self::TooMany => format!(
+                "earlier rules name as many others as are watched, so that nothing makes {names}: counted as absent on every node"
+            ),
+            Self::NotServed => format!(
+                "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {names}"
+            ),
+        }
+    }
+}
+
+impl Backing {
+    /// What stands behind the conditions of a rule. `nodes` yields all nodes of the cluster; `has_csi_driver` says whether any
+    /// node has registered the CSI driver of this name.
+    #[must_use]
+    pub fn of<'a, Nodes: Iterator<Item = &'a Node>>(
+        spec: &CompiledSpec,
+        cluster: ClusterState<'_>,
+        nodes: impl Fn() -> Nodes,
+        has_csi_driver: impl Fn(&str) -> bool,
+    ) -> Self {
+        let selected = || nodes().filter(|node| spec.selector.matches(&node.labels));
+        Self {
+            unmade: unmade(spec, cluster, selected, has_csi_driver),
+            empty_classes: empty_classes(spec, cluster),
+            passed_over: PassedOver::by_rule(spec, cluster, &nodes),
+            placements: placements(spec, cluster, selected),
+        }
+    }
+}
+
+fn unmade<'a, Nodes: Iterator<Item = &'a Node>>(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'_>,
+    selected: impl Fn() -> Nodes,
+    has_csi_driver: impl Fn(&str) -> bool,
+) -> Vec<Unmade> {
+    let why = |condition: &RequiredCondition| match &condition.source {
+        Source::Nobody => Some((WhyUnmade::NoSuchName, condition.kind.to_string())),
+        Source::Component(component) => match (cluster.named(component), component) {
+            (None, _) => Some((WhyUnmade::TooMany, condition.kind.to_string())),
+            (Some(named), _) if !named.is_served => {
+                Some((WhyUnmade::NotServed, condition.kind.to_string()))
+            }
+            (Some(named), Component::DaemonSet(key)) => {
+                let found = cluster.daemon_sets(named.group).get(key);
+                let is_there = found.is_some_and(|it| !it.deleting);
+                let is_lacking = named.is_seen && !is_there;
+                (is_lacking && condition.required != ConditionStatus::False)
+                    .then(|| (WhyUnmade::NoDaemonSet, key.to_string()))
+            }
+            (Some(_), _) => None,
+        },
+        Source::CsiDriver(driver) => {
+            let is_lacking = condition.required != ConditionStatus::False
+                && selected().next().is_some()
+                && !has_csi_driver(driver);
+            is_lacking.then(|| (WhyUnmade::NoCsiDriver, driver.clone()))
+        }
+        Source::Node if is_under_our_domain(&condition.kind) => {
+            let is_reported = selected().any(|node| node.condition(&condition.kind).is_some());
+            (!is_reported).then(|| (WhyUnmade::NoSuchPrefix, condition.kind.to_string()))
+        }
+        Source::Node | Source::Class { .. } | Source::Resource(_) => None,
+    };
+    let unmade = spec.conditions.iter().filter_map(|condition| {
+        let (why, missing) = why(condition)?;
+        let kind = condition.kind.clone();
+        Some(Unmade { kind, missing, why })
+    });
+    unmade.collect()
+}
+
+/// Only classes that some rule in force waits for are watched, so that what is unknown is not taken for empty.
+fn empty_classes(spec: &CompiledSpec, cluster: ClusterState<'_>) -> Vec<String> {
+    let is_empty = |index: usize, class: &CriticalComponentClass| {
+        let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(index));
+        spec.waits_for_class(index)
+            && cluster.rules.waits_for_class(index)
+            && !daemon_sets.values().any(|it| class.has(it))
+    };
+    let classes = cluster.classes.iter().enumerate();
+    classes
+        .filter(|(index, class)| is_empty(*index, class))
+        .map(|(_, class)| class.name.clone())
+        .collect()
+}
+
+fn placements<'a, Nodes: Iterator<Item = &'a Node>>(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'_>,
+    selected: impl Fn() -> Nodes,
+) -> Vec<Placement> {
+    let there = spec.daemon_sets().filter_map(|key| {
+        let named = cluster.named(&Component::DaemonSet(key.clone()))?;
+        cluster.daemon_sets(named.group).get(key)
+    });
+    let waited_for: Vec<&DaemonSet> = there
+        .filter(|it| !it.deleting && tolerates(it, &spec.taint))
+        .collect();
+    if waited_for.is_empty() {
+        return Vec::new();
+    }
+    let mut all = 0;
+    let mut runs_on = vec![0; waited_for.len()];
+    for node in selected() {
+        all += 1;
+        let staying = staying(spec, cluster, node);
+        for (count, daemon_set) in runs_on.iter_mut().zip(&waited_for) {
+            *count += usize::from(is_meant_for(daemon_set, node, &staying));
+        }
+    }
+    let placements = waited_for
+        .iter()
+        .zip(runs_on)
+        .map(|(it, runs_on)| Placement {
+            daemon_set: it.key.clone(),
+            runs_on,
+            selected: all,
+        });
+    placements.filter(|it| it.runs_on < it.selected).collect()
+}
+
+/// The node's taints that will not go once the rule is in force.
+pub(super) fn staying<'a>(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'_>,
+    node: &'a Node,
+) -> Vec<&'a Taint> {
+    let mut staying = cluster.rules.staying(node);
+    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+    staying
+}

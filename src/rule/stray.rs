@@ -1,0 +1,150 @@
+//! Taints that look like a rule's and that no rule lifts: a node that registers with one stays closed for ever.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::compile::Rule;
+use super::ownership::Ownership;
+use super::set::RuleSet;
+use super::taint_key::is_foreign;
+use crate::api::TaintEffect;
+use crate::object::{Node, Taint};
+
+/// Why no rule lifts a taint that looks like a rule's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhyStray {
+    /// No rule has a taint with this key.
+    NoRule,
+    /// A rule has a taint with this key and another effect.
+    OtherEffect {
+        /// The rule's name.
+        rule: Arc<str>,
+        /// The effect of its taint.
+        effect: TaintEffect,
+    },
+    /// The rule with this taint cannot be used.
+    Rejected {
+        /// The rule's name.
+        rule: Arc<str>,
+    },
+    /// The rule with this taint is a dry run.
+    DryRun {
+        /// The rule's name.
+        rule: Arc<str>,
+    },
+    /// The rule with this taint does not select the node.
+    NotSelected {
+        /// The rule's name.
+        rule: Arc<str>,
+    },
+}
+
+impl RuleSet {
+    /// The node's taints that keep pods off it, look like a rule's, and are lifted by no rule.
+    pub fn stray<'a>(&self, node: &'a Node) -> impl Iterator<Item = (&'a Taint, WhyStray)> {
+        let taints = node.taints.iter();
+        taints.filter_map(|taint| {
+            let effect = taint.effect.parse().ok()?;
+            let is_owned = || Ownership::all(node).any(|owner| owner.is_of(&taint.key, effect));
+            let selects = |rule: &Rule| {
+                let selector = rule
+                    .reach
+                    .as_ref()
+                    .and_then(|reach| reach.selector.as_ref());
+                selector.is_some_and(|selector| selector.matches(&node.labels))
+            };
+            let why = self.why_stray(&taint.key, effect, selects)?;
+            // The controller cleans up after a rule that is gone, or that no longer selects the node.
+            let is_left = match why {
+                WhyStray::DryRun { .. } | WhyStray::Rejected { .. } => true,
+                _ => !is_owned(),
+            };
+            is_left.then_some((taint, why))
+        })
+    }
+
+    /// Why no rule lifts this taint from the nodes on which it is, if it looks like a rule's taint. `selects` says whether a
+    /// rule selects those nodes.
+    #[must_use]
+    pub fn why_stray(
+        &self,
+        key: &str,
+        effect: TaintEffect,
+        selects: impl Fn(&Rule) -> bool,
+    ) -> Option<WhyStray> {
+        if effect == TaintEffect::PreferNoSchedule {
+            return None;
+        }
+        let of_key: Vec<(&Rule, TaintEffect)> = self
+            .rules()
+            .iter()
+            .filter_map(|rule| Some((&**rule, rule.reach.as_ref()?)))
+            .filter(|(rule, reach)| reach.key == key && (!rule.deleting || rule.lifts()))
+            .map(|(rule, reach)| (rule, reach.effect))
+            .collect();
+        let own = || of_key.iter().filter(|(_, of_rule)| *of_rule == effect);
+        if own().any(|(rule, _)| rule.lifts() && selects(rule)) {
+            return None;
+        }
+        let name = |rule: &Rule| rule.name.clone();
+        // Each of its rules that selects the node is a dry run or cannot be used.
+        let why = own().find(|(rule, _)| selects(rule)).map(|(rule, _)| {
+            let rule_name = name(rule);
+            match &rule.spec {
+                Ok(_) => WhyStray::DryRun { rule: rule_name },
+                Err(_) => WhyStray::Rejected { rule: rule_name },
+            }
+        });
+        let other_effect = || {
+            let mut others = of_key.iter().filter(|(_, of_rule)| *of_rule != effect);
+            let (rule, effect) = others.find(|(rule, _)| rule.lifts() && selects(rule))?;
+            Some(WhyStray::OtherEffect {
+                rule: name(rule),
+                effect: *effect,
+            })
+        };
+        if is_foreign(key) {
+            // Its own project may lift it. Another effect than the rule's is more likely a mistake.
+            return if own().next().is_none() {
+                other_effect()
+            } else {
+                None
+            };
+        }
+        let not_selected = || {
+            let rule = name(own().next()?.0);
+            Some(WhyStray::NotSelected { rule })
+        };
+        why.or_else(other_effect)
+            .or_else(not_selected)
+            .or(Some(WhyStray::NoRule))
+    }
+}
+
+impl Rule {
+    /// Whether the rule lifts its taint at some time from nodes that it selects.
+    fn lifts(&self) -> bool {
+        let mut reach = self.reach.iter();
+        match &self.spec {
+            _ if self.deleting => reach.any(|reach| reach.is_lifted_in_the_end),
+            Ok(spec) => !spec.dry_run,
+            Err(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for WhyStray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRule => f.write_str("no rule has a taint with this key"),
+            Self::OtherEffect { rule, effect } => {
+                write!(f, "rule '{rule}' lifts the one with effect {effect} only")
+            }
+            Self::Rejected { rule } => write!(f, "rule '{rule}' would lift it, and cannot be used"),
+            Self::DryRun { rule } => write!(f, "rule '{rule}' would lift it, and is a dry run"),
+            Self::NotSelected { rule } => {
+                write!(f, "rule '{rule}' lifts it, and does not select the node")
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Taints that look like a rule's and that no rule lifts.
+
+use super::gate;
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, world};
+
+fn why(node: &NodeBuilder, rules: &[RuleBuilder]) -> Option<String> {
+    let world = world(node).with_rules(rules);
+    let rules = world.cluster().rules;
+    let mut stray = rules.stray(&world.node).map(|(_, why)| why.to_string());
+    stray.next()
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
+    let tainted = |key: &str, effect: &str| node("n").taint(key, effect);
+    let closed = || tainted(GATE, "NoSchedule");
+    let cilium = "node.cilium.io/agent-not-ready";
+    let foreign = || gate("r").taint(cilium, "NoSchedule").remove_only();
+    let owned = closed().owned_by("r", GATE, "NoSchedule");
+    for (what, node, rule, expected) in [
+        ("the rule's", closed(), gate("r"), None),
+        (
+            "the rule's, with another value",
+            node("n").taint_with(GATE, "x", "NoSchedule"),
+            gate("r"),
+            None,
+        ),
+        (
+            "of a rule that is suspended",
+            closed(),
+            gate("r").suspended(),
+            None,
+        ),
+        (
+            "of a rule that only lifts",
+            closed(),
+            gate("r").remove_only(),
+            None,
+        ),
+        (
+            "of a rule that is going",
+            closed(),
+            gate("r").deleting(),
+            None,
+        ),
+        (
+            "another key",
+            tainted("readiness.k8s.io/network", "NoSchedule"),
+            gate("r"),
+            Some("no rule has a taint with this key"),
+        ),
+        (
+            "another effect",
+            tainted(GATE, "NoExecute"),
+            gate("r"),
+            Some("rule 'r' lifts the one with effect NoSchedule only"),
+        ),
+        (
+            "it repels nobody",
+            tainted(GATE, "PreferNoSchedule"),
+            gate("r"),
+            None,
+        ),
+        (
+            "a dry run",
+            closed(),
+            gate("r").dry_run(),
+            Some("rule 'r' would lift it, and is a dry run"),
+        ),
+        (
+            "a dry run that was none",
+            owned.clone(),
+            gate("r").dry_run(),
+            Some("rule 'r' would lift it, and is a dry run"),
+        ),
+        (
+            "not usable",
+            closed(),
+            gate("r").spec("conditions: []"),
+            Some("rule 'r' would lift it, and cannot be used"),
+        ),
+        (
+            "not selected",
+            closed(),
+            gate("r").selects("pool", "a"),
+            Some("rule 'r' lifts it, and does not select the node"),
+        ),
+        (
+            "not selected any more",
+            owned,
+            gate("r").selects("pool", "a"),
+            None,
+        ),
+        (
+            "somebody else's",
+            tainted("example.com/x", "NoSchedule"),
+            gate("r"),
+            None,
+        ),
+        (
+            "a foreign one that the rule lifts",
+            tainted(cilium, "NoSchedule"),
+            foreign(),
+            None,
+        ),
+        (
+            "a foreign one that it does not select",
+            tainted(cilium, "NoSchedule"),
+            foreign().selects("pool", "a"),
+            None,
+        ),
+        (
+            "a foreign one with another effect",
+            tainted(cilium, "NoExecute"),
+            foreign(),
+            Some("rule 'r' lifts the one with effect NoSchedule only"),
+        ),
+    ] {
+        assert_eq!(why(&node, &[rule]).as_deref(), expected, "{what}");
+    }
+}
