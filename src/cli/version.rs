@@ -24,7 +24,8 @@ pub(super) struct VersionFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Version {
-    pub client_version: &'static str,
+    #[serde(rename = "clientVersion")]
+    pub client: &'static str,
     /// The controller's instances; `None` if they are unknown, or were not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
@@ -56,7 +57,7 @@ impl Version {
     /// The versions by these answers; without any, the client's alone.
     pub(super) fn of(facts: Option<VersionFacts>) -> Self {
         let mut version = Self {
-            client_version: env!("CARGO_PKG_VERSION"),
+            client: env!("CARGO_PKG_VERSION"),
             controllers: None,
             leader: None,
             definition: None,
@@ -134,7 +135,7 @@ impl Render for Version {
             };
             page.wrapped(&mut out, "", "            ", &line);
         };
-        put("client", self.client_version, "client");
+        put("client", self.client, "client");
         if !self.is_of_client_only {
             put("controller", &self.controllers(), CONTROLLER);
             put("CRD", &self.definition(), DEFINITION);
@@ -143,7 +144,7 @@ impl Render for Version {
     }
 
     fn names(&self) -> Vec<String> {
-        vec![format!("nodegate/{}", self.client_version)]
+        vec![format!("nodegate/{}", self.client)]
     }
 
     fn unread(&self) -> Option<String> {

@@ -119,7 +119,8 @@ pub(crate) const BARE: [Page; 3] = [
     Page {
         before: &[(
             "helm upgrade --install",
-            "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io --ignore-not-found",
+            "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io --ignore-not-found; \
+             kubectl delete -k config/birth --ignore-not-found",
         )],
         apart: &[("jq", "not everybody has jq")],
         ..page("docs/your-stack.md", At::Repository)

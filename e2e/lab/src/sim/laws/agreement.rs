@@ -209,12 +209,10 @@ fn is_published(
         })
     };
     let is_made = |it: &&ConditionOnNode| {
-        it.source != "reporter"
-            && !it.reason.is_empty()
-            && !is_judged(it)
-            && !(has_rebooted && is_of_drivers(it))
+        it.source != "reporter" && !it.reason.is_empty() && !(has_rebooted && is_of_drivers(it))
     };
-    for condition in it.conditions.iter().filter(is_made) {
+    let made = it.conditions.iter().filter(is_made);
+    for condition in made.filter(|it| !is_judged(it)) {
         let kind = &condition.kind;
         let conditions = items(&node["status"]["conditions"]);
         let published = conditions.iter().find(|it| it["type"] == **kind);
