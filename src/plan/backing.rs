@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use super::passed_over::PassedOver;
+use super::passed_over::{PassedOver, staying};
 use super::state::ClusterState;
 use crate::api::ConditionStatus;
 use crate::condition::{
     Component, ComponentGroup, CriticalComponentClass, Source, is_meant_for, is_under_our_domain,
     tolerates,
 };
-use crate::object::{DaemonSet, Node, ObjectKey, Taint};
+use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// What stands behind a rule's conditions.
@@ -204,15 +204,4 @@ fn placements<'a, Nodes: Iterator<Item = &'a Node>>(
             selected: all,
         });
     placements.filter(|it| it.runs_on < it.selected).collect()
-}
-
-/// The node's taints that will not go once the rule is in force.
-pub(super) fn staying<'a>(
-    spec: &CompiledSpec,
-    cluster: ClusterState<'_>,
-    node: &'a Node,
-) -> Vec<&'a Taint> {
-    let mut staying = cluster.rules.staying(node);
-    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-    staying
 }

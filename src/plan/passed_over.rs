@@ -1,11 +1,10 @@
 //! The `DaemonSet`s that a rule passes over although it waits for their class, or for them by name. They are reported because
 //! no one would notice otherwise.
 
-use super::backing::staying;
 use super::state::ClusterState;
 use crate::condition::{Component, ComponentGroup};
 use crate::condition::{is_meant_for, tolerates};
-use crate::object::{DaemonSet, Node, ObjectKey};
+use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::rule::CompiledSpec;
 
 /// A `DaemonSet` that runs on nodes of a rule which waits for its class, or for it by name, but that the rule does not wait
@@ -87,4 +86,15 @@ impl PassedOver {
         passed_over.dedup_by(|a, b| (a.why, &a.daemon_set) == (b.why, &b.daemon_set));
         passed_over
     }
+}
+
+/// The node's taints that will not go once the rule is in force.
+pub(super) fn staying<'a>(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'_>,
+    node: &'a Node,
+) -> Vec<&'a Taint> {
+    let mut staying = cluster.rules.staying(node);
+    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+    staying
 }
