@@ -5,6 +5,7 @@
 
 use super::decision::Decision;
 use super::draft::{Contender, Draft};
+use super::outcome::Standing;
 use crate::repair::{
     Deadline, RemediationObject, RemediationRecord, RemediationStep, Remedy, StepKind, Verdict,
 };
@@ -19,7 +20,7 @@ impl<'a> Draft<'a> {
         verdict: Option<Verdict<'a>>,
     ) {
         if matches!(decision, Decision::Open { .. }) {
-            return self.withdraw(&rule.uid);
+            return;
         }
         let Some(Verdict::Repair(remedy)) = verdict else {
             return;
@@ -58,11 +59,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Withdraws remediations that no rule asks for any more.
+    /// Withdraws remediations that no rule asks for any more, or whose rule leaves the node open.
     pub(super) fn withdraw_remediations(&mut self) {
         let node = self.node;
         for uid in RemediationRecord::rules(node) {
-            if !self.keeps_records_of(uid) {
+            let is_open = self.plan.outcomes.iter().any(|outcome| {
+                let standing = &outcome.standing;
+                *outcome.rule.uid == *uid
+                    && !outcome.rule.is_suspended()
+                    && matches!(standing, Standing::Governs(Decision::Open { .. }))
+            });
+            if is_open || !self.keeps_records_of(uid) {
                 self.withdraw(uid);
             }
         }

@@ -8,7 +8,9 @@ use super::Cache;
 use crate::condition::{Component, ComponentGroup, CriticalComponentClass};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{self, DaemonSetObject, ObjectKey, Pod, PodObject, ResourceSliceObject};
+use crate::object::{
+    self, DaemonSetObject, ObjectKey, Pod, PodObject, PodPhase, ResourceSliceObject,
+};
 
 impl Cache {
     /// The class of a group, if it is not a named `DaemonSet`.
@@ -33,8 +35,9 @@ impl Cache {
             let counts = match self.named.component(group) {
                 None => pod.is_live(),
                 Some(Component::Check(_)) => true,
-                // Only the pods of `DaemonSet`s count. A selector may match others.
-                Some(_) => pod.is_live() && pod.daemon_set.is_some(),
+                // Only the pods of `DaemonSet`s count. A selector may match others. One that is being deleted tells that its
+                // revision goes.
+                Some(_) => pod.phase == PodPhase::Unfinished && pod.daemon_set.is_some(),
             };
             if counts && !pod.node.is_empty() {
                 self.put_pod(group, pod);

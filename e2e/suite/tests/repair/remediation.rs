@@ -305,14 +305,13 @@ async fn the_machine_of_a_late_node_is_annotated_once_and_no_other() -> Result<(
     }
     let _controller = Controller::start(&cluster, &[]).await?;
     let rule = rule(TESTED, "AnnotateMachine").create(&client).await?;
-    // The second one names a Machine that is not its own.
-    for (name, machine) in [("machine-1", "machine-a"), ("machine-2", "machine-b")] {
-        late(TESTED, name, &rule)
-            .annotation("cluster.x-k8s.io/machine", machine)
-            .annotation("cluster.x-k8s.io/cluster-namespace", NAMESPACE)
-            .create(&client)
-            .await?;
-    }
+    let join = async |name: &str, machine: &str| -> Result<()> {
+        let node = late(TESTED, name, &rule).annotation("cluster.x-k8s.io/machine", machine);
+        let node = node.annotation("cluster.x-k8s.io/cluster-namespace", NAMESPACE);
+        node.create(&client).await?;
+        Ok(())
+    };
+    join("machine-1", "machine-a").await?;
     let annotated = async |name: &str| {
         let machine = machines(&client).get(name).await?;
         anyhow::Ok(machine.annotations().get(REMEDIATE_MACHINE).cloned())
@@ -323,6 +322,8 @@ async fn the_machine_of_a_late_node_is_annotated_once_and_no_other() -> Result<(
     .await?;
     assert_eq!(value, "");
     eventually_told(&client, "machine-1", "MachineAnnotated").await?;
+    // This one names a Machine that is not its own.
+    join("machine-2", "machine-b").await?;
     let note = eventually_told(&client, "machine-2", "NodeRepairImpossible").await?;
     ensure!(
         note.ends_with("status.nodeRef of Machine fencing/machine-b does not name this node"),
