@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::Request as HttpRequest;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kube::core::request;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -20,17 +20,20 @@ use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
-use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
+use crate::object::{
+    EvaluationObject, MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject,
+};
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
 /// ...and its conditions; a rule's finalizers...
 const CONDITIONS: &str = "conditions";
 const FINALIZERS: &str = "finalizers";
-/// ...and its status; a `NodeClaim`; a remediation or a Machine.
+/// ...and its status; a `NodeClaim`; a remediation or a Machine; a node's evaluation.
 const STATUS: &str = "status";
 const NODE_CLAIM: &str = "nodeclaim";
 const REMEDIATION: &str = "remediation";
+const EVALUATION: &str = "evaluation";
 /// Metric labels of failed writes.
 const UNREACHABLE: &str = "unreachable";
 const THROTTLED: &str = "throttled";
@@ -76,6 +79,7 @@ impl Requester {
             STATUS,
             NODE_CLAIM,
             REMEDIATION,
+            EVALUATION,
         ] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
@@ -168,6 +172,33 @@ impl Requester {
                 let deleted = Box::pin(remediation::delete(&self.client, of, &object));
                 self.measured(REMEDIATION, deleted).await
             }
+            engine::Request::CreateEvaluation { object } => {
+                let created = create::<EvaluationObject>(&*object);
+                let answer = client::send(&self.client, created);
+                let evaluation = self.counted(EVALUATION, answer).await?;
+                Ok(Answer::Evaluation(Box::new(evaluation)))
+            }
+            engine::Request::PatchEvaluationStatus { name, patch: it } => {
+                let it = Patch::Json::<()>(it);
+                let request = patch::<EvaluationObject>(&name, Some("status"), &it);
+                let answer = client::send(&self.client, request);
+                let evaluation = self.counted(EVALUATION, answer).await?;
+                Ok(Answer::Evaluation(Box::new(evaluation)))
+            }
+            engine::Request::DeleteEvaluation { name, uid } => {
+                let params = DeleteParams {
+                    preconditions: Some(Preconditions {
+                        uid: Some(uid.to_string()),
+                        resource_version: None,
+                    }),
+                    ..DeleteParams::default()
+                };
+                let request = Request::new(EvaluationObject::url_path(&(), None));
+                let request = request.delete(&name, &params);
+                let answer = client::send::<IgnoredAny>(&self.client, request);
+                self.counted(EVALUATION, answer).await?;
+                Ok(Answer::Done)
+            }
             engine::Request::ReadNodeLive {
                 name,
                 kinds,
@@ -221,6 +252,18 @@ impl Requester {
         }
         result
     }
+}
+
+/// The creation of a cluster-scoped object.
+fn create<K: Resource<DynamicType = ()>>(
+    object: &impl Serialize,
+) -> Result<HttpRequest<Vec<u8>>, request::Error> {
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PostParams::default()
+    };
+    let body = serde_json::to_vec(object).map_err(request::Error::SerializeBody)?;
+    Request::new(K::url_path(&(), None)).create(&params, body)
 }
 
 /// A patch of an object or of one subresource.

@@ -13,11 +13,11 @@ use super::error::RequestError;
 use super::freshness::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
-use crate::api::RemediationTemplate;
+use crate::api::{NodeReadinessEvaluation, RemediationTemplate};
 use crate::condition::ComponentGroup;
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
-    ObjectKey, PodObject, ResourceSliceObject, RuleObject, Version,
+    CsiNodeObject, DaemonSetObject, EvaluationObject, NodeClaimObject, NodeMetadata, NodeObject,
+    NodePoolObject, ObjectKey, PodObject, ResourceSliceObject, RuleObject, Version,
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
 use crate::repair::RemediationObject;
@@ -103,6 +103,8 @@ pub enum Object {
     NodeClaim(NodeClaimObject),
     /// A Karpenter `NodePool`.
     NodePool(NodePoolObject),
+    /// A `NodeReadinessEvaluation`.
+    Evaluation(EvaluationObject),
 }
 
 impl Seen {
@@ -149,6 +151,7 @@ impl Object {
             Self::Rule(_) => Watch::Rules,
             Self::NodeClaim(_) => Watch::NodeClaims,
             Self::NodePool(_) => Watch::NodePools,
+            Self::Evaluation(_) => Watch::Evaluations,
         }
     }
 
@@ -164,6 +167,7 @@ impl Object {
             Self::Rule(rule) => rule.meta(),
             Self::NodeClaim(claim) => claim.meta(),
             Self::NodePool(pool) => pool.meta(),
+            Self::Evaluation(evaluation) => evaluation.meta(),
         }
     }
 }
@@ -269,6 +273,25 @@ pub enum Request {
         /// The remediation.
         object: RemediationObject,
     },
+    /// Creates a node's evaluation, without a status; answered by [`Answer::Evaluation`].
+    CreateEvaluation {
+        /// The object.
+        object: Box<NodeReadinessEvaluation>,
+    },
+    /// Patches the status of a node's evaluation; answered by [`Answer::Evaluation`].
+    PatchEvaluationStatus {
+        /// The node.
+        name: Arc<str>,
+        /// The tests and changes.
+        patch: JsonPatch,
+    },
+    /// Deletes a node's evaluation, on condition of its UID; answered by [`Answer::Done`].
+    DeleteEvaluation {
+        /// The node.
+        name: Arc<str>,
+        /// The UID that the evaluation must have.
+        uid: Arc<str>,
+    },
     /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
     ReadNodeLive {
         /// The node.
@@ -319,6 +342,8 @@ pub enum Answer {
     Version(Version),
     /// A claim as it is now.
     NodeClaim(Box<NodeClaimObject>),
+    /// A node's evaluation as it is now.
+    Evaluation(Box<EvaluationObject>),
     /// What a live read of a node returned.
     NodeEvidence(Box<NodeEvidence>),
     /// What a live read of the cluster returned.

@@ -17,6 +17,8 @@ pub enum Kind {
     ResourceSlice,
     /// Nodegate's own resource.
     NodeReadinessRule,
+    /// Its alpha one: what the rules make of a node.
+    NodeReadinessEvaluation,
     /// Karpenter's request for a node.
     NodeClaim,
     /// A Karpenter `NodePool`, the template of `NodeClaim`s.
@@ -73,13 +75,14 @@ impl fmt::Display for Key {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Node,
         Self::Pod,
         Self::DaemonSet,
         Self::CsiNode,
         Self::ResourceSlice,
         Self::NodeReadinessRule,
+        Self::NodeReadinessEvaluation,
         Self::NodeClaim,
         Self::NodePool,
         Self::Lease,
@@ -96,6 +99,7 @@ impl Kind {
             Self::CsiNode => "CSINode",
             Self::ResourceSlice => "ResourceSlice",
             Self::NodeReadinessRule => "NodeReadinessRule",
+            Self::NodeReadinessEvaluation => "NodeReadinessEvaluation",
             Self::NodeClaim => "NodeClaim",
             Self::NodePool => "NodePool",
             Self::Lease => "Lease",
@@ -111,7 +115,9 @@ impl Kind {
             Self::DaemonSet => "apps/v1",
             Self::CsiNode => "storage.k8s.io/v1",
             Self::ResourceSlice => "resource.k8s.io/v1",
-            Self::NodeReadinessRule => "readiness.node.x-k8s.io/v1alpha1",
+            Self::NodeReadinessRule | Self::NodeReadinessEvaluation => {
+                "readiness.node.x-k8s.io/v1alpha1"
+            }
             Self::NodeClaim | Self::NodePool => "karpenter.sh/v1",
             Self::Lease => "coordination.k8s.io/v1",
             Self::Event => "events.k8s.io/v1",
@@ -128,6 +134,7 @@ impl Kind {
             Self::CsiNode => "csinodes",
             Self::ResourceSlice => "resourceslices",
             Self::NodeReadinessRule => "nodereadinessrules",
+            Self::NodeReadinessEvaluation => "nodereadinessevaluations",
             Self::NodeClaim => "nodeclaims",
             Self::NodePool => "nodepools",
             Self::Lease => "leases",
@@ -149,7 +156,10 @@ impl Kind {
     pub fn is_custom(self) -> bool {
         matches!(
             self,
-            Self::NodeReadinessRule | Self::NodeClaim | Self::NodePool
+            Self::NodeReadinessRule
+                | Self::NodeReadinessEvaluation
+                | Self::NodeClaim
+                | Self::NodePool
         )
     }
 

@@ -39,6 +39,7 @@ pub(super) fn object(watch: Watch, json: &Value) -> Object {
         Watch::Rules => Object::Rule(decode(json)),
         Watch::NodeClaims => Object::NodeClaim(decode(json)),
         Watch::NodePools => Object::NodePool(decode(json)),
+        Watch::Evaluations => Object::Evaluation(decode(json)),
     }
 }
 
@@ -180,6 +181,35 @@ impl Cluster {
             Request::DeleteRemediation { name, object, .. } => {
                 let made = object.of_node(&name);
                 (format!("unmake {made}"), Ok(Answer::Done))
+            }
+            Request::CreateEvaluation { object } => {
+                let mut json = json!(object);
+                json["metadata"]["uid"] = json!(format!("evaluation-{}", self.version));
+                let name = json["metadata"]["name"].as_str().unwrap().to_owned();
+                let answer = match self.get(Watch::Evaluations, &name) {
+                    Some(_) => Err(RequestError::Conflict),
+                    None => Ok(Answer::Evaluation(decode(
+                        self.put(Watch::Evaluations, json),
+                    ))),
+                };
+                (format!("create evaluation {name}"), answer)
+            }
+            Request::PatchEvaluationStatus { name, patch } => {
+                let answer = self.change(Watch::Evaluations, &name, |it| carry_out(it, patch));
+                let answer = answer.map(|it| Answer::Evaluation(decode(it)));
+                (format!("evaluation {name}"), answer)
+            }
+            Request::DeleteEvaluation { name, uid } => {
+                let held = self.get(Watch::Evaluations, &name);
+                let answer = match held.map(|held| held["metadata"]["uid"] == *uid) {
+                    None => Err(RequestError::Gone),
+                    Some(false) => Err(RequestError::Conflict),
+                    Some(true) => {
+                        self.remove(Watch::Evaluations, &name);
+                        Ok(Answer::Done)
+                    }
+                };
+                (format!("delete evaluation {name}"), answer)
             }
             Request::ReadNodeLive {
                 name,

@@ -16,6 +16,8 @@ pub struct Settings {
     pub publish_conditions: bool,
     /// Whether to watch Karpenter's objects.
     pub enable_karpenter: bool,
+    /// Whether each node that rules select gets a `NodeReadinessEvaluation`.
+    pub node_readiness_evaluation: bool,
     /// The most writes under way at a time.
     pub concurrency: u16,
     /// The most writes per second.
@@ -34,6 +36,7 @@ impl Default for Settings {
             passing_taints: Vec::new(),
             publish_conditions: true,
             enable_karpenter: false,
+            node_readiness_evaluation: false,
             concurrency: 32,
             rate: None,
             status_node_limit: 100,
@@ -50,6 +53,7 @@ impl From<&Settings> for engine::Settings {
             passing_taints: settings.passing_taints,
             publish_conditions: settings.publish_conditions,
             enable_karpenter: settings.enable_karpenter,
+            node_readiness_evaluation: settings.node_readiness_evaluation,
             concurrency: settings.concurrency,
             rate: settings.rate,
             status_node_limit: settings.status_node_limit,

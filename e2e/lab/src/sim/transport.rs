@@ -8,7 +8,7 @@ use nodegate::engine::kind::{Scope, Watch};
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::StaleKinds;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Who};
 use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, request};
@@ -28,7 +28,7 @@ pub(super) fn is_write(request: &Request) -> bool {
 /// The object that the request writes.
 #[must_use]
 pub(super) fn target(request: &Request) -> Option<Key> {
-    let (kind, name) = match request {
+    let (kind, name): (_, &str) = match request {
         Request::PatchNode { name, .. } | Request::PatchNodeStatus { name, .. } => {
             (Kind::Node, name)
         }
@@ -37,6 +37,13 @@ pub(super) fn target(request: &Request) -> Option<Key> {
         }
         Request::PatchNodeClaim { name, .. } | Request::DeleteNodeClaim { name, .. } => {
             (Kind::NodeClaim, name)
+        }
+        Request::CreateEvaluation { object } => {
+            let name = object.metadata.name.as_deref();
+            (Kind::NodeReadinessEvaluation, name.unwrap_or_default())
+        }
+        Request::PatchEvaluationStatus { name, .. } | Request::DeleteEvaluation { name, .. } => {
+            (Kind::NodeReadinessEvaluation, name)
         }
         _ => return None,
     };
@@ -48,7 +55,9 @@ pub(super) fn target(request: &Request) -> Option<Key> {
 pub(super) fn is_of_status(request: &Request) -> bool {
     matches!(
         request,
-        Request::PatchNodeStatus { .. } | Request::PatchRuleStatus { .. }
+        Request::PatchNodeStatus { .. }
+            | Request::PatchRuleStatus { .. }
+            | Request::PatchEvaluationStatus { .. }
     )
 }
 
@@ -101,6 +110,33 @@ pub(super) fn carry(
                 preconditions: Preconditions {
                     uid: Some(uid.to_string()),
                     resource_version: Some(version.to_string()),
+                },
+                grace: None,
+            };
+            let answer = cluster.request(who, &delete);
+            answer.map(|_| Answer::Done).map_err(|it| refused(&it))
+        }
+        Request::CreateEvaluation { object } => {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let created = json!(object);
+            let create = request::Request::Create {
+                key: Key::cluster(Kind::NodeReadinessEvaluation, name),
+                object: created,
+            };
+            let created = self::object(cluster.request(who, &create))?;
+            Ok(Answer::Evaluation(Box::new(decoded(&created)?)))
+        }
+        Request::PatchEvaluationStatus { name, patch: it } => {
+            let kind = Kind::NodeReadinessEvaluation;
+            let evaluation = patch(kind, name, Part::Status, Patch::Json(it.clone()))?;
+            Ok(Answer::Evaluation(Box::new(decoded(&evaluation)?)))
+        }
+        Request::DeleteEvaluation { name, uid } => {
+            let delete = request::Request::Delete {
+                key: Key::cluster(Kind::NodeReadinessEvaluation, name),
+                preconditions: Preconditions {
+                    uid: Some(uid.to_string()),
+                    resource_version: None,
                 },
                 grace: None,
             };

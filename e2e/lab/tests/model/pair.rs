@@ -44,6 +44,7 @@ const WATCHES: [Watched; 13] = [
         random::resource_slice,
     ),
     (Kind::NodeReadinessRule, "", "", random::rule),
+    (Kind::NodeReadinessEvaluation, "", "", random::evaluation),
     (Kind::NodeClaim, "", "", random::claim),
     (Kind::NodePool, "", "", random::pool),
 ];

@@ -21,6 +21,7 @@ const ELSEWHERE: [&str; 5] = [
 async fn an_api_server_takes_every_whole_manifest_in_the_documentation() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
+    cluster.install_alpha().await?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fenced");
     fs::create_dir_all(&folder)?;
     let mut whole = 0;

@@ -142,6 +142,11 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
             &["remediation.enabled=true"],
         ),
         (
+            "alpha",
+            &["components/alpha"],
+            &["featureGates.NodeReadinessEvaluation=true"],
+        ),
+        (
             "karpenter-nodes",
             &["components/karpenter-nodes"],
             &["offKarpenterNodes=false"],

@@ -80,6 +80,7 @@ impl<'a> Code<'a> {
             "Rules" => Watch::Rules,
             "NodeClaims" => Watch::NodeClaims,
             "NodePools" => Watch::NodePools,
+            "Evaluations" => Watch::Evaluations,
             _ => match value.split_once('(')? {
                 ("Pods", inner) => Watch::Pods(group(inner)?),
                 ("DaemonSets", inner) => Watch::DaemonSets(group(inner)?),

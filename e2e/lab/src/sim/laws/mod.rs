@@ -8,6 +8,7 @@ mod closings;
 mod deletion;
 mod disruption;
 mod end;
+mod evaluations;
 mod foreign;
 mod forgery;
 mod leadership;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<Box<dyn Law>> {
         Box::new(writes::Writes::new(&ledger)),
         Box::new(leadership::Leadership),
         Box::new(end::End::new(&ledger)),
+        Box::new(evaluations::Evaluations::new(&ledger)),
         Box::new(Agreement),
     ]
 }

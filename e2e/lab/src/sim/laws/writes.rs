@@ -57,7 +57,9 @@ impl Writes {
             return;
         }
         let node = match change.key.kind {
-            Kind::Node | Kind::CsiNode => Some(change.key.name.clone()),
+            Kind::Node | Kind::CsiNode | Kind::NodeReadinessEvaluation => {
+                Some(change.key.name.clone())
+            }
             Kind::Pod => {
                 let pod = change.after.as_ref().or(change.before.as_ref());
                 let node = pod.and_then(|pod| pod["spec"]["nodeName"].as_str());
@@ -181,12 +183,14 @@ fn count(times: &mut Times, at: Time, window: Time) -> usize {
 
 /// The written object, if writes to it are bounded.
 pub(super) fn target(request: &Request) -> Option<&Key> {
-    let (Request::Patch { key, .. } | Request::Delete { key, .. }) = request else {
+    let (Request::Create { key, .. } | Request::Patch { key, .. } | Request::Delete { key, .. }) =
+        request
+    else {
         return None;
     };
     matches!(
         key.kind,
-        Kind::Node | Kind::NodeReadinessRule | Kind::NodeClaim
+        Kind::Node | Kind::NodeReadinessRule | Kind::NodeReadinessEvaluation | Kind::NodeClaim
     )
     .then_some(key)
 }

@@ -4,6 +4,7 @@
 mod conditions;
 mod critical;
 mod ends;
+mod evaluations;
 mod guard;
 mod interference;
 mod kubelets;
@@ -54,6 +55,7 @@ pub fn bases() -> Vec<Base> {
         guard::ALL,
         repair::ALL,
         interference::ALL,
+        evaluations::ALL,
     ]
     .concat()
 }

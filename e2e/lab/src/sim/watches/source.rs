@@ -34,6 +34,9 @@ impl Source {
         if settings.enable_karpenter {
             watches.extend([Watch::NodeClaims, Watch::NodePools].map(everything));
         }
+        if settings.node_readiness_evaluation {
+            watches.push(everything(Watch::Evaluations));
+        }
         watches
     }
 
@@ -83,6 +86,7 @@ fn kind(watch: Watch) -> Kind {
         Watch::Rules => Kind::NodeReadinessRule,
         Watch::NodeClaims => Kind::NodeClaim,
         Watch::NodePools => Kind::NodePool,
+        Watch::Evaluations => Kind::NodeReadinessEvaluation,
     }
 }
 
@@ -104,5 +108,6 @@ pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
         Watch::Rules => Object::Rule(decoded(object).ok()?),
         Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
         Watch::NodePools => Object::NodePool(decoded(object).ok()?),
+        Watch::Evaluations => Object::Evaluation(decoded(object).ok()?),
     })
 }
