@@ -22,7 +22,7 @@ use crate::wording::{cut, enumerated};
 /// The status for a node with these outcomes, given the last one; `None` if no rule governs a taint there. Rules that change
 /// nothing on the node (dry runs, and those that yield to an older one) are not in it.
 #[must_use]
-pub fn evaluate_node(
+pub(crate) fn evaluate_node(
     node: &Node,
     outcomes: &[Outcome<'_>],
     known: Option<&NodeReadinessEvaluationStatus>,

@@ -249,10 +249,10 @@ fn a_full_round_of_answers_lets_one_more_through() {
 fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
     let now = Instant::now();
     let mut pacer = Pacer::new(64, None);
-    assert!(pacer.may_publish(true, now));
+    assert!(pacer.may_publish(Class::Conditions, true, now));
     pacer.begins(Class::Conditions, true, now);
-    assert!(!pacer.may_publish(true, now));
-    assert!(pacer.may_publish(false, now));
+    assert!(!pacer.may_publish(Class::Conditions, true, now));
+    assert!(pacer.may_publish(Class::Conditions, false, now));
 }
 
 #[test]
