@@ -100,13 +100,8 @@ pub struct ControllerArgs {
 
     /// Feature gates, such as `NodeReadinessEvaluation=true`: an object for each node that rules select (alpha; needs
     /// `config/alpha`)
-    #[arg(
-        long,
-        value_name = "GATES",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub feature_gates: FeatureGates,
+    #[arg(long, value_name = "GATES")]
+    pub feature_gates: Option<FeatureGates>,
 
     /// The emergency brake.
     #[command(flatten)]
@@ -284,18 +279,21 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
 fn optional_watches(args: &ControllerArgs) -> Vec<Watch> {
     let karpenter = [Watch::NodeClaims, Watch::NodePools];
     let karpenter = karpenter.into_iter().filter(|_| args.enable_karpenter);
-    let evaluations = args.feature_gates.node_readiness_evaluation;
-    let evaluations = evaluations.then_some(Watch::Evaluations);
+    let gates = args.feature_gates.unwrap_or_default();
+    let evaluations = gates
+        .node_readiness_evaluation
+        .then_some(Watch::Evaluations);
     karpenter.chain(evaluations).collect()
 }
 
 fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentClass]) -> Settings {
+    let gates = args.feature_gates.unwrap_or_default();
     Settings {
         classes: classes.to_vec(),
         passing_taints: config.passing_taints,
         publish_conditions: args.publish_conditions,
         enable_karpenter: args.enable_karpenter,
-        node_readiness_evaluation: args.feature_gates.node_readiness_evaluation,
+        node_readiness_evaluation: gates.node_readiness_evaluation,
         concurrency: args.node_concurrent_reconciles,
         rate: args.limiter.rate(),
         status_node_limit: args.status_node_limit.into(),
