@@ -19,7 +19,7 @@ use super::remediation::{self, Of};
 use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
-use crate::engine::io::{self as engine, Answer};
+use crate::engine::io::{self as engine, Answer, EvaluationWrite};
 use crate::object::{
     EvaluationObject, MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject,
 };
@@ -172,32 +172,8 @@ impl Requester {
                 let deleted = Box::pin(remediation::delete(&self.client, of, &object));
                 self.measured(REMEDIATION, deleted).await
             }
-            engine::Request::CreateEvaluation { object } => {
-                let created = create::<EvaluationObject>(&*object);
-                let answer = client::send(&self.client, created);
-                let evaluation = self.counted(EVALUATION, answer).await?;
-                Ok(Answer::Evaluation(Box::new(evaluation)))
-            }
-            engine::Request::PatchEvaluationStatus { name, patch: it } => {
-                let it = Patch::Json::<()>(it);
-                let request = patch::<EvaluationObject>(&name, Some("status"), &it);
-                let answer = client::send(&self.client, request);
-                let evaluation = self.counted(EVALUATION, answer).await?;
-                Ok(Answer::Evaluation(Box::new(evaluation)))
-            }
-            engine::Request::DeleteEvaluation { name, uid } => {
-                let params = DeleteParams {
-                    preconditions: Some(Preconditions {
-                        uid: Some(uid.to_string()),
-                        resource_version: None,
-                    }),
-                    ..DeleteParams::default()
-                };
-                let request = Request::new(EvaluationObject::url_path(&(), None));
-                let request = request.delete(&name, &params);
-                let answer = client::send::<IgnoredAny>(&self.client, request);
-                self.counted(EVALUATION, answer).await?;
-                Ok(Answer::Done)
+            engine::Request::WriteEvaluation { name, write } => {
+                self.write_evaluation(&name, write).await
             }
             engine::Request::ReadNodeLive {
                 name,
@@ -216,6 +192,39 @@ impl Requester {
                 Ok(Answer::Done)
             }
         }
+    }
+
+    /// Creates, updates or deletes a node's evaluation.
+    async fn write_evaluation(
+        &self,
+        name: &str,
+        write: EvaluationWrite,
+    ) -> Result<Answer, RequestError> {
+        let all = Request::new(EvaluationObject::url_path(&(), None));
+        let request = match write {
+            EvaluationWrite::Create(object) => serde_json::to_vec(&object)
+                .map_err(request::Error::SerializeBody)
+                .and_then(|body| all.create(&created(), body)),
+            EvaluationWrite::Update(it) => {
+                patch::<EvaluationObject>(name, Some("status"), &Patch::Json::<()>(it))
+            }
+            EvaluationWrite::Delete(uid) => {
+                let params = DeleteParams {
+                    preconditions: Some(Preconditions {
+                        uid: Some(uid.to_string()),
+                        resource_version: None,
+                    }),
+                    ..DeleteParams::default()
+                };
+                let request = all.delete(name, &params);
+                let answer = client::send::<IgnoredAny>(&self.client, request);
+                self.counted(EVALUATION, answer).await?;
+                return Ok(Answer::Done);
+            }
+        };
+        let answer = client::send(&self.client, request);
+        let evaluation = self.counted(EVALUATION, answer).await?;
+        Ok(Answer::Evaluation(Box::new(evaluation)))
     }
 
     /// Makes a write, and counts its duration and failures.
@@ -254,16 +263,12 @@ impl Requester {
     }
 }
 
-/// The creation of a cluster-scoped object.
-fn create<K: Resource<DynamicType = ()>>(
-    object: &impl Serialize,
-) -> Result<HttpRequest<Vec<u8>>, request::Error> {
-    let params = PostParams {
+/// The parameters of a creation.
+fn created() -> PostParams {
+    PostParams {
         field_manager: Some(FIELD_MANAGER.into()),
         ..PostParams::default()
-    };
-    let body = serde_json::to_vec(object).map_err(request::Error::SerializeBody)?;
-    Request::new(K::url_path(&(), None)).create(&params, body)
+    }
 }
 
 /// A patch of an object or of one subresource.

@@ -8,7 +8,7 @@ use super::cache::Cache;
 use super::conditions::NodeQueue;
 use super::effects::{Effects, Purpose};
 use super::error::RequestError;
-use super::io::{Answer, Request};
+use super::io::{Answer, EvaluationWrite, Request};
 use super::map::Map;
 use super::pacer::{AfterWrite, Class, WriteSlot};
 use super::patch;
@@ -115,22 +115,21 @@ impl Evaluations {
             return;
         }
         let name = node.name.clone();
-        let request = match &step {
-            Step::Create => Request::CreateEvaluation {
-                object: Box::new(NodeReadinessEvaluation::of_node(&name, &node.uid)),
-            },
+        let write = match &step {
+            Step::Create => {
+                let object = NodeReadinessEvaluation::of_node(&name, &node.uid);
+                EvaluationWrite::Create(Box::new(object))
+            }
             Step::Update(status) => {
                 let held = cache.evaluation(&name).map(|held| &*held.uid);
                 let patch = patch::evaluation_status(held.unwrap_or_default(), status);
-                Request::PatchEvaluationStatus { name, patch }
+                EvaluationWrite::Update(patch)
             }
-            Step::Delete(uid) => Request::DeleteEvaluation {
-                name,
-                uid: uid.clone(),
-            },
+            Step::Delete(uid) => EvaluationWrite::Delete(uid.clone()),
         };
         work.slot.begin(step);
-        out.ask(Purpose::Evaluation(node.name.clone()), request);
+        let purpose = Purpose::Evaluation(name.clone());
+        out.ask(purpose, Request::WriteEvaluation { name, write });
     }
 
     pub(super) fn has_queued(&self) -> bool {

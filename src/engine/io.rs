@@ -273,24 +273,12 @@ pub enum Request {
         /// The remediation.
         object: RemediationObject,
     },
-    /// Creates a node's evaluation, without a status; answered by [`Answer::Evaluation`].
-    CreateEvaluation {
-        /// The object.
-        object: Box<NodeReadinessEvaluation>,
-    },
-    /// Patches the status of a node's evaluation; answered by [`Answer::Evaluation`].
-    PatchEvaluationStatus {
+    /// Writes a node's evaluation; answered by [`Answer::Evaluation`], or by [`Answer::Done`] if it is deleted.
+    WriteEvaluation {
         /// The node.
         name: Arc<str>,
-        /// The tests and changes.
-        patch: JsonPatch,
-    },
-    /// Deletes a node's evaluation, on condition of its UID; answered by [`Answer::Done`].
-    DeleteEvaluation {
-        /// The node.
-        name: Arc<str>,
-        /// The UID that the evaluation must have.
-        uid: Arc<str>,
+        /// What is written.
+        write: EvaluationWrite,
     },
     /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
     ReadNodeLive {
@@ -316,6 +304,17 @@ pub enum Request {
         /// Its sequence number in this process.
         number: u64,
     },
+}
+
+/// A write of a node's evaluation.
+#[derive(Debug)]
+pub enum EvaluationWrite {
+    /// Creates it, without a status.
+    Create(Box<NodeReadinessEvaluation>),
+    /// Patches its status, with these tests and changes.
+    Update(JsonPatch),
+    /// Deletes it, on condition of this UID.
+    Delete(Arc<str>),
 }
 
 impl Request {

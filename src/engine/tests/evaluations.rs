@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Bench, Refusal, settings};
-use crate::engine::io::Request;
+use crate::engine::io::{EvaluationWrite, Request};
 use crate::engine::kind::Watch;
 use crate::engine::{RequestError, Settings};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, node, rule};
@@ -188,7 +188,10 @@ fn nothing_is_written_while_anything_is_stale() {
 #[test]
 fn what_is_refused_is_tried_again_and_holds_nothing_else_up() {
     let mut bench = refusing(&[waiting()], &[node("n")], |request| match request {
-        Request::CreateEvaluation { .. } => Some(RequestError::Failed("forbidden".into())),
+        Request::WriteEvaluation {
+            write: EvaluationWrite::Create(_),
+            ..
+        } => Some(RequestError::Failed("forbidden".into())),
         _ => None,
     });
     bench.wait(20_000);

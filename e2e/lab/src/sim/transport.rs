@@ -3,7 +3,7 @@
 use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
 use nodegate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
-use nodegate::engine::io::{Answer, Request};
+use nodegate::engine::io::{Answer, EvaluationWrite, Request};
 use nodegate::engine::kind::{Scope, Watch};
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::StaleKinds;
@@ -28,7 +28,7 @@ pub(super) fn is_write(request: &Request) -> bool {
 /// The object that the request writes.
 #[must_use]
 pub(super) fn target(request: &Request) -> Option<Key> {
-    let (kind, name): (_, &str) = match request {
+    let (kind, name) = match request {
         Request::PatchNode { name, .. } | Request::PatchNodeStatus { name, .. } => {
             (Kind::Node, name)
         }
@@ -38,13 +38,7 @@ pub(super) fn target(request: &Request) -> Option<Key> {
         Request::PatchNodeClaim { name, .. } | Request::DeleteNodeClaim { name, .. } => {
             (Kind::NodeClaim, name)
         }
-        Request::CreateEvaluation { object } => {
-            let name = object.metadata.name.as_deref();
-            (Kind::NodeReadinessEvaluation, name.unwrap_or_default())
-        }
-        Request::PatchEvaluationStatus { name, .. } | Request::DeleteEvaluation { name, .. } => {
-            (Kind::NodeReadinessEvaluation, name)
-        }
+        Request::WriteEvaluation { name, .. } => (Kind::NodeReadinessEvaluation, name),
         _ => return None,
     };
     Some(Key::cluster(kind, name))
@@ -57,7 +51,10 @@ pub(super) fn is_of_status(request: &Request) -> bool {
         request,
         Request::PatchNodeStatus { .. }
             | Request::PatchRuleStatus { .. }
-            | Request::PatchEvaluationStatus { .. }
+            | Request::WriteEvaluation {
+                write: EvaluationWrite::Update(_),
+                ..
+            }
     )
 }
 
@@ -116,33 +113,7 @@ pub(super) fn carry(
             let answer = cluster.request(who, &delete);
             answer.map(|_| Answer::Done).map_err(|it| refused(&it))
         }
-        Request::CreateEvaluation { object } => {
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            let created = json!(object);
-            let create = request::Request::Create {
-                key: Key::cluster(Kind::NodeReadinessEvaluation, name),
-                object: created,
-            };
-            let created = self::object(cluster.request(who, &create))?;
-            Ok(Answer::Evaluation(Box::new(decoded(&created)?)))
-        }
-        Request::PatchEvaluationStatus { name, patch: it } => {
-            let kind = Kind::NodeReadinessEvaluation;
-            let evaluation = patch(kind, name, Part::Status, Patch::Json(it.clone()))?;
-            Ok(Answer::Evaluation(Box::new(decoded(&evaluation)?)))
-        }
-        Request::DeleteEvaluation { name, uid } => {
-            let delete = request::Request::Delete {
-                key: Key::cluster(Kind::NodeReadinessEvaluation, name),
-                preconditions: Preconditions {
-                    uid: Some(uid.to_string()),
-                    resource_version: None,
-                },
-                grace: None,
-            };
-            let answer = cluster.request(who, &delete);
-            answer.map(|_| Answer::Done).map_err(|it| refused(&it))
-        }
+        Request::WriteEvaluation { name, write } => write_evaluation(cluster, who, name, write),
         Request::MakeRemediation { .. }
         | Request::AnnotateMachine { .. }
         | Request::DeleteRemediation { .. } => {
@@ -183,6 +154,40 @@ pub(super) fn carry(
             Ok(Answer::Done)
         }
     }
+}
+
+fn write_evaluation(
+    cluster: &mut Cluster,
+    who: Who,
+    name: &str,
+    write: &EvaluationWrite,
+) -> Result<Answer, RequestError> {
+    let key = Key::cluster(Kind::NodeReadinessEvaluation, name);
+    let request = match write {
+        EvaluationWrite::Create(object) => request::Request::Create {
+            key,
+            object: json!(object),
+        },
+        EvaluationWrite::Update(it) => request::Request::Patch {
+            key,
+            part: Part::Status,
+            patch: Patch::Json(it.clone()),
+        },
+        EvaluationWrite::Delete(uid) => {
+            let delete = request::Request::Delete {
+                key,
+                preconditions: Preconditions {
+                    uid: Some(uid.to_string()),
+                    resource_version: None,
+                },
+                grace: None,
+            };
+            let answer = cluster.request(who, &delete);
+            return answer.map(|_| Answer::Done).map_err(|it| refused(&it));
+        }
+    };
+    let evaluation = object(cluster.request(who, &request))?;
+    Ok(Answer::Evaluation(Box::new(decoded(&evaluation)?)))
 }
 
 fn read_node_live(
