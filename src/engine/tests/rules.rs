@@ -102,6 +102,20 @@ fn a_status_is_written_a_moment_after_a_change_and_at_most_once_a_second() {
 }
 
 #[test]
+fn a_status_that_cannot_be_written_is_tried_again_no_more_than_once_a_second() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
+        matches!(request, Request::PatchRuleStatus { .. }).then_some(RequestError::Conflict)
+    });
+    for (milliseconds, tries) in [(250, 1), (900, 1), (100, 2), (900, 2), (100, 3)] {
+        bench.wait(milliseconds);
+        assert_eq!(bench.refused, tries);
+    }
+    bench.refusal = |_| None;
+    bench.wait(1000);
+    assert_eq!(numbers(bench.status("r")), json!([1, 1, 0, 0]));
+}
+
+#[test]
 fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_often_as_they_care_to()
 {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
@@ -335,8 +349,11 @@ fn a_suspended_rules_counts_stay_as_they_were_until_it_goes_on() {
     };
     assert_eq!(counts(&bench), [2, 1, 1]);
     assert_eq!(condition(&bench, "Suspended"), None);
-    bench.sees_rule(&gate().suspended());
+    let mut suspended = gate().suspended();
+    suspended.json()["metadata"]["generation"] = json!(2);
+    bench.sees_rule(&suspended);
     bench.wait(3000);
+    assert_eq!(bench.status("r")["observedGeneration"], json!(2));
     assert_eq!(condition(&bench, "Suspended").as_deref(), Some("True"));
     assert_eq!(condition(&bench, "Accepted").as_deref(), Some("True"));
     assert_eq!(condition(&bench, "Conflicted").as_deref(), Some("False"));
