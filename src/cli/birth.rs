@@ -97,11 +97,11 @@ fn in_force<'a>(rule: &Rule, written: &'a RuleObject) -> Result<&'a NodeReadines
     let why = match refused {
         Some(condition) => condition.message.as_str(),
         _ if rule.deleting => "it is being deleted",
-        _ if !rule.finalizer => "the controller has not accepted it yet",
         _ if compiled.dry_run => "it is a dry run",
+        _ if compiled.taint_policy == TaintPolicy::RemoveOnly => "it only removes its taint",
         _ if rule.suspended => "it is suspended",
         _ if says_all_suspended(&written.status) => "all rules are suspended",
-        _ if compiled.taint_policy == TaintPolicy::RemoveOnly => "it only removes its taint",
+        _ if !rule.finalizer => "the controller has not accepted it yet",
         _ => return Ok(spec),
     };
     Err(why.to_owned())
