@@ -168,6 +168,16 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Write the admission policies by which the API server closes nodes as it creates them
+    #[command(after_help = EXIT_CODES)]
+    Birth {
+        /// For the API server's own files: a policy for each rule that is in force now, instead of one that follows all rules
+        #[arg(long = "static")]
+        is_static: bool,
+        /// What every command takes.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// Show what took how long at the start of nodes, and which component makes them slow
     #[command(after_help = EXIT_CODES)]
     Timeline {
