@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Keeps pods off Kubernetes nodes until everything the node needs is really there.
 #[derive(Parser)]
-#[command(version, after_help = cli::EXIT_CODES)]
+#[command(version, after_help = cli::after_help("introduction.md"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -25,7 +25,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the controller: watch nodes and rules, put taints on and lift them
+    /// Run the controller: watch nodes and rules, add and lift taints
     // As elsewhere in Kubernetes, what is appended to a Deployment's arguments wins.
     #[command(args_override_self = true)]
     Controller {

@@ -83,7 +83,7 @@ pub const MAX_AFTER: usize = 8;
         name = "Suspended",
         type_ = "boolean",
         json_path = ".spec.suspend",
-        description = "Whether nothing is changed for the rule for the time being."
+        description = "Whether the rule is suspended: it changes nothing."
     ),
     printcolumn(
         name = "Nodes",
@@ -140,13 +140,13 @@ pub const MAX_AFTER: usize = 8;
         .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".repair"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot")
-        .message("regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .message("regateOnReboot cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateOnReboot"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
-        .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateAfterMaintenance"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnRevision) || !self.regateOnRevision")
-        .message("regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .message("regateOnRevision cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateOnRevision"),
     validation = Rule::new("!has(self.regateOnRevision) || !self.regateOnRevision || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
         .message("regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::broken::Broken;
 use super::cache::{Cache, CachedRule};
 use super::closures::Closures;
 use super::io::{Effect, Now, Object, Seen};

@@ -457,7 +457,9 @@ impl<'a> Draft<'a> {
             transition: evaluation.latest_transition().filter(|_| !gave_up),
             why: match kind {
                 ChangeKind::Added => unmet(),
-                ChangeKind::Removed if gave_up => format!("its time is up; {}", unmet()),
+                ChangeKind::Removed if gave_up => {
+                    format!("its readiness TTL has passed; {}", unmet())
+                }
                 ChangeKind::Removed => "the conditions are met".into(),
             },
             components_ready: kind == ChangeKind::Removed

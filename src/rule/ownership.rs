@@ -171,8 +171,7 @@ impl<'a> BootstrapRecord<'a> {
         }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
         let recorded = |it: &Revisions<'_>| value.revisions.get(&it.daemon_set().to_string());
-        let has_gone =
-            |it: &&Revisions<'_>| recorded(it).is_some_and(|known| it.has_gone(known));
+        let has_gone = |it: &&Revisions<'_>| recorded(it).is_some_and(|known| it.has_gone(known));
         let is_unrecorded =
             |it: &Revisions<'_>| recorded(it).is_none() && it.current(None).is_some();
         let is_in_maintenance = node.is_in_maintenance();
@@ -206,11 +205,9 @@ impl<'a> BootstrapRecord<'a> {
     pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
-            Self::No
-            | Self::Done
-            | Self::Unstamped
-            | Self::Maintained
-            | Self::Revised { .. } => None,
+            Self::No | Self::Done | Self::Unstamped | Self::Maintained | Self::Revised { .. } => {
+                None
+            }
         }
     }
 }

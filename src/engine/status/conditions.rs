@@ -110,7 +110,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         conditions.push(condition("AfterUnknown", true, reason, message));
     }
     if is_suspended {
-        let message = "nothing is changed for the rule, on nodes or in its counts";
+        let message = "the rule changes no node, and its counts stay as they are";
         conditions.push(condition(SUSPENDED, true, "Suspended", message.into()));
     }
     conditions
@@ -146,7 +146,7 @@ fn conflict(
     if !governed.is_empty() {
         let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
         let message = format!(
-            "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
+            "an earlier rule governs taint {key}:{effect} on {} of {} selected nodes: {}",
             governed.len(),
             stats.nodes.len(),
             enumerated(names.into_iter().map(quoted)),
