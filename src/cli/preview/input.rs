@@ -165,7 +165,7 @@ mod tests {
                 "r.yaml line 2: a template is left in it",
             ),
             ("just text".into(), "document 1 is no Kubernetes object"),
-            (String::new(), "there is nothing in it"),
+            (String::new(), "r.yaml: it is empty"),
             (RULE.replace("name: a", ""), "has no metadata.name"),
             ("a: [".into(), "r.yaml: "),
         ] {
