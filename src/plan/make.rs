@@ -113,15 +113,15 @@ pub fn plan<'a>(
             owned.filter(|owner| owner.is_of(key, effect)).collect();
         (contenders, owners)
     };
-    for (key, effect) in &concerned {
-        let (contenders, owners) = about(key, *effect);
-        draft.settle(key, *effect, &contenders, &owners, &facts);
-        draft.end_taint(Some((key, *effect)));
+    for &(key, effect) in &concerned {
+        let (contenders, owners) = about(key, effect);
+        draft.settle(key, effect, &contenders, &owners, &facts);
+        draft.end_taint(Some((key, effect)));
     }
     if contenders.iter().any(|it| !it.spec.after.is_empty()) {
-        for (key, effect) in &concerned {
-            let (contenders, owners) = about(key, *effect);
-            draft.settle_postponed(key, *effect, &contenders, &owners, &facts);
+        for &(key, effect) in &concerned {
+            let (contenders, owners) = about(key, effect);
+            draft.settle_postponed(key, effect, &contenders, &owners, &facts);
         }
     }
     draft.forget_deleted_rules();
