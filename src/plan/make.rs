@@ -118,7 +118,8 @@ pub fn plan<'a>(
         draft.settle(key, effect, &contenders, &owners, &facts);
         draft.end_taint(Some((key, effect)));
     }
-    if contenders.iter().any(|it| !it.spec.after.is_empty()) {
+    let is_left = |it: &Contender| !it.spec.after.is_empty() && draft.outcome(it.rule).is_none();
+    if contenders.iter().any(is_left) {
         for &(key, effect) in &concerned {
             let (contenders, owners) = about(key, effect);
             draft.settle_postponed(key, effect, &contenders, &owners, &facts);
