@@ -68,7 +68,7 @@ struct LogArgs {
     )]
     level: String,
 
-    /// How log lines are written
+    /// The log format
     #[arg(
         long,
         alias = "zap-encoder",

@@ -138,7 +138,7 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Optio
         RuleState::InForce | RuleState::DryRun | RuleState::Deleting => {
             if let Some(first) = nodes.first() {
                 return Some(NextStep::new(
-                    "see why the first of these nodes is in its state",
+                    "see why, and what to do",
                     format!("kubectl nodegate explain node/{}", first.node),
                 ));
             }

@@ -343,7 +343,7 @@ mod tests {
             ),
             (
                 agent(false, 1, json!({"running": {}})),
-                "container agent runs and is not ready, restarted once",
+                "container agent runs but is not ready, restarted once",
             ),
             (
                 agent(
