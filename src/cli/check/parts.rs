@@ -187,7 +187,7 @@ pub(super) fn clock(facts: &ClusterFacts) -> Item {
          controller, heartbeat timeouts and repair would be, too"
     );
     Item::new(what, ItemHealth::Warning, message)
-        .next("see whether the clock is kept", "timedatectl")
+        .next("check that the clock is synchronized", "timedatectl")
 }
 
 pub(super) fn rights(facts: &ClusterFacts) -> Item {
