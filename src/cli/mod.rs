@@ -44,7 +44,7 @@ mod timeline;
 mod top;
 mod version;
 
-pub use command::{Command, EXIT_CODES, Plugin, plain};
+pub use command::{Command, Plugin, after_help, plain};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
 pub use failure::{USAGE, exit_code};
 pub use fleet::State;

@@ -143,7 +143,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         } => report(&output, since, &access).await,
         Command::Check { common } => {
             let facts = facts(&source(&common.access).await?).await;
-            let why = "check asks the API server: a dump cannot tell how it is";
+            let why = "check needs a cluster: a dump does not contain its state";
             let facts = facts.ok_or_else(|| CliError::Usage(why.into()))?;
             say(&check(&facts), &common, facts.at)
         }
@@ -186,7 +186,7 @@ async fn version(client: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> 
         None
     } else {
         let facts = versions(&source(&common.access).await?).await;
-        let why = "version asks the API server: a dump does not have it";
+        let why = "version needs a cluster: a dump does not contain the versions";
         Some(facts.ok_or_else(|| CliError::Usage(why.into()))?)
     };
     say(&Version::of(facts), common, Timestamp::now())

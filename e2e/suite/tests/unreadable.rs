@@ -91,7 +91,7 @@ async fn is_told(client: &Client, claim: &str) -> Result<()> {
     assert_eq!(event.type_.as_deref(), Some("Warning"));
     assert_eq!(event.reason.as_deref(), Some("ObjectUnreadable"));
     let said = format!(
-        "NodeClaim {claim} cannot be understood: status.conditions has a form that the API does not know"
+        "NodeClaim {claim} cannot be parsed: status.conditions has a form that the API does not know"
     );
     assert_eq!(event.message, Some(said));
     Ok(())

@@ -327,7 +327,7 @@ fn what_could_not_be_read_is_not_missing() {
         let unread = answer.unread().unwrap();
         assert!(unread.contains(kind.name()), "{unread}");
         let text = answer.text(&Page::plain(crate::testing::at(0)));
-        assert!(!text.contains("nothing found\n"), "{text}");
+        assert!(!text.contains("no faults found\n"), "{text}");
     }
 }
 

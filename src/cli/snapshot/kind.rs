@@ -110,21 +110,21 @@ impl ResourceKind {
     /// What is unknown without this kind.
     pub(crate) const fn tells(self) -> &'static str {
         match self {
-            Self::Rules => "which nodes are held cannot be said",
-            Self::Nodes => "what becomes of nodes cannot be said",
-            Self::CsiNodes => "whether CSI drivers are registered cannot be said",
-            Self::CsiDrivers => "which CSI drivers the scheduler waits for cannot be said",
-            Self::DaemonSets => "which DaemonSets nodes wait for cannot be said",
-            Self::Pods => "whether critical pods are Ready cannot be said",
-            Self::ResourceSlices => "which devices nodes have cannot be said",
-            Self::Leases => "who leads cannot be said",
-            Self::Events => "what probes answer cannot be said",
+            Self::Rules => "which nodes are held is unknown",
+            Self::Nodes => "the state of nodes is unknown",
+            Self::CsiNodes => "whether CSI drivers are registered is unknown",
+            Self::CsiDrivers => "which CSI drivers the scheduler waits for is unknown",
+            Self::DaemonSets => "which DaemonSets nodes wait for is unknown",
+            Self::Pods => "whether critical pods are Ready is unknown",
+            Self::ResourceSlices => "which devices nodes have is unknown",
+            Self::Leases => "who leads is unknown",
+            Self::Events => "the results of probes are unknown",
             Self::ConfigMaps => {
-                "the critical component classes are taken to be the default ones; --config FILE names others"
+                "the default critical component classes are assumed; --config FILE names others"
             }
-            Self::NodeClaims | Self::NodePools => "what becomes of late nodes cannot be said",
+            Self::NodeClaims | Self::NodePools => "whether late nodes are repaired is unknown",
             Self::Deployments => {
-                "how the controller is started and whether Cluster Autoscaler knows the taints cannot be said"
+                "the controller's arguments, and whether Cluster Autoscaler knows the taints, are unknown"
             }
         }
     }

@@ -119,10 +119,11 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     }
     if is_suspended {
         let (reason, message) = if basis.suspends_all {
-            let message = "all rules are suspended: nothing is changed, on nodes or in counts";
+            let message =
+                "all rules are suspended: they change no node, and their counts stay as they are";
             (ALL_SUSPENDED, message)
         } else {
-            let message = "nothing is changed for the rule, on nodes or in its counts";
+            let message = "the rule changes no node, and its counts stay as they are";
             (SUSPENDED, message)
         };
         conditions.push(condition(SUSPENDED, true, reason, message.into()));
@@ -160,7 +161,7 @@ fn conflict(
     if !governed.is_empty() {
         let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
         let message = format!(
-            "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
+            "an earlier rule governs taint {key}:{effect} on {} of {} selected nodes: {}",
             governed.len(),
             stats.nodes.len(),
             enumerated(names.into_iter().map(quoted)),

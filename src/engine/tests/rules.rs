@@ -169,7 +169,7 @@ fn a_status_says_what_stands_against_the_rule() {
         said(&bench, "s"),
         [
             VALID,
-            "Conflicted True: 2 of 2 nodes have taint readiness.k8s.io/gate:NoSchedule governed by an earlier rule: 'r'"
+            "Conflicted True: an earlier rule governs taint readiness.k8s.io/gate:NoSchedule on 2 of 2 selected nodes: 'r'"
         ]
     );
     bench.sees(&node("well").condition("Net", "True"));

@@ -36,7 +36,7 @@ pub(super) async fn play() -> Result<Terminal> {
     let held = format!("node/{HELD}");
     terminal.ask(&cluster, &["explain", &held]).await?;
     terminal.ask(&cluster, &["timeline"]).await?;
-    terminal.remark("somebody mends the image's name: the pod comes up");
+    terminal.remark("the image's name is corrected: the pod comes up");
     let pod = network_on(&client, HELD).await?;
     set_pod_ready(&client, "kube-system", &pod, true).await?;
     until_open(&client, HELD).await?;

@@ -337,7 +337,7 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
     let said = ask_json(&kubeconfig, &preview).await?;
     let notes = said["notes"].to_string();
     ensure!(
-        notes.contains("disruption limits are taken to be the default"),
+        notes.contains("the default disruption limits are assumed"),
         "{said:#}"
     );
     world

@@ -124,7 +124,10 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
 
     let log = controller.log();
     assert!(log.contains("cannot reach the API server"), "{log}");
-    assert!(log.contains("it can be told again"), "{log}");
+    assert!(
+        log.contains("access to metrics can be checked again"),
+        "{log}"
+    );
     for token in [&scrapers.reader, &scrapers.stranger] {
         assert!(!log.contains(token.as_str()), "a token is in the log");
     }

@@ -51,9 +51,9 @@ pub(super) async fn a_node_that_is_not_ready_in_time_has_its_claim_deleted() -> 
     );
     let note = eventually_told(&client, "late", "NodeClaimDeleted").await?;
     ensure!(
-        note.starts_with("NodeClaim 'late' deleted by rule 'late'. The node was to be ready by ")
-            && note
-                .ends_with("example.com/Ready is not reported (counts as Unknown, must be True)"),
+        note.starts_with(
+            "NodeClaim 'late' deleted by rule 'late'. The node should have been ready by "
+        ) && note.ends_with("example.com/Ready is not reported (counts as Unknown, must be True)"),
         "{note}"
     );
     are_left_alone(&client, &["in-time"]).await?;

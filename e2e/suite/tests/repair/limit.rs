@@ -103,7 +103,7 @@ async fn an_annotation_of_a_pool_or_a_node_forbids_repair_until_it_is_gone() -> 
     ensure!(
         note.starts_with(
             "Rule 'vetoed' does not repair this node: annotation nodegate.dev/do-not-repair on NodePool 'vetoed' forbids it. \
-             The node was to be ready by "
+             The node should have been ready by "
         ),
         "{note}"
     );

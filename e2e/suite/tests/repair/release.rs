@@ -22,7 +22,7 @@ pub(super) async fn a_node_that_is_not_ready_in_time_is_opened() -> Result<()> {
     let note = eventually_told_within(&client, TEST, "NodeReleasedUnready", within).await?;
     assert_eq!(
         note,
-        "Rule 'opened' has opened this node although it is not ready: its time is up; example.com/Ready is not reported \
+        "Rule 'opened' has opened this node although it is not ready: its readiness TTL has passed; example.com/Ready is not reported \
          (counts as Unknown, must be True)"
     );
     let node = sights::node(&client, TEST).await?;
@@ -65,7 +65,10 @@ async fn by_default_it_is_told_once_and_nothing_is_done() -> Result<()> {
         .create(&client)
         .await?;
     let note = eventually_told(&client, TEST, "NodeNotReadyInTime").await?;
-    ensure!(note.starts_with("The node was to be ready by "), "{note}");
+    ensure!(
+        note.starts_with("The node should have been ready by "),
+        "{note}"
+    );
     set_node_condition(&client, TEST, READY, "False").await?;
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(notes(&client, TEST, "NodeNotReadyInTime").await?.len(), 1);

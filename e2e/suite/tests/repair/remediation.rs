@@ -165,7 +165,7 @@ async fn a_remediation_is_made_once_for_a_deadline_and_deleted_when_the_node_ope
         json!({"remediationStrategy": "Automatic"})
     );
     let note = eventually_told(&client, NODE, "NodeRemediationCreated").await?;
-    let expected = "SelfNodeRemediation fencing/remediated created by rule 'remediated'. The node was to be ready by ";
+    let expected = "SelfNodeRemediation fencing/remediated created by rule 'remediated'. The node should have been ready by ";
     ensure!(note.starts_with(expected), "{note}");
 
     // Somebody deletes it, and another process leads.
@@ -224,7 +224,7 @@ async fn a_remediation_goes_with_its_rule_and_somebody_elses_stays() -> Result<(
     eventually_made(&client, "gone").await?;
     let note = eventually_told(&client, "others", "NodeRepairImpossible").await?;
     ensure!(
-        note.ends_with("is there already, and somebody else made it"),
+        note.ends_with("exists already, and Nodegate did not make it"),
         "{note}"
     );
     cluster

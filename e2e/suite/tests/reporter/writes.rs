@@ -135,7 +135,7 @@ async fn after_an_outage_of_the_api_server_the_latest_state_is_reported_at_once(
     let writes = world.writes();
     cluster.start_api_server().await?;
     world.reports("False", "EndpointConnectionError").await?;
-    says(&reporter, "the API server takes reports again").await?;
+    says(&reporter, "the API server accepts reports again").await?;
     assert_eq!(world.writes(), writes + 1, "an older state was written too");
     never("it goes back", Duration::from_secs(1), async || {
         let condition = world.condition().await?.context("no condition")?;

@@ -38,7 +38,7 @@ async fn a_dry_run_counts_what_would_change_and_changes_nothing() -> Result<()> 
     rule.create(&client).await?;
     let summary = format!(
         "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions, 2 of 5 selected nodes are open and \
-         unmet now (1 have never reported {READY}): they would be closed at once"
+         unmet now (1 has never reported {READY}): they would be closed at once"
     );
     let expected = json!({
         "affectedNodes": 5,
