@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use nodegate_testbed::{eventually, never};
 use nodegate_testbed::sights::has_taint;
+use nodegate_testbed::{eventually, never};
 
 use crate::{A_WHILE, SOON};
 
