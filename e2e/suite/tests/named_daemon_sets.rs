@@ -10,7 +10,7 @@ use nodegate_suite::gates::{eventually_gated, eventually_open, stays_gated, stay
 use nodegate_suite::{A_WHILE, SOON, rules};
 use nodegate_testbed::changes::{delete_pod, set_pod_ready};
 use nodegate_testbed::fixtures::{self, DaemonSetBuilder, NodeBuilder, RuleBuilder};
-use nodegate_testbed::sights::{self, has_taint, pods_on};
+use nodegate_testbed::sights::{self, has_taint, pods_on, running_pod};
 use nodegate_testbed::{
     Cluster, Controller, Options, eventually, eventually_eq, fetch, never, ports,
 };
@@ -61,15 +61,8 @@ impl Pool {
 
     /// Sets the `DaemonSet`'s running pod Ready or not.
     async fn set_ready(&self, ready: bool) -> Result<()> {
-        let pod = eventually("the DaemonSet has a running pod", SOON, async || {
-            let pods = pods_on(&self.client, self.name).await?;
-            Ok(pods.into_iter().find(|pod| {
-                let status = pod.status.clone().unwrap_or_default();
-                let mut owners = pod.owner_references().iter();
-                status.phase.as_deref() == Some("Running") && owners.any(|it| it.name == self.name)
-            }))
-        });
-        set_pod_ready(&self.client, NAMESPACE, &pod.await?.name_any(), ready).await
+        let pod = running_pod(&self.client, self.name, self.name).await?;
+        set_pod_ready(&self.client, NAMESPACE, &pod, ready).await
     }
 }
 

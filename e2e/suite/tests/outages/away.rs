@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use kube::ResourceExt;
 use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule, owners};
 use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::set_node_condition;

@@ -11,9 +11,9 @@ use nodegate_testbed::changes::{patch_node, set_node_condition};
 use nodegate_testbed::definitions::CLUSTER_API;
 use nodegate_testbed::fixtures::RuleBuilder;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, never, sights};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{A_WHILE, READY, deadline_key, eventually_told, key, late, notes};
+use super::{A_WHILE, READY, eventually_told, key, late, notes};
 
 const NAMESPACE: &str = "fencing";
 const GROUP: &str = "self-node-remediation.medik8s.io";
