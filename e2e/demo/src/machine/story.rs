@@ -40,30 +40,28 @@ pub async fn tell(
         let reboot = reboot(show, &mut node).await?;
         anyhow::Ok(Ending { closing, reboot })
     };
-    let nodes = show.watch(Api::<Node>::all(client.clone()), World::see_node, |_, _| {});
-    let pods = show.watch(
-        Api::<Pod>::all(client.clone()),
-        |world, pod, _| world.see_pod(pod),
-        World::see_pod_go,
-    );
-    let drivers = show.watch(
-        Api::<CSINode>::all(client.clone()),
-        |world, node, _| world.see_drivers(node),
-        |_, _| {},
-    );
-    let events = show.watch(
-        Api::<Event>::all(client.clone()),
-        |world, event, _| world.see_event(event),
-        |_, _| {},
-    );
-    let ending = tokio::select! {
-        ending = steps => ending?,
-        ended = nodes => Err(ended.err().context("watching the nodes ended")?)?,
-        ended = pods => Err(ended.err().context("watching the pods ended")?)?,
-        ended = drivers => Err(ended.err().context("watching the drivers ended")?)?,
-        ended = events => Err(ended.err().context("watching the events ended")?)?,
-        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
+    let watches = async {
+        tokio::try_join!(
+            show.watch(Api::<Node>::all(client.clone()), World::see_node, |_, _| {}),
+            show.watch(
+                Api::<Pod>::all(client.clone()),
+                |world, pod, _| world.see_pod(pod),
+                World::see_pod_go,
+            ),
+            show.watch(
+                Api::<CSINode>::all(client.clone()),
+                |world, node, _| world.see_drivers(node),
+                |_, _| {},
+            ),
+            show.watch(
+                Api::<Event>::all(client.clone()),
+                |world, event, _| world.see_event(event),
+                |_, _| {},
+            ),
+        )
+        .map(drop)
     };
+    let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     show.end(&checks, summary)
 }

@@ -52,16 +52,14 @@ pub async fn tell(
     let nodes = Api::<Node>::all(client.clone());
     // The CRD is installed before the controller starts; until then this watch retries.
     let rules = rules(&client);
-    let ending = tokio::select! {
-        ending = steps => ending?,
-        ended = show.watch(nodes, World::see_node, |_, _| {}) => {
-            Err(ended.err().context("watching the nodes ended")?)?
-        }
-        ended = show.watch(rules, World::see_rule, |_, _| {}) => {
-            Err(ended.err().context("watching the rules ended")?)?
-        }
-        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
+    let watches = async {
+        tokio::try_join!(
+            show.watch(nodes, World::see_node, |_, _| {}),
+            show.watch(rules, World::see_rule, |_, _| {}),
+        )
+        .map(drop)
     };
+    let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     show.end(&checks, summary)
 }
