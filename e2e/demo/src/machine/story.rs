@@ -32,15 +32,15 @@ pub async fn tell(
     controller: &mut Option<Controller>,
 ) -> Result<bool> {
     let client = cluster.client().await?;
-    let steps = async {
+    let steps = Box::pin(async {
         *controller = Some(Controller::start(cluster, &[]).await?);
         let mut node = prepare(show, cluster, &client).await?;
         join(show, &mut node).await?;
         let closing = lose_network(show, &node).await?;
         let reboot = reboot(show, &mut node).await?;
         anyhow::Ok(Ending { closing, reboot })
-    };
-    let watches = async {
+    });
+    let watches = Box::pin(async {
         tokio::try_join!(
             show.watch(Api::<Node>::all(client.clone()), World::see_node, |_, _| {}),
             show.watch(
@@ -60,7 +60,7 @@ pub async fn tell(
             ),
         )
         .map(drop)
-    };
+    });
     let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     show.end(&checks, summary)

@@ -57,21 +57,21 @@ pub async fn tell(
     nodes: usize,
 ) -> Result<bool> {
     let client = cluster.client().await?;
-    let steps = async {
+    let steps = Box::pin(async {
         prepare(show, cluster, controller, nodes).await?;
         join(show, &client, nodes).await?;
         break_and_mend(show, cluster, &client, nodes).await
-    };
+    });
     let nodes = Api::<Node>::all(client.clone());
     let pods = Api::<Pod>::all(client.clone());
-    let watches = async {
+    let watches = Box::pin(async {
         tokio::try_join!(
             show.watch(nodes, World::see_node, |_, _| {}),
             show.watch(pods, |world, pod, _| world.see_pod(pod), World::see_pod_go),
             kubelet::register_drivers(show, &client),
         )
         .map(drop)
-    };
+    });
     let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     let all_happened = show.end(&checks, summary)?;
