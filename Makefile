@@ -101,7 +101,7 @@ recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kub
 dashboard: ready prometheus ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
 	$(DEBUG)/dashboard docs
 
-test-safety: ready ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
+test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
 	$(TEST) --test safety --test repair
 
 test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
