@@ -42,7 +42,7 @@ enum Command {
         #[command(flatten)]
         log: LogArgs,
     },
-    /// Print the CustomResourceDefinition of rules as YAML, for kubectl
+    /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
     Crd,
     #[command(flatten)]
     Ask(cli::Command),
