@@ -27,7 +27,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -101,7 +101,7 @@ recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kub
 dashboard: ready prometheus ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
 	$(DEBUG)/dashboard docs
 
-test-safety: ready ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
+test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
 	$(TEST) --test safety --test repair
 
 test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
@@ -109,6 +109,9 @@ test-install: ready helm cert-manager ## Run the tests of the manifests, the per
 
 test-upgrade: ready ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
 	hack/test-upgrade $(BEFORE)
+
+test-generated: ready ## Try rules made from the CRD's schema for a minute, or SECONDS=3600; SEED=... repeats what that made
+	GENERATED_SECONDS='$(SECONDS)' GENERATED_SEED='$(SEED)' $(TEST) --test generated -- --nocapture
 
 test-docs: ready helm ## Type what the documentation has its readers type, and apply its manifests and examples
 	$(TEST) --test documentation --test typed --test examples

@@ -181,6 +181,16 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Write the admission policies by which the API server closes nodes as it creates them
+    #[command(after_help = after_help(PAGE))]
+    Birth {
+        /// For the API server's own files: a policy for each rule that is in force now, instead of one that follows all rules
+        #[arg(long = "static")]
+        is_static: bool,
+        /// What every command takes.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
     /// Show how long each step of a node's start took, and which component is slowest
     #[command(after_help = after_help(PAGE))]
     Timeline {

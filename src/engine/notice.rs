@@ -463,6 +463,7 @@ impl Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::TaintEffect;
 
     #[test]
     fn a_note_is_as_long_as_the_api_server_takes() {
@@ -470,6 +471,25 @@ mod tests {
         let notice = Notice::of_lateness(about, "r", &"é".repeat(MAX_NOTE));
         assert!(notice.note.len() <= MAX_NOTE, "{}", notice.note.len());
         assert!(notice.note.ends_with("..."), "{}", notice.note);
+    }
+
+    #[test]
+    fn a_refused_taint_is_told_of_on_the_node_and_names_its_rule() {
+        let change = TaintChange {
+            kind: ChangeKind::Added,
+            rule_name: "r".into(),
+            rule_uid: "r-uid".into(),
+            key: "k".into(),
+            effect: TaintEffect::NoSchedule,
+            transition: None,
+            why: String::new(),
+            components_ready: false,
+            gave_up: false,
+        };
+        let about = About::node(&"n".into(), &"n-uid".into());
+        let notice = Notice::of_failure(about, &change, "no");
+        let related = notice.related.map(|it| (it.kind, it.name, it.uid));
+        assert_eq!(related, Some((KIND, "r".into(), Some("r-uid".into()))));
     }
 
     #[test]

@@ -167,6 +167,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         ResourceKind::Rules
         | ResourceKind::Nodes
         | ResourceKind::CsiNodes
+        | ResourceKind::CsiDrivers
         | ResourceKind::DaemonSets
         | ResourceKind::ResourceSlices
         | ResourceKind::NodeClaims

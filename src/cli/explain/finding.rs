@@ -166,6 +166,16 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             .iter()
             .map(|driver| of_driver(driver, node))
             .collect(),
+        Detail::CsiDriverUnhealthy { storage } => vec![Cause {
+            object: format!("csidriver/{}", storage.driver),
+            message: "the driver's pod on this node reports this of its storage to the kubelet"
+                .into(),
+            next: Some(NextStep::new(
+                "see all that it reports, and look at the storage",
+                format!("kubectl get csinode {} -o yaml", node.name),
+            )),
+            ..Cause::default()
+        }],
         Detail::ResourceNotAllocatable { resource } => vec![Cause {
             message: format!(
                 "the kubelet reports no {resource} to allocate: its device plugin has not registered it"

@@ -67,8 +67,12 @@ impl FaultKind {
     /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
     pub(crate) const ON_NO_NODE: Self = Self::warning("NG018", "A DaemonSet on none of the nodes");
 
+    /// The scheduler itself waits for a CSI driver that a rule names.
+    pub(crate) const SCHEDULER_WAITS: Self =
+        Self::warning("NG019", "A driver that the scheduler waits for");
+
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -87,6 +91,7 @@ impl FaultKind {
         Self::AFTER_UNKNOWN,
         Self::STRAY_TAINT,
         Self::ON_NO_NODE,
+        Self::SCHEDULER_WAITS,
     ];
 
     const fn error(id: &'static str, title: &'static str) -> Self {

@@ -23,6 +23,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     for (rule, spec) in field.usable() {
         faults.extend(conflicts(field, rule, spec));
         faults.extend(conditions(field, rule, spec));
+        faults.extend(scheduler_waits(field, rule, spec));
         faults.extend(after_unknown(field, rule, spec));
         faults.extend(evicts(rule, spec));
         faults.extend(heartbeat(field, rule, spec));
@@ -157,6 +158,25 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         }
     }
     faults
+}
+
+/// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
+fn scheduler_waits(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+    let named = spec.conditions.iter().filter_map(|it| match &it.source {
+        Source::CsiDriver(driver) => Some(driver),
+        _ => None,
+    });
+    let named = named.filter(|driver| field.inventory.scheduler_waits_for.contains(*driver));
+    named
+        .map(|driver| {
+            let what = format!(
+                "the scheduler itself keeps pods with volumes of {driver} off nodes without that driver (its CSIDriver has \
+                 preventPodSchedulingIfMissing): what the rule adds is that all other pods wait, too"
+            );
+            let way_out = "leave the condition out where only pods with its volumes need the driver";
+            Fault::new(FaultKind::SCHEDULER_WAITS, rule_name(rule), what, way_out)
+        })
+        .collect()
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes.

@@ -185,6 +185,20 @@ fn faults_of_rules_are_found() {
 }
 
 #[test]
+fn a_driver_that_the_scheduler_waits_for_is_found() {
+    let driver = |name: &str, prevents: &Value| json!({"kind": "CSIDriver", "metadata": {"name": name}, "spec": {"preventPodSchedulingIfMissing": prevents}});
+    let waits = rule("storage", "csidriver.nodegate.dev/a.csi");
+    for (name, prevents, expected) in [
+        ("a.csi", json!(true), &[("NG019", "rule/storage")][..]),
+        ("a.csi", json!(false), &[]),
+        ("a.csi", json!(null), &[]),
+        ("b.csi", json!(true), &[]),
+    ] {
+        finds(&[waits.clone(), driver(name, &prevents)], expected);
+    }
+}
+
+#[test]
 fn a_timeout_below_the_reporters_beat_is_found() {
     let mut impatient = rule("reported", "example.com/Ready");
     impatient["spec"]["enforcementMode"] = json!("continuous");

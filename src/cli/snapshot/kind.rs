@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use k8s_openapi::api::storage::v1::CSIDriver;
 use kube::Resource;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,8 @@ pub enum ResourceKind {
     Nodes,
     /// `CSINode`s.
     CsiNodes,
+    /// `CSIDriver`s.
+    CsiDrivers,
     /// `DaemonSet`s.
     DaemonSets,
     /// `Pod`s.
@@ -48,10 +51,11 @@ pub enum ResourceKind {
 
 impl ResourceKind {
     /// All kinds that a dump contains.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Rules,
         Self::Nodes,
         Self::CsiNodes,
+        Self::CsiDrivers,
         Self::DaemonSets,
         Self::Pods,
         Self::ResourceSlices,
@@ -90,6 +94,7 @@ impl ResourceKind {
             Self::Rules => "nodereadinessrules",
             Self::Nodes => "nodes",
             Self::CsiNodes => "csinodes",
+            Self::CsiDrivers => "csidrivers",
             Self::DaemonSets => "daemonsets",
             Self::Pods => "pods",
             Self::ResourceSlices => "resourceslices",
@@ -108,6 +113,7 @@ impl ResourceKind {
             Self::Rules => "which nodes are held is unknown",
             Self::Nodes => "the state of nodes is unknown",
             Self::CsiNodes => "whether CSI drivers are registered is unknown",
+            Self::CsiDrivers => "which CSI drivers the scheduler waits for is unknown",
             Self::DaemonSets => "which DaemonSets nodes wait for is unknown",
             Self::Pods => "whether critical pods are Ready is unknown",
             Self::ResourceSlices => "which devices nodes have is unknown",
@@ -129,6 +135,7 @@ impl ResourceKind {
             Self::Rules => RuleObject::url_path(&(), None),
             Self::Nodes => NodeObject::url_path(&(), None),
             Self::CsiNodes => CsiNodeObject::url_path(&(), None),
+            Self::CsiDrivers => CSIDriver::url_path(&(), None),
             Self::DaemonSets => DaemonSetObject::url_path(&(), namespace),
             Self::Pods => PodObject::url_path(&(), namespace),
             Self::ResourceSlices => ResourceSliceObject::url_path(&(), None),

@@ -207,6 +207,7 @@ impl RuleWork {
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
+            suspends_all: cache.suspends_all(),
             backing: &self.backing,
             after_unknown: after_unknown.as_ref(),
             disruption: disruption.as_ref(),

@@ -45,6 +45,7 @@ fn stats(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (RuleStats, Arc<Rule>) {
 fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
     Basis {
         rule,
+        suspends_all: false,
         backing: &NOTHING_WRONG,
         after_unknown: None,
         prospects: Prospects::default(),

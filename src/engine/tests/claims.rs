@@ -322,6 +322,22 @@ fn nothing_is_deleted_while_evidence_is_stale_nor_for_as_long_again() {
 }
 
 #[test]
+fn a_late_node_that_is_found_while_evidence_is_stale_is_repaired_when_it_is_not() {
+    let late = late(&[deleting()], &[node("n")]).node("n").clone();
+    let mut bench = bench_of(&[deleting()], &[]);
+    bench.shows(Watch::NodeClaims, claim_of("n"));
+    bench.wait(OVERDUE + 1000);
+    bench.silent = vec![Watch::NodePools];
+    bench.take(vec![Input::Seen(Seen::Interrupted(Watch::NodePools))]);
+    bench.shows(Watch::Nodes, late);
+    bench.wait(2000);
+    assert_eq!(deletions(&mut bench), 0);
+    bench.silent.clear();
+    bench.wait(5000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
 fn what_keeps_a_node_from_being_repaired_is_told_once() {
     let several = |bench: &mut Bench| {
         let mut second = claim_of("n");
