@@ -7,6 +7,7 @@ use super::draft::{Contender, Draft, Taints};
 use super::node_plan::NodePlan;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use super::taint_plan::TaintPlan;
+use crate::api::TaintEffect;
 use crate::condition::ComponentGroup;
 use crate::condition::{ClassFacts, ComponentFacts, Facts, NamedComponent, Trust};
 use crate::rule::{CompiledSpec, Ownership};
@@ -36,6 +37,7 @@ pub fn plan<'a>(
     let mut draft = Draft {
         cluster,
         state,
+        stale: cluster.stale.without(history.read_live),
         history,
         node: state.node,
         now,
@@ -87,22 +89,7 @@ pub fn plan<'a>(
         now,
     };
 
-    let claimed = contenders
-        .iter()
-        .map(|contender| (contender.spec.taint.key.as_str(), contender.spec.effect));
-    let with_owner = owned
-        .iter()
-        .map(|owner| (owner.taint_key, owner.taint_effect));
-    let left_behind = cluster
-        .rules
-        .rules()
-        .iter()
-        .filter_map(|rule| rule.left_behind(&state.node.labels))
-        .map(|reach| (reach.key.as_str(), reach.effect));
-    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
-    draft.put_in_order(&mut concerned, &contenders);
-    concerned.dedup();
-    for (key, effect) in concerned {
+    for (key, effect) in draft.concerned(&contenders, &owned) {
         let contenders: SmallVec<[Contender; 4]> = contenders
             .iter()
             .copied()
@@ -126,6 +113,26 @@ pub fn plan<'a>(
 }
 
 impl<'a> Draft<'a> {
+    /// The taints to settle, in order: those that rules claim, that have a recorded owner, or that a deleted rule left behind.
+    fn concerned(
+        &self,
+        contenders: &[Contender<'a>],
+        owned: &[Ownership<'a>],
+    ) -> SmallVec<[(&'a str, TaintEffect); 8]> {
+        let specs = contenders.iter().map(|it| it.spec);
+        let claimed = specs.map(|spec| (spec.taint.key.as_str(), spec.effect));
+        let with_owner = owned.iter().map(|it| (it.taint_key, it.taint_effect));
+        let labels = &self.node.labels;
+        let rules = self.cluster.rules.rules().iter();
+        let left_behind = rules.filter_map(|rule| rule.left_behind(labels));
+        let left_behind = left_behind.map(|reach| (reach.key.as_str(), reach.effect));
+        let mut concerned: SmallVec<[_; 8]> =
+            claimed.chain(with_owner).chain(left_behind).collect();
+        self.put_in_order(&mut concerned, contenders);
+        concerned.dedup();
+        concerned
+    }
+
     /// The taints of these rules that are in force and wait for something.
     fn gates(
         &self,
