@@ -136,7 +136,8 @@ pub struct Cache {
     passing_taints: Vec<String>,
     publish_conditions: bool,
     index: Index,
-    entries: Map<Arc<str>, Entry>,
+    /// By node name. Boxed, because a large part of a map's places is empty.
+    entries: Map<Arc<str>, Box<Entry>>,
     named: Named,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
@@ -364,7 +365,7 @@ impl Cache {
     }
 
     fn drop_if_empty(&mut self, name: &Arc<str>) {
-        let is_empty = |entry: &Entry| {
+        let is_empty = |entry: &Box<Entry>| {
             entry.node.is_none()
                 && entry.csi_node.is_none()
                 && entry.pods.values().all(Vec::is_empty)
@@ -377,6 +378,6 @@ impl Cache {
 }
 
 /// The entry of this node name, created if missing.
-fn entry<'a>(entries: &'a mut Map<Arc<str>, Entry>, name: &Arc<str>) -> &'a mut Entry {
+fn entry<'a>(entries: &'a mut Map<Arc<str>, Box<Entry>>, name: &Arc<str>) -> &'a mut Entry {
     entries.entry(name.clone()).or_default()
 }

@@ -19,7 +19,7 @@ use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale, and count as a live read of each node.
 static CERTAIN: StaleKinds = StaleKinds::NONE;
-static NOTHING_READ: StaleKinds = StaleKinds::NODE;
+static READ_LIVE: StaleKinds = StaleKinds::COMMON;
 
 /// What the author of a rule should know of what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -165,7 +165,7 @@ impl View {
         let history = NodeHistory {
             is_known: false,
             // The lists are new, so no live read is needed, even of a node whose reporter is silent.
-            read_live: &NOTHING_READ,
+            read_live: &READ_LIVE,
             memories: &[],
             may_close: &[],
             remediated: &[],

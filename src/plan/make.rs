@@ -37,6 +37,7 @@ pub fn plan<'a>(
     let mut draft = Draft {
         cluster,
         state,
+        stale: cluster.stale.without(history.read_live),
         history,
         node: state.node,
         now,
