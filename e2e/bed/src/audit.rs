@@ -21,7 +21,6 @@ pub struct Write {
 
 impl Write {
     /// Whether this changed a node's metadata or spec.
-    #[must_use]
     pub fn changed_a_node(&self) -> bool {
         self.resource == "nodes" && self.code == 200
     }
@@ -29,7 +28,6 @@ impl Write {
 
 impl Cluster {
     /// A user's writes so far, oldest first. The cluster needs an audit log.
-    #[must_use]
     pub fn writes_of(&self, user: &str) -> Vec<Write> {
         let is_write = |event: &Value| {
             event["user"]["username"] == user

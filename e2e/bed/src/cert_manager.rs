@@ -18,10 +18,6 @@ pub struct CertManager {
 
 impl CertManager {
     /// Installs its resource definitions, and starts it as the cluster's admin.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or its definitions are not available.
     pub async fn start(cluster: &Cluster) -> Result<Self> {
         cluster.install_definitions(&CERT_MANAGER).await?;
         let module = GoModule::cert_manager()?;
@@ -36,7 +32,6 @@ impl CertManager {
     }
 
     /// Its output so far.
-    #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }

@@ -110,10 +110,6 @@ impl Definitions {
 
 impl Cluster {
     /// Installs a project's resource definitions unchanged, and waits until they are established.
-    ///
-    /// # Errors
-    ///
-    /// When its module is not available, or `kubectl` fails.
     pub async fn install_definitions(&self, of: &'static Definitions) -> Result<()> {
         let files = tokio::task::spawn_blocking(|| of.read())
             .await

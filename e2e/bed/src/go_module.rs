@@ -147,56 +147,32 @@ pub struct GoModule {
 
 impl GoModule {
     /// etcd, the Kubernetes components and kwok, for the version in the environment variable `KUBERNETES`.
-    ///
-    /// # Errors
-    ///
-    /// When there is no `go` on the `PATH`, the module cannot be read, or no module exists for that version.
     pub fn control_plane() -> Result<Self> {
         let wanted = env::var("KUBERNETES").unwrap_or_default();
         Self::read_from(&CONTROL_PLANE, kubernetes_module(&wanted)?)
     }
 
     /// Prometheus and promtool.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
     pub fn prometheus() -> Result<Self> {
         Self::read(&PROMETHEUS)
     }
 
     /// Helm.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
     pub fn helm() -> Result<Self> {
         Self::read(&HELM)
     }
 
     /// The parts of cert-manager that issue a webhook's certificate.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
     pub fn cert_manager() -> Result<Self> {
         Self::read(&CERT_MANAGER)
     }
 
     /// Karpenter with its kwok provider.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
     pub fn karpenter() -> Result<Self> {
         Self::read(&KARPENTER)
     }
 
     /// The module of this recipe.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
     pub fn read(recipe: &'static Recipe) -> Result<Self> {
         Self::read_from(recipe, "go.mod")
     }
@@ -231,7 +207,6 @@ impl GoModule {
     }
 
     /// The folder of the built binaries, if they have been built.
-    #[must_use]
     pub fn built(&self) -> Option<&Path> {
         let mut binaries = self.recipe.binaries.iter();
         binaries
@@ -240,10 +215,6 @@ impl GoModule {
     }
 
     /// Builds the binaries unless the cache has them, and returns their folder. Concurrent builds wait for each other.
-    ///
-    /// # Errors
-    ///
-    /// When the build fails, with Go's output.
     pub fn build(&self) -> Result<&Path> {
         let name = self.recipe.name;
         fs::create_dir_all(&self.folder)
@@ -366,7 +337,6 @@ fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
 }
 
 /// Stamps in the version: without it the API server calls itself v0.0.0 and refuses some features.
-#[must_use]
 pub fn kubernetes_linker_flags(version: &str) -> String {
     let package = "k8s.io/component-base/version";
     let mut numbers = version.trim_start_matches('v').split('.');

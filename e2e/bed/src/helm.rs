@@ -11,10 +11,6 @@ use crate::tool;
 
 impl Cluster {
     /// Runs Helm as the cluster's admin and returns what it printed.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or fails; the message is its standard error.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let mut command = command(arguments)?;
         command.env("KUBECONFIG", self.kubeconfig());
@@ -23,10 +19,6 @@ impl Cluster {
 }
 
 /// Runs Helm without a cluster and returns what it printed.
-///
-/// # Errors
-///
-/// Like [`Cluster::helm`].
 pub async fn helm(arguments: &[&str]) -> Result<String> {
     let mut command = command(arguments)?;
     command.env("KUBECONFIG", "/dev/null");
@@ -34,10 +26,6 @@ pub async fn helm(arguments: &[&str]) -> Result<String> {
 }
 
 /// The path of the binary.
-///
-/// # Errors
-///
-/// When it has not been built; the message says how.
 pub fn binary() -> Result<PathBuf> {
     let module = GoModule::helm()?;
     let folder = module

@@ -29,10 +29,6 @@ pub struct Karpenter {
 impl Karpenter {
     /// Installs its resource definitions, starts it as the cluster's admin, and waits until it is ready. `environment` adds
     /// variables such as `FEATURE_GATES`.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or does not become ready.
     pub async fn start(cluster: &Cluster, environment: &[(&str, &str)]) -> Result<Self> {
         cluster.install_definitions(&KARPENTER).await?;
         cluster.install_definitions(&KARPENTER_NODE_CLASS).await?;
@@ -61,7 +57,6 @@ impl Karpenter {
     }
 
     /// Its output so far.
-    #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }

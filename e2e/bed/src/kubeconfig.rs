@@ -19,10 +19,6 @@ pub(crate) struct Server {
 }
 
 /// Writes a kubeconfig for one token. JSON is YAML, so this needs no YAML writer.
-///
-/// # Errors
-///
-/// When the file cannot be written.
 pub(crate) fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
     let ca = ByteString(server.ca.clone().into_bytes());
     let content = json!({

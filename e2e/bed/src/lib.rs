@@ -72,6 +72,14 @@
 //! fetch        HTTP and HTTPS requests
 //! ```
 
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    reason = "only tests call this, and fail with the error"
+)]
+
 mod accounts;
 pub mod audit;
 pub mod binaries;

@@ -44,7 +44,6 @@ pub enum ControllerManager {
 
 impl Options {
     /// Only etcd and the API server, for tests that write everything themselves.
-    #[must_use]
     pub const fn api_only() -> Self {
         Self {
             controller_manager: ControllerManager::Off,
@@ -59,7 +58,6 @@ impl Options {
     }
 
     /// Everything except the node lifecycle controller; pods of `DaemonSet`s are scheduled and become Ready.
-    #[must_use]
     pub const fn full() -> Self {
         Self {
             controller_manager: ControllerManager::WithoutNodeLifecycle,
@@ -76,7 +74,6 @@ impl Options {
 
 impl Options {
     /// Adds an audit log of all requests.
-    #[must_use]
     pub const fn audited(self) -> Self {
         Self {
             audit: true,

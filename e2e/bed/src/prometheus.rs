@@ -27,10 +27,6 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Starts it with this configuration, in the cluster's folder, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or does not become ready.
     pub async fn start(cluster: &Cluster, configuration: &str) -> Result<Self> {
         let port = ports::free()?;
         let folder = cluster.folder().join(format!("prometheus-{port}"));
@@ -62,10 +58,6 @@ impl Prometheus {
     }
 
     /// The current value of an expression: one object for each series, with `metric` and `value`.
-    ///
-    /// # Errors
-    ///
-    /// When Prometheus refuses it, with its message.
     pub async fn query(&self, expression: &str) -> Result<Vec<Value>> {
         let parameters = format!("?query={}", encoded(expression));
         let answer = self.get("query", &parameters).await;
@@ -78,10 +70,6 @@ impl Prometheus {
 
     /// The values of an expression over a range, in seconds since 1970, every `step`: one object for each series, with `metric`
     /// and `values`.
-    ///
-    /// # Errors
-    ///
-    /// When Prometheus refuses it, with its message.
     pub async fn query_range(
         &self,
         expression: &str,
@@ -99,10 +87,6 @@ impl Prometheus {
     }
 
     /// Its scrape targets: one object each, with `labels`, `health` and `lastError`.
-    ///
-    /// # Errors
-    ///
-    /// When it does not answer.
     pub async fn targets(&self) -> Result<Vec<Value>> {
         let data = self.get("targets", "").await?;
         Ok(data["activeTargets"]
@@ -112,10 +96,6 @@ impl Prometheus {
     }
 
     /// Its alerting rules: one object each, with `name`, `health`, `lastError` and `state`.
-    ///
-    /// # Errors
-    ///
-    /// When it does not answer.
     pub async fn alerting_rules(&self) -> Result<Vec<Value>> {
         let data = self.get("rules", "?type=alert").await?;
         let groups = data["groups"].as_array().cloned().unwrap_or_default();
@@ -138,10 +118,6 @@ impl Prometheus {
 }
 
 /// Runs promtool and returns what it printed.
-///
-/// # Errors
-///
-/// When it has not been built, or fails; the message is its output.
 pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
     let mut command = Command::new(binary("promtool")?);
     command.args(arguments);

@@ -49,7 +49,6 @@ pub struct Refusal {
 
 impl Success {
     /// The HTTP status.
-    #[must_use]
     pub fn code(&self) -> u16 {
         match self {
             Self::Created(_) | Self::Bound => 201,

@@ -40,13 +40,11 @@ pub struct Key {
 
 impl Key {
     /// The key of a cluster-scoped object.
-    #[must_use]
     pub fn cluster(kind: Kind, name: &str) -> Self {
         Self::namespaced(kind, "", name)
     }
 
     /// The key of an object in a namespace.
-    #[must_use]
     pub fn namespaced(kind: Kind, namespace: &str, name: &str) -> Self {
         Self {
             kind,
@@ -87,7 +85,6 @@ impl Kind {
     ];
 
     /// The kind, as objects carry it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Node => "Node",
@@ -104,7 +101,6 @@ impl Kind {
     }
 
     /// The group and version, as objects carry them.
-    #[must_use]
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Node | Self::Pod => "v1",
@@ -119,7 +115,6 @@ impl Kind {
     }
 
     /// The plural resource name, as in paths.
-    #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
             Self::Node => "nodes",
@@ -136,7 +131,6 @@ impl Kind {
     }
 
     /// Whether its objects are namespaced.
-    #[must_use]
     pub fn is_namespaced(self) -> bool {
         matches!(
             self,
@@ -145,7 +139,6 @@ impl Kind {
     }
 
     /// Whether a `CustomResourceDefinition` defines it.
-    #[must_use]
     pub fn is_custom(self) -> bool {
         matches!(
             self,
@@ -154,7 +147,6 @@ impl Kind {
     }
 
     /// Whether only a status subresource writes its status.
-    #[must_use]
     pub fn has_status(self) -> bool {
         !matches!(
             self,

@@ -24,6 +24,14 @@
 //! paged lists, managed fields, and defaults that Nodegate does not read. `tests/model` compares everything else with the real
 //! API server.
 
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    reason = "only tests call this, and fail with the error"
+)]
+
 pub mod answer;
 mod deletion;
 pub mod kind;

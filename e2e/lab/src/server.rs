@@ -37,7 +37,6 @@ pub struct Server {
 
 impl Server {
     /// An empty server. Its UIDs follow from the seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
             revision: 1,
@@ -56,7 +55,6 @@ impl Server {
     }
 
     /// The revision of the last change.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -126,7 +124,6 @@ impl Server {
     }
 
     /// The current object.
-    #[must_use]
     pub fn object(&self, key: &Key) -> Option<&Arc<Value>> {
         self.objects.get(key)
     }
@@ -139,7 +136,6 @@ impl Server {
     }
 
     /// The bookmark of a watch that has received everything.
-    #[must_use]
     pub fn bookmark(&self, kind: Kind) -> Event {
         bookmark(kind, self.revision)
     }

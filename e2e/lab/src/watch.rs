@@ -44,7 +44,6 @@ pub enum EventType {
 
 impl EventType {
     /// The type's name on the wire.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -57,7 +56,6 @@ impl EventType {
 
 impl Change {
     /// The event that a watch with this selector shows, if any.
-    #[must_use]
     pub fn seen_through(&self, selector: &Selector) -> Option<Event> {
         let in_view =
             |state: &Option<Arc<Value>>| state.clone().filter(|it| selector.matches(&self.key, it));

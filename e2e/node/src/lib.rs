@@ -16,6 +16,14 @@
 //! times        prints when things happened
 //! ```
 
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    reason = "only tests call this, and fail with the error"
+)]
+
 pub mod components;
 pub mod images;
 pub mod inside;

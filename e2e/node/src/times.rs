@@ -17,7 +17,6 @@ pub struct Times {
 
 impl Times {
     /// Starts to measure at this event.
-    #[must_use]
     pub fn since(what: &str) -> Self {
         println!("  0.00 s  {what}");
         Self {
@@ -26,7 +25,6 @@ impl Times {
     }
 
     /// The time since the start.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -37,10 +35,6 @@ impl Times {
     }
 
     /// Polls until the result is there, and prints when.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there in time.
     pub async fn until<L: Look>(
         &self,
         what: &str,

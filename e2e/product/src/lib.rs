@@ -18,6 +18,14 @@
 //!
 //! The rest of the test bed, [`kube_testbed`], is re-exported: tests need no other crate.
 
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    reason = "only tests call this, and fail with the error"
+)]
+
 mod agreement;
 pub mod ask;
 pub mod changes;

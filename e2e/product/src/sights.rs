@@ -9,10 +9,6 @@ pub use kube_testbed::sights::*;
 use crate::rule::rules;
 
 /// The status of a rule; `null` where it has none.
-///
-/// # Errors
-///
-/// When the rule cannot be read.
 pub async fn rule_status(client: &Client, rule: &str) -> Result<Value> {
     let mut rule = rules(client)
         .get(rule)
@@ -22,10 +18,6 @@ pub async fn rule_status(client: &Client, rule: &str) -> Result<Value> {
 }
 
 /// A condition of a rule's status; `null` where it has none of this type.
-///
-/// # Errors
-///
-/// When the rule cannot be read.
 pub async fn rule_condition(client: &Client, rule: &str, condition_type: &str) -> Result<Value> {
     let status = rule_status(client, rule).await?;
     let conditions = status["conditions"].as_array();

@@ -77,7 +77,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// An empty cluster. Its UIDs follow from the seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
             server: Server::new(seed),
@@ -90,13 +89,11 @@ impl Cluster {
     }
 
     /// The current time.
-    #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
     /// The current time on the cluster's clock.
-    #[must_use]
     pub fn wall(&self) -> Timestamp {
         wall(self.now)
     }
@@ -107,7 +104,6 @@ impl Cluster {
     }
 
     /// The API server.
-    #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -163,13 +159,11 @@ impl Cluster {
     }
 
     /// The revision of the last change.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.server.revision()
     }
 
     /// The current object.
-    #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Arc<Value>> {
         self.server.object(key)
     }
@@ -180,13 +174,11 @@ impl Cluster {
     }
 
     /// All requests that could change something, in order.
-    #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
     /// All changes, in order.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
@@ -197,19 +189,16 @@ impl Cluster {
     }
 
     /// The Events that Nodegate has posted, in order.
-    #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
     /// Every state of the objects of this name, in order, with the gaps between them.
-    #[must_use]
     pub fn history(&self, key: &Key) -> &[State] {
         self.history.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// The cluster at the end of this moment.
-    #[must_use]
     pub fn at(&self, time: Time) -> View<'_> {
         let end = self.changes.partition_point(|change| change.at <= time);
         let last = end.checked_sub(1).map(|last| self.changes[last].revision);
@@ -217,7 +206,6 @@ impl Cluster {
     }
 
     /// The cluster at this revision.
-    #[must_use]
     pub fn as_of(&self, revision: u64) -> View<'_> {
         View {
             cluster: self,
@@ -235,13 +223,11 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// The revision.
-    #[must_use]
     pub fn revision(self) -> u64 {
         self.revision
     }
 
     /// The object at this revision.
-    #[must_use]
     pub fn get(self, key: &Key) -> Option<&'a Arc<Value>> {
         self.state(self.cluster.history.get(key)?)
     }

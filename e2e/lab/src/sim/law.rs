@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cluster::{Change, Cluster};
 use super::fault::Fault;
+use super::laws::ledger::Ledger;
 use super::scenario::Scenario;
 use super::settings::Settings;
 use super::time::Time;
@@ -40,6 +41,8 @@ pub struct Report {
 /// The input of laws: the cluster after something has happened.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
+    /// What all laws look up about the cluster.
+    pub(super) ledger: &'a Ledger,
     /// The cluster and its history.
     pub cluster: &'a Cluster,
     /// The scenario.
@@ -60,13 +63,11 @@ pub struct Moment<'a> {
 
 impl<'a> Moment<'a> {
     /// The changes not judged before.
-    #[must_use]
     pub fn new_changes(&self) -> &'a [Change] {
         &self.cluster.changes()[self.judged_changes..]
     }
 
     /// The writes not judged before.
-    #[must_use]
     pub fn new_writes(&self) -> &'a [super::Write] {
         &self.cluster.writes()[self.judged_writes..]
     }

@@ -29,7 +29,6 @@ pub trait Machine {
 pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;
 
 /// Starts the engine.
-#[must_use]
 pub fn engine(settings: &Settings, now: Now) -> Box<dyn Machine> {
     Box::new(Engine::new(settings.into(), now))
 }

@@ -8,13 +8,11 @@ pub struct Rng(u64);
 
 impl Rng {
     /// A generator with this seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// An independent generator: its draws do not change those of the others.
-    #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }

@@ -38,7 +38,6 @@ pub enum Forgery {
 
 impl Annotator {
     /// Forges this on a node at this time.
-    #[must_use]
     pub fn forges(mut self, at: Time, node: &str, what: Forgery) -> Self {
         self.due.at(at, (node.to_owned(), what));
         self
@@ -46,10 +45,6 @@ impl Annotator {
 }
 
 impl Actor for Annotator {
-    fn name(&self) -> &'static str {
-        ANNOTATOR
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -199,10 +199,6 @@ impl DaemonSets {
 }
 
 impl Actor for DaemonSets {
-    fn name(&self) -> &'static str {
-        CONTROLLER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.soon.next()
     }

@@ -21,7 +21,6 @@ impl<T: Ord> Due<T> {
     }
 
     /// When the next task is due.
-    #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.0.first().map(|(time, _)| *time)
     }
@@ -46,7 +45,6 @@ impl Soon {
     }
 
     /// When it wakes next.
-    #[must_use]
     pub fn next(self) -> Option<Time> {
         self.0
     }

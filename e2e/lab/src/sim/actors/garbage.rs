@@ -31,10 +31,6 @@ enum Task {
 }
 
 impl Actor for Garbage {
-    fn name(&self) -> &'static str {
-        COLLECTOR
-    }
-
     fn wake(&self) -> Option<Time> {
         self.0.next()
     }

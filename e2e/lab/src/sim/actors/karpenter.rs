@@ -58,7 +58,6 @@ enum Task {
 
 impl Karpenter {
     /// Manages these pools, and creates the first nodes at this time.
-    #[must_use]
     pub fn new(pools: Vec<Pool>, from: Time) -> Self {
         let mut due = Due::default();
         due.at(from, Task::Count);
@@ -133,10 +132,6 @@ impl Karpenter {
 }
 
 impl Actor for Karpenter {
-    fn name(&self) -> &'static str {
-        KARPENTER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -39,7 +39,6 @@ enum Task {
 
 impl Lifecycle {
     /// Marks this node lost at this time, when its kubelet has been dead for long enough.
-    #[must_use]
     pub fn loses(mut self, at: Time, node: &str) -> Self {
         self.due.at(at, Task::Lose(node.to_owned()));
         self
@@ -47,10 +46,6 @@ impl Lifecycle {
 }
 
 impl Actor for Lifecycle {
-    fn name(&self) -> &'static str {
-        LIFECYCLE
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -47,6 +47,12 @@ pub enum Which {
     Zone(&'static str),
 }
 
+impl From<&'static str> for Which {
+    fn from(node: &'static str) -> Self {
+        Self::Node(node)
+    }
+}
+
 /// An order to a reporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -82,7 +88,6 @@ enum Task {
 
 impl Reporter {
     /// Reports `True` for each node 2 to 8 seconds after it appears, and again every minute.
-    #[must_use]
     pub fn new(condition: &'static str) -> Self {
         Self {
             condition,
@@ -98,7 +103,6 @@ impl Reporter {
     }
 
     /// Reports a problem: `False` is healthy.
-    #[must_use]
     pub fn of_problem(condition: &'static str) -> Self {
         Self {
             good: "False",
@@ -107,31 +111,27 @@ impl Reporter {
     }
 
     /// Sets the shortest and the longest time to the first report.
-    #[must_use]
     pub fn first(mut self, least: Time, most: Time) -> Self {
         self.first = (least, most);
         self
     }
 
     /// Sets the interval of reports.
-    #[must_use]
     pub fn beat(mut self, beat: Time) -> Self {
         self.beat = beat;
         self
     }
 
     /// Does not report this node as healthy until ordered to.
-    #[must_use]
     pub fn ails(mut self, node: &'static str) -> Self {
         self.ailing.push(node);
         self
     }
 
     /// Gives an order at this time.
-    #[must_use]
-    pub fn then(mut self, at: Time, which: Which, order: Order) -> Self {
+    pub fn then(mut self, at: Time, which: impl Into<Which>, order: Order) -> Self {
         self.due.at(at, Task::Obey(self.orders.len()));
-        self.orders.push((which, order));
+        self.orders.push((which.into(), order));
         self
     }
 
@@ -206,10 +206,6 @@ impl Reporter {
 }
 
 impl Actor for Reporter {
-    fn name(&self) -> &'static str {
-        REPORTER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -23,10 +23,6 @@ pub struct Scheduler {
 }
 
 impl Actor for Scheduler {
-    fn name(&self) -> &'static str {
-        SCHEDULER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.soon.next()
     }

@@ -24,7 +24,6 @@ pub struct Workload {
 
 impl Workload {
     /// Creates this many pods, the first at this time and one more at each interval.
-    #[must_use]
     pub fn new(pods: u64, first: Time, every: Time) -> Self {
         let mut due = Due::default();
         let mut at = first;
@@ -37,10 +36,6 @@ impl Workload {
 }
 
 impl Actor for Workload {
-    fn name(&self) -> &'static str {
-        WORKLOAD
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

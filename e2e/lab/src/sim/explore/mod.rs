@@ -1,9 +1,8 @@
 //! Runs many schedules: every single fault of every scenario, then several random faults. Each violation is shrunk and printed
 //! as a script.
 
-mod chance;
+pub mod faults;
 mod shrink;
-pub mod singles;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -71,7 +70,6 @@ impl<'a> Explorer<'a> {
     }
 
     /// The counts so far.
-    #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -97,7 +95,7 @@ impl<'a> Explorer<'a> {
             self.quiet.remove(&index);
             self.quiet_run(index, seed);
             let scenario = self.scenarios[index];
-            for fault in singles::all(&scenario, &self.quiet[&index]) {
+            for fault in faults::singles(&scenario, &self.quiet[&index]) {
                 if self.is_over() {
                     return;
                 }
@@ -121,7 +119,7 @@ impl<'a> Explorer<'a> {
                 self.quiet_run(index, seed);
             }
             let quiet = &self.quiet[&index];
-            let faults = chance::faults(&scenario, quiet, &mut Rng::new(seed));
+            let faults = faults::by_chance(&scenario, quiet, &mut Rng::new(seed));
             self.try_out(Script {
                 scenario,
                 seed,
@@ -184,21 +182,19 @@ impl<'a> Explorer<'a> {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Violation { law, at, what } = &self.violation;
-        writeln!(f, "// {law}, after {at:?}: {what}")?;
-        writeln!(f, "// {} times in this scenario", self.count)?;
+        writeln!(f, "# {law}, after {at:?}: {what}")?;
+        writeln!(f, "# {} times in this scenario", self.count)?;
         write!(f, "{}", self.script)
     }
 }
 
 /// A fresh seed, from the clock.
-#[must_use]
 pub fn new_seed() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
 }
 
 /// Formats the number of schedules, the time taken, and the rate.
-#[must_use]
 pub fn pace(schedules: usize, took: Duration) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is told in words")]
     let a_minute = schedules as f64 * 60.0 / took.as_secs_f64().max(0.001);

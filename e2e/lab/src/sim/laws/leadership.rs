@@ -49,8 +49,7 @@ mod tests {
             story.report.doubled = vec![(s(1), key.clone()); doubled];
             story.report.unasked = vec![(s(1), key); unasked];
             story.create(node("n"));
-            let judged = story.judge(|_| Box::<Leadership>::default());
-            assert_eq!(judged.is_ok(), fine);
+            story.judged(&mut Leadership, fine, "");
         }
     }
 }

@@ -11,7 +11,7 @@ mod end;
 mod foreign;
 mod forgery;
 mod leadership;
-mod ledger;
+pub(super) mod ledger;
 mod lifts;
 mod openings;
 mod placement;
@@ -26,33 +26,30 @@ use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
 pub use self::agreement::Agreement;
-use self::ledger::Shared;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};
-use super::fault::Fault;
+use super::fault::{Fault, Incident};
 use super::law::Moment;
 use super::time::{Time, s};
 use super::{Law, Who};
 use crate::Kind;
 
 /// All laws, for one schedule.
-#[must_use]
 pub fn all() -> Vec<Box<dyn Law>> {
-    let ledger = Shared::default();
     vec![
-        Box::new(lifts::Lifts::new(&ledger)),
-        Box::new(openings::Openings::new(&ledger)),
-        Box::new(closings::Closings::new(&ledger)),
-        Box::new(bootstrap::Bootstrap::new(&ledger)),
-        Box::new(foreign::Foreign::new(&ledger)),
-        Box::new(forgery::Forgery::new(&ledger)),
-        Box::new(disruption::Disruption::new(&ledger)),
-        Box::new(workload::Workload::new(&ledger)),
-        Box::new(deletion::Deletion::new(&ledger)),
-        Box::new(claims::Claims::new(&ledger)),
-        Box::new(writes::Writes::new(&ledger)),
+        Box::new(lifts::Lifts),
+        Box::new(openings::Openings),
+        Box::new(closings::Closings),
+        Box::new(bootstrap::Bootstrap),
+        Box::new(foreign::Foreign),
+        Box::new(forgery::Forgery),
+        Box::new(disruption::Disruption::default()),
+        Box::new(workload::Workload),
+        Box::new(deletion::Deletion),
+        Box::new(claims::Claims),
+        Box::new(writes::Writes::default()),
         Box::new(leadership::Leadership),
-        Box::new(end::End::new(&ledger)),
+        Box::new(end::End),
         Box::new(Agreement),
     ]
 }
@@ -62,29 +59,30 @@ pub fn all() -> Vec<Box<dyn Law>> {
 /// is older by that, which the process cannot detect.
 fn longest_age(moment: &Moment<'_>) -> Time {
     const WRITE: Time = s(10);
-    let late = moment.faults.iter().map(|fault| match fault {
-        Fault::Suspend {
-            instance,
-            at,
-            lasts,
-        } if is_set_back(moment, *instance, (*at, *at + *lasts)) => *lasts,
+    let late = incidents(moment).map(|(what, at, lasts)| match what {
+        Incident::Suspend(instance) if is_set_back(moment, instance, (at, at + lasts)) => lasts,
         _ => Time::ZERO,
     });
     MAX_AGE + WRITE + late.max().unwrap_or_default()
 }
 
+/// What goes wrong at certain times: what, when, and for how long.
+fn incidents(moment: &Moment<'_>) -> impl Iterator<Item = (Incident, Time, Time)> {
+    moment.faults.iter().filter_map(Fault::timed)
+}
+
 /// Whether an instance's clock is set back in this time.
 fn is_set_back(moment: &Moment<'_>, whose: usize, (from, to): (Time, Time)) -> bool {
-    moment.faults.iter().any(|fault| {
-        matches!(fault, Fault::ClockStep { instance, at, by }
-            if *instance == whose && *by < 0 && (from..=to).contains(at))
+    incidents(moment).any(|(what, at, _)| {
+        matches!(what, Incident::ClockStep(instance, by)
+            if instance == whose && by < 0 && (from..=to).contains(&at))
     })
 }
 
 /// How far a wall clock may be from the cluster's; recorded deadlines follow it.
 fn steps(moment: &Moment<'_>) -> Time {
-    let steps = moment.faults.iter().map(|fault| match fault {
-        Fault::ClockStep { by, .. } => s(by.unsigned_abs()),
+    let steps = incidents(moment).map(|(what, ..)| match what {
+        Incident::ClockStep(_, by) => s(by.unsigned_abs()),
         _ => Time::ZERO,
     });
     steps.sum()

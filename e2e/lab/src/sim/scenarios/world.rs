@@ -4,18 +4,14 @@
 use serde_json::{Value, json};
 
 use super::objects::{
-    COMPONENTS_READY, DRIVER, GATE, READY, Rule, daemon_set, daemon_set_key, place, rule, rule_key,
-    version,
+    COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, OTHER_GATE, PROBLEM, READY,
+    Rule, SECOND, daemon_set, daemon_set_key, rule, rule_key, version,
 };
-use super::{Actors, with};
-use crate::sim::actors::ask::node_key;
-use crate::sim::actors::{Csi, Deed, Driver, Kubelets, Machine, Operator, Order, Reporter, Which};
+use crate::sim::actors::{Csi, Deed, Kubelets, Machine, Operator, Order, Reporter};
+use crate::sim::scenario::Scene;
 use crate::sim::time::{Time, ms, s};
-use crate::sim::{Cluster, Rng, Scenario, Settings};
+use crate::sim::{Rng, Scenario, Settings};
 
-const STORAGE: &str = "example.com/StorageReady";
-const PROBLEM: &str = "example.com/ClockUnsynchronized";
-const GPU: &str = "nvidia.com/gpu";
 /// A label with how many there are on a node.
 const GPUS: &str = "gpus";
 /// Also the names of rules.
@@ -25,19 +21,19 @@ const DAEMON_SETS: [&str; 3] = ["agent", "plugin", "pool-agent"];
 /// Rules that share a taint interfere with each other.
 const TAINTS: [&str; 4] = [
     GATE,
-    "readiness.k8s.io/storage",
+    OTHER_GATE,
     "readiness.k8s.io/third",
     "readiness.k8s.io/fourth",
 ];
 /// What rules wait for: every reporter's condition, and every kind of synthesized condition.
 const CONDITIONS: [&str; 14] = [
     READY,
-    STORAGE,
+    SECOND,
     PROBLEM,
     "Ready",
     COMPONENTS_READY,
-    "csidriver.nodegate.dev/csi.example.com",
-    "resource.nodegate.dev/nvidia.com/gpu",
+    DRIVER_REGISTERED,
+    HAS_GPU,
     "daemonset.nodegate.dev/kube-system.agent",
     "daemonset.nodegate.dev/kube-system.pool-agent",
     "daemonset.nodegate.dev/kube-system.nowhere",
@@ -62,15 +58,16 @@ pub const WORLD: Scenario = Scenario {
     build,
 };
 
-fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
+fn build(mut scene: Scene<'_>) -> Scene<'_> {
+    let rng = &mut scene.rng.clone();
     let mut operator = Operator::default();
     let nodes = &NODES[..=rng.below(NODES.len())];
     for name in &RULES[..=rng.below(RULES.len())] {
-        let object = any_rule(name, rng).object();
+        let rule = any_rule(name, rng);
         if rng.chance(20) {
-            operator = operator.creates(sometime(rng), object);
+            operator = operator.creates(sometime(rng), rule);
         } else {
-            place(cluster, object);
+            scene = scene.has(rule);
         }
         operator = change_rule(operator, name, rng);
     }
@@ -85,7 +82,7 @@ fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
         if *name == "pool-agent" {
             set = set.only_on("pool", "a");
         }
-        place(cluster, set.object());
+        scene = scene.has(set);
         if rng.chance(15) {
             operator = operator.edits(sometime(rng), daemon_set_key(name), version("2"));
         }
@@ -98,17 +95,17 @@ fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
     }
     let kubelets = kubelets(nodes, rng);
     let csi = csi(nodes, rng);
-    let mut actors = with(kubelets, [Box::new(operator), Box::new(csi)]);
+    scene = scene.nodes(kubelets).acts(operator).acts(csi);
     for made in [
         Reporter::new(READY),
-        Reporter::new(STORAGE),
+        Reporter::new(SECOND),
         Reporter::of_problem(PROBLEM),
     ] {
         if rng.chance(50) {
-            actors.push(Box::new(reporter(made, nodes, rng)));
+            scene = scene.acts(reporter(made, nodes, rng));
         }
     }
-    actors
+    scene
 }
 
 /// A valid random rule.
@@ -129,7 +126,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         match rng.below(4) {
             0 if kind.ends_with(GPU) => condition["minimum"] = json!(4),
             1 if kind.ends_with(GPU) => condition["minimumFromLabel"] = json!(GPUS),
-            0 if [READY, STORAGE].contains(&kind) => condition["reasons"] = json!(["Is"]),
+            0 if [READY, SECOND].contains(&kind) => condition["reasons"] = json!(["Is"]),
             _ => {}
         }
         conditions.push(condition);
@@ -196,9 +193,8 @@ fn change_node(operator: Operator, name: &'static str, rng: &mut Rng) -> Operato
     match rng.below(8) {
         0 => operator.labels(at, name, &json!({"pool": word(rng, &["a", "b"])})),
         1 => {
-            let taint = json!({"key": word(rng, &TAINTS), "effect": "NoSchedule"});
             // Before the rules can act on it.
-            operator.edits(s(14), node_key(name), json!({"spec": {"taints": [taint]}}))
+            operator.taints(s(14), name, &[word(rng, &TAINTS)])
         }
         _ => operator,
     }
@@ -236,11 +232,7 @@ fn kubelets(nodes: &[&'static str], rng: &mut Rng) -> Kubelets {
 }
 
 fn csi(nodes: &[&'static str], rng: &mut Rng) -> Csi {
-    let driver = Driver {
-        name: DRIVER,
-        after: (s(2), s(9)),
-    };
-    let mut csi = Csi::new(vec![driver]);
+    let mut csi = Csi::of(DRIVER, s(2), s(9));
     for name in nodes {
         if !rng.chance(15) {
             continue;
@@ -268,7 +260,7 @@ fn reporter(reporter: Reporter, nodes: &[&'static str], rng: &mut Rng) -> Report
                 Order::Say("Unknown"),
                 Order::SayGood,
             ]);
-            reporter = reporter.then(sometime(rng), Which::Node(name), order);
+            reporter = reporter.then(sometime(rng), *name, order);
         }
     }
     reporter

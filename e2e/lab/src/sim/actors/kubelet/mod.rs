@@ -100,7 +100,6 @@ enum Task {
 
 impl Kubelets {
     /// Runs the kubelets of these machines.
-    #[must_use]
     pub fn new(machines: Vec<Machine>) -> Self {
         let mut kubelets = Self::default();
         for machine in machines {
@@ -110,7 +109,6 @@ impl Kubelets {
     }
 
     /// Schedules an incident on a machine; an empty name means all machines.
-    #[must_use]
     pub fn then(mut self, at: Time, machine: &str, deed: Deed) -> Self {
         self.due.at(at, Task::Deed(self.deeds.len()));
         self.deeds.push((machine.to_owned(), deed));
@@ -306,10 +304,6 @@ impl Kubelets {
 }
 
 impl Actor for Kubelets {
-    fn name(&self) -> &'static str {
-        KUBELET
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }
