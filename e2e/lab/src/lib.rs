@@ -25,6 +25,7 @@
 //! API server.
 
 #![allow(
+    missing_docs,
     clippy::missing_errors_doc,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,

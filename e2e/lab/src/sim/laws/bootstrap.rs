@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node, rule};
+    use crate::sim::laws::testing::{Story, close, node};
 
     /// A node with a record that it completed its bootstrap in boot 1.
     fn completed(regates: bool) -> (Story, String) {

@@ -221,15 +221,8 @@ mod tests {
         assert_eq!(judge(&nothing, &nothing, 300, 0), Ok(()));
         assert!(judge(&nothing, &nothing, 30, 0).is_err(), "too early");
         assert!(judge(&nothing, &nothing, 300, 5).is_err(), "many are late");
-        assert!(
-            judge(
-                json!({ "karpenter.sh/initialized": "true" }),
-                &nothing,
-                300,
-                0
-            )
-            .is_err()
-        );
+        let initialized = json!({ "karpenter.sh/initialized": "true" });
+        assert!(judge(&initialized, &nothing, 300, 0).is_err());
         let completed = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
         assert!(judge(&nothing, &completed, 300, 0).is_err(), "it was open");
         let forbidden = json!({ "nodegate.dev/do-not-repair": "" });

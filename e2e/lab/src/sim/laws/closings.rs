@@ -187,7 +187,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, node, rule, taint};
+    use crate::sim::laws::testing::{Story, node, taint};
 
     fn close(story: &mut Story) {
         story.patch_by_nodegate("n", json!({ "spec": { "taints": [taint()] } }));

@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node, rule};
+    use crate::sim::laws::testing::{Story, close, node};
 
     #[test]
     fn a_rule_does_not_go_before_its_taints() {

@@ -221,7 +221,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node, rule};
+    use crate::sim::laws::testing::{Story, close, node};
 
     /// Of `open` nodes the first `broken` break, and Nodegate closes them `pace` seconds apart.
     fn judge(broken: usize, pace: u64) -> Result<(), String> {

@@ -297,7 +297,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, gated, node, rule};
+    use crate::sim::laws::testing::{Story, close, gated, node};
 
     #[test]
     fn a_node_is_closed_while_its_conditions_are_unmet_and_open_while_they_are_met() {

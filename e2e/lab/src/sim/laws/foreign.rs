@@ -168,7 +168,7 @@ fn without_empty(mut object: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::laws::testing::{Story, node, rule, taint};
+    use crate::sim::laws::testing::{Story, node, taint};
 
     #[test]
     fn only_what_is_ours_may_change() {

@@ -53,7 +53,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, TAINT, node, rule, taint};
+    use crate::sim::laws::testing::{Story, TAINT, node, taint};
 
     #[test]
     fn an_annotation_is_not_enough() {

@@ -97,7 +97,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, gated, node, rule};
+    use crate::sim::laws::testing::{Story, gated, node};
 
     #[test]
     fn a_node_is_opened_soon_after_its_conditions_are_met() {

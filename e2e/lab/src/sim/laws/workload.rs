@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, gated, node, rule};
+    use crate::sim::laws::testing::{Story, gated, node};
 
     #[test]
     fn a_pod_comes_to_a_node_that_was_closed_or_whose_conditions_were_met() {

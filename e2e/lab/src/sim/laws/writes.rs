@@ -181,7 +181,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, node, rule, taint};
+    use crate::sim::laws::testing::{Story, node, taint};
 
     #[test]
     fn a_fight_over_a_taint_has_pauses() {

@@ -20,7 +20,7 @@ mod world;
 use super::actors::{Kubelets, Machine, machines};
 use super::scenario::Scene;
 use super::time::{Time, s};
-use super::{Scenario, Settings};
+use super::{Cluster, Scenario, Settings};
 use ends::End;
 pub use world::WORLD;
 
@@ -76,6 +76,12 @@ impl Base {
             },
             ends,
         }
+    }
+
+    /// Checks the end of a run without faults.
+    pub fn check(&self, end: &Cluster) -> Result<(), String> {
+        let mut ends = self.ends.iter();
+        ends.try_for_each(|it| it.check(end))
     }
 
     const fn instances(mut self, instances: usize) -> Self {
