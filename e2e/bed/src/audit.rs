@@ -11,9 +11,7 @@ pub struct Write {
     pub verb: String,
     /// The resource with its subresource, such as `nodes` or `nodereadinessrules/status`.
     pub resource: String,
-    /// The object's name.
     pub name: String,
-    /// The status code of the answer.
     pub code: u64,
     /// The user agent of the program that sent it.
     pub instance: String,

@@ -30,7 +30,6 @@ pub async fn set_node_condition(
         .with_context(|| format!("setting {condition_type} of node {node}"))
 }
 
-/// Removes a condition from a node.
 pub async fn remove_node_condition(
     client: &Client,
     node: &str,
@@ -100,7 +99,6 @@ pub async fn break_image(client: &Client, namespace: &str, pod: &str, image: &st
     Ok(())
 }
 
-/// Deletes a node.
 pub async fn delete_node(client: &Client, node: &str) -> Result<()> {
     Api::<Node>::all(client.clone())
         .delete(node, &DeleteParams::default())

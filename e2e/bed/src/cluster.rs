@@ -134,7 +134,6 @@ impl Cluster {
         kubeconfig::client(kubeconfig).await
     }
 
-    /// The path of the admin's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.launcher.kubeconfig()
     }
@@ -256,7 +255,6 @@ impl Cluster {
         self.server.url.clone()
     }
 
-    /// The port of the API server.
     pub fn api_port(&self) -> u16 {
         self.launcher.api_port
     }
@@ -266,7 +264,6 @@ impl Cluster {
         &self.server.ca
     }
 
-    /// The token of `system:masters`.
     pub fn admin_token(&self) -> &str {
         &self.launcher.credentials.admin_token
     }

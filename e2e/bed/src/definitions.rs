@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cluster::Cluster;
 
-/// A project's resource definitions.
 #[derive(Debug)]
 pub struct Definitions {
     /// The project's name in messages.
@@ -46,7 +45,6 @@ pub const CERT_MANAGER: Definitions = Definitions {
     ],
 };
 
-/// `NodeClaim`s and `NodePool`s.
 pub const KARPENTER: Definitions = Definitions {
     name: "Karpenter",
     source: "karpenter",
@@ -58,7 +56,6 @@ pub const KARPENTER: Definitions = Definitions {
     ],
 };
 
-/// Cluster API's `Machine`s.
 pub const CLUSTER_API: Definitions = Definitions {
     name: "Cluster API",
     source: "cluster-api",

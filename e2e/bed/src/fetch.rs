@@ -22,12 +22,9 @@ pub struct Fetch {
     ca: Option<PathBuf>,
 }
 
-/// A response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The body.
     pub text: String,
 }
 
@@ -37,7 +34,6 @@ impl Fetch {
         Self::default()
     }
 
-    /// A client with this token.
     pub fn with_token(token: &str) -> Self {
         Self {
             token: Some(token.to_owned()),
@@ -51,7 +47,6 @@ impl Fetch {
         self
     }
 
-    /// Sends a GET request.
     pub async fn get(&self, url: &str) -> Result<Answer> {
         tokio::time::timeout(TIMEOUT, self.ask(url))
             .await

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::cluster::Cluster;
-use crate::go_module::GoModule;
+use crate::go_module::{GoModule, HELM};
 use crate::tool;
 
 impl Cluster {
@@ -25,13 +25,8 @@ pub async fn helm(arguments: &[&str]) -> Result<String> {
     tool::run(command, "").await
 }
 
-/// The path of the binary.
 pub fn binary() -> Result<PathBuf> {
-    let module = GoModule::helm()?;
-    let folder = module
-        .built()
-        .context("Helm has not been built yet; type: make helm")?;
-    Ok(folder.join("helm"))
+    GoModule::binary(&HELM, "helm")
 }
 
 fn command(arguments: &[&str]) -> Result<Command> {

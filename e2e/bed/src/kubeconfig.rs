@@ -9,7 +9,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-/// An API server's address and CA.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     /// `https://127.0.0.1:<port>`.

@@ -27,7 +27,6 @@ use crate::cluster::Cluster;
 use crate::kubeconfig;
 use crate::relay::{Frozen, Kind};
 
-/// The path of etcd's watch method.
 const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
 /// An API server behind a relay. It stops with its cluster; the relay stops when this is dropped.

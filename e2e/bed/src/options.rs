@@ -30,7 +30,6 @@ pub struct Options {
     pub detachable: bool,
 }
 
-/// How the controller manager runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControllerManager {
     /// Not at all.
@@ -73,7 +72,6 @@ impl Options {
 }
 
 impl Options {
-    /// Adds an audit log of all requests.
     pub const fn audited(self) -> Self {
         Self {
             audit: true,

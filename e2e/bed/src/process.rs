@@ -18,7 +18,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// How many log lines an error shows.
 const TAIL: usize = 25;
 
-/// When a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// It is killed with its owner.
@@ -85,12 +84,10 @@ impl Process {
         &self.name
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its output so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
@@ -107,7 +104,6 @@ impl Process {
             .with_context(|| format!("asking for the state of {}", self.name))
     }
 
-    /// Checks that it still runs.
     pub fn ensure_running(&mut self) -> Result<()> {
         if let Some(status) = self.exited()? {
             bail!(
@@ -151,12 +147,10 @@ impl Process {
         self.signal(Signal::SIGSTOP)
     }
 
-    /// Resumes it (SIGCONT).
     pub fn resume(&self) -> Result<()> {
         self.signal(Signal::SIGCONT)
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, what: Signal) -> Result<()> {
         signal(self.pid(), what)
     }
@@ -213,7 +207,6 @@ fn kibibytes(status: &str, field: &str) -> Option<u64> {
     value.trim().strip_suffix(" kB")?.parse().ok()
 }
 
-/// The last lines of a text.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL)..].join("\n")

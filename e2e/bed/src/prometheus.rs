@@ -1,7 +1,6 @@
 //! A real Prometheus beside a cluster, and promtool.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,12 +9,11 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::fetch::Fetch;
-use crate::go_module::GoModule;
+use crate::go_module::{GoModule, PROMETHEUS};
 use crate::process::Process;
 use crate::wait::eventually;
 use crate::{ports, tool};
 
-/// The timeout for its start.
 const STARTUP: Duration = Duration::from_secs(60);
 
 /// A running Prometheus. Killed when dropped.
@@ -33,7 +31,7 @@ impl Prometheus {
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let file = folder.join("prometheus.yaml");
         fs::write(&file, configuration).context("writing Prometheus's configuration")?;
-        let mut command = Command::new(binary("prometheus")?);
+        let mut command = Command::new(GoModule::binary(&PROMETHEUS, "prometheus")?);
         command
             .current_dir(&folder)
             .arg(format!("--config.file={}", file.display()))
@@ -119,17 +117,9 @@ impl Prometheus {
 
 /// Runs promtool and returns what it printed.
 pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
-    let mut command = Command::new(binary("promtool")?);
+    let mut command = Command::new(GoModule::binary(&PROMETHEUS, "promtool")?);
     command.args(arguments);
     tool::run(command, input).await
-}
-
-fn binary(name: &str) -> Result<PathBuf> {
-    let module = GoModule::prometheus()?;
-    let folder = module
-        .built()
-        .context("Prometheus has not been built yet; type: make prometheus")?;
-    Ok(folder.join(name))
 }
 
 /// Percent-encodes a text for a URL.

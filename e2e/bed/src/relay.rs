@@ -32,16 +32,11 @@ use crate::cluster::Cluster;
 pub struct Kind(&'static str);
 
 impl Kind {
-    /// Nodes.
     pub const NODES: Self = Self::named("nodes");
-    /// `CSINode`s.
     pub const CSI_NODES: Self = Self::named("csinodes");
-    /// Pods.
     pub const PODS: Self = Self::named("pods");
-    /// `DaemonSet`s.
     pub const DAEMON_SETS: Self = Self::named("daemonsets");
 
-    /// The kind with this plural name.
     pub const fn named(plural: &'static str) -> Self {
         Self(plural)
     }
@@ -77,9 +72,7 @@ pub enum Asked {
     List(Kind),
     /// A list limited to one object, sent to learn the current version.
     Version(Kind),
-    /// The start of a watch.
     Watch(Kind),
-    /// The renewal of a lease.
     Renewal,
 }
 

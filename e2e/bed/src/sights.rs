@@ -5,7 +5,6 @@ use k8s_openapi::api::core::v1::{Event, Node, NodeCondition, Pod, Taint};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
-/// The current state of a node.
 pub async fn node(client: &Client, name: &str) -> Result<Node> {
     Api::all(client.clone())
         .get(name)
@@ -13,7 +12,6 @@ pub async fn node(client: &Client, name: &str) -> Result<Node> {
         .with_context(|| format!("reading node {name}"))
 }
 
-/// The taints of a node.
 pub async fn taints(client: &Client, name: &str) -> Result<Vec<Taint>> {
     let spec = node(client, name).await?.spec.unwrap_or_default();
     Ok(spec.taints.unwrap_or_default())
@@ -25,7 +23,6 @@ pub async fn has_taint(client: &Client, name: &str, key: &str) -> Result<bool> {
     Ok(taints.iter().any(|taint| taint.key == key))
 }
 
-/// A condition of a node.
 pub async fn node_condition(
     client: &Client,
     name: &str,
@@ -36,7 +33,6 @@ pub async fn node_condition(
     Ok(conditions.find(|condition| condition.type_ == condition_type))
 }
 
-/// All nodes.
 pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
     let nodes = Api::all(client.clone()).list(&ListParams::default()).await;
     Ok(nodes.context("listing the nodes")?.items)
@@ -70,7 +66,6 @@ pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec
     Ok(events)
 }
 
-/// The pods bound to a node.
 pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
     let bound = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let pods = Api::<Pod>::all(client.clone())

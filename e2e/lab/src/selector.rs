@@ -11,7 +11,6 @@ pub struct Selector {
     fields: Vec<Field>,
 }
 
-/// One condition on a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Requirement {
     label: String,
@@ -64,7 +63,6 @@ impl Selector {
         unknown.map_or(Ok(()), |field| Err(InvalidSelector(field.name.clone())))
     }
 
-    /// Whether the object matches.
     pub fn matches(&self, key: &Key, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels

@@ -19,10 +19,8 @@ use crate::write;
 /// The namespaces that the API server creates itself.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// An API server and its storage.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// The revision of the last change.
     revision: u64,
     /// Changes up to this revision have been compacted.
     compacted: u64,
@@ -54,12 +52,10 @@ impl Server {
         self.admission = Some(admission);
     }
 
-    /// The revision of the last change.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Creates a namespace.
     pub fn add_namespace(&mut self, name: &str) {
         self.namespaces.insert(name.to_owned());
     }
@@ -123,7 +119,6 @@ impl Server {
         self.log.range(first..)
     }
 
-    /// The current object.
     pub fn object(&self, key: &Key) -> Option<&Arc<Value>> {
         self.objects.get(key)
     }
@@ -209,7 +204,6 @@ impl Server {
         self.replace(key, part, &old, object)
     }
 
-    /// Replaces this part of an object.
     fn replace(&mut self, key: &Key, part: Part, old: &Value, new: Value) -> Answer {
         let new = write::updated(key, part, old, new)?;
         if deletion::is_complete(old, &new) {

@@ -76,7 +76,7 @@ fn a_fault_changes_nothing_about_how_it_ends() {
     for scenario in scenarios::all() {
         if DEPEND_ON_TIME
             .iter()
-            .any(|(name, _)| *name == scenario.name)
+            .any(|(name, _)| *name == scenario.name())
         {
             continue;
         }
@@ -91,7 +91,7 @@ fn a_fault_changes_nothing_about_how_it_ends() {
             if let Some(object) = objects.find(|it| expected.get(*it) != actual.get(*it)) {
                 differences.push(format!(
                     "{}: {fault}: {object} ends as {:?}, and without the fault as {:?}",
-                    scenario.name,
+                    scenario.name(),
                     actual.get(object),
                     expected.get(object)
                 ));

@@ -94,7 +94,6 @@ pub fn agent(daemon_set: DaemonSet) -> Result<DaemonSet> {
     run(daemon_set, json!({}), container, &[&folder])
 }
 
-/// Sets whether an agent is ready.
 pub fn set_ready(agent: &str, ready: bool) -> Result<()> {
     let folder = agent_folder(agent);
     let file = folder.join("ready");
@@ -156,7 +155,6 @@ fn push(list: &mut Value, element: Value) {
     }
 }
 
-/// Creates the `DaemonSet`.
 pub async fn create(client: &Client, daemon_set: &DaemonSet) -> Result<()> {
     let namespace = daemon_set.namespace().unwrap_or_default();
     Api::namespaced(client.clone(), &namespace)

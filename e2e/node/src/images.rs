@@ -45,7 +45,6 @@ impl Image {
         Ok(self)
     }
 
-    /// The image of the tests' pods.
     pub(crate) fn of_pods(programs: &Programs) -> Result<Self> {
         let mut image = Self::of(POD, "/pod", &programs.path("pod")?)?;
         for plugin in PLUGINS {

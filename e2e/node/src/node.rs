@@ -32,10 +32,8 @@ const BOOT_ID: &str = "/run/kernel/kernel/random/boot_id";
 /// The folder of the node's settings.
 const FOLDER: &str = "/run/node";
 
-/// The timeout for containerd's start.
 const STARTUP: Duration = Duration::from_secs(60);
 
-/// The properties of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// The taints that it registers with, as key and effect.
@@ -53,13 +51,11 @@ impl Setup {
         self
     }
 
-    /// Adds a label.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// Adds an image.
     pub fn image(mut self, image: Image) -> Self {
         self.images.push(image);
         self
@@ -81,7 +77,6 @@ pub const fn options() -> Options {
 pub struct RealNode {
     programs: Programs,
     setup: Setup,
-    /// The folder of its logs.
     folder: PathBuf,
     kubelet: Option<Process>,
     containerd: Option<Process>,
@@ -227,7 +222,6 @@ impl RealNode {
         Ok(())
     }
 
-    /// Adds a static pod to the node.
     pub fn add_static_pod(&self, name: &str, pod: &Value) -> Result<()> {
         let path = Path::new(STATIC_PODS).join(format!("{name}.json"));
         fs::write(path, pod.to_string()).with_context(|| format!("writing static pod {name}"))

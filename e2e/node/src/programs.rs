@@ -73,7 +73,6 @@ const RUNC: Recipe = Recipe {
     takes: "about a minute",
 };
 
-/// The built programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     folders: Vec<PathBuf>,
@@ -102,7 +101,6 @@ impl Programs {
         })
     }
 
-    /// The path of one program.
     pub fn path(&self, name: &str) -> Result<PathBuf> {
         let mut paths = self.folders.iter().map(|folder| folder.join(name));
         paths

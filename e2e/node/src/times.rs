@@ -24,12 +24,10 @@ impl Times {
         }
     }
 
-    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Prints the time of this event.
     pub fn note(&self, what: &str) {
         println!("{:6.2} s  {what}", self.elapsed().as_secs_f32());
     }

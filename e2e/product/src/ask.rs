@@ -9,14 +9,10 @@ use serde_json::Value;
 
 use crate::controller::binary;
 
-/// The answer of a command.
 #[derive(Debug)]
 pub struct Said {
-    /// Its exit code.
     pub code: i32,
-    /// Its standard output.
     pub out: String,
-    /// Its standard error.
     pub err: String,
 }
 

@@ -96,7 +96,6 @@ impl Cluster {
         self.install_karpenter_rbac().await
     }
 
-    /// Installs `config/remediation`.
     pub async fn install_remediation_rbac(&self) -> Result<()> {
         let folder = config("remediation");
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
@@ -105,7 +104,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// Installs `config/karpenter`.
     pub async fn install_karpenter_rbac(&self) -> Result<()> {
         let folder = config("karpenter");
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])

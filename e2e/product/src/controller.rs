@@ -82,7 +82,6 @@ impl Controller {
         self.question.as_ref()
     }
 
-    /// Waits until it is ready.
     pub async fn once_ready(mut self) -> Result<Self> {
         let deadline = Instant::now() + STARTUP;
         while !self.is_ready().await {
@@ -174,7 +173,6 @@ impl Controller {
         })
     }
 
-    /// The address of its probes.
     pub fn probes(&self) -> SocketAddr {
         self.probes
     }
@@ -202,7 +200,6 @@ impl Controller {
         self.pid()
     }
 
-    /// Kills it (SIGKILL).
     pub fn kill(mut self) {
         self.process.kill();
     }

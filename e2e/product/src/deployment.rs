@@ -21,9 +21,7 @@ const MOUNTED: Duration = Duration::from_secs(60);
 /// The addresses of the process, in place of those of a pod.
 #[derive(Debug)]
 pub struct Addresses {
-    /// Of metrics.
     pub metrics: String,
-    /// Of the webhook.
     pub webhook: String,
 }
 

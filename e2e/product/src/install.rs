@@ -8,16 +8,12 @@ use kube_testbed::binaries::{Binaries, Component};
 use kube_testbed::tool;
 use serde_json::json;
 
-/// The namespace of an installation.
 pub const NAMESPACE: &str = "nrr-system";
 
-/// The controller's service account.
 pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
 
-/// The controller's user name.
 pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
 
-/// The root of this repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -15,7 +15,6 @@ use kube_testbed::process::Process;
 use crate::cluster::Cluster;
 use crate::controller::binary;
 
-/// The timeout for its end.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
 /// A running reporter; it dereferences to its process. Killed when dropped.

@@ -64,7 +64,6 @@ impl RuleBuilder {
         self
     }
 
-    /// The rule to create.
     pub fn build(self) -> Value {
         self.rule
     }
@@ -79,7 +78,6 @@ impl RuleBuilder {
         Ok(())
     }
 
-    /// Creates the rule.
     pub async fn create(self, client: &Client) -> Result<DynamicObject> {
         self.send(client, &PostParams::default()).await
     }
@@ -99,12 +97,10 @@ pub fn rule(name: &str, taint_key: &str) -> RuleBuilder {
     RuleBuilder::new(name, taint_key)
 }
 
-/// The rules of the cluster.
 pub fn rules(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &resource())
 }
 
-/// The API resource of rules.
 pub fn resource() -> ApiResource {
     let kind = GroupVersionKind::gvk("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule");
     ApiResource::from_gvk_with_plural(&kind, "nodereadinessrules")

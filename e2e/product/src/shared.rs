@@ -75,7 +75,6 @@ impl SharedInstallation {
         self.cluster.get().await
     }
 
-    /// The controller.
     pub async fn controller(&'static self) -> Result<&'static Controller> {
         let cluster = self.cluster.get().await?;
         self.controller

@@ -54,14 +54,14 @@ fn main() -> ExitCode {
     }
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut chosen = scenarios::all();
-    chosen.retain(|scenario| scenario.name.contains(&args.scenario));
+    chosen.retain(|scenario| scenario.name().contains(&args.scenario));
     if chosen.is_empty() {
         eprintln!("no scenario's name contains {:?}", args.scenario);
         return ExitCode::FAILURE;
     }
     if args.list {
         for scenario in chosen {
-            println!("{}: {}", scenario.name, scenario.about);
+            println!("{}", scenario.title);
         }
         return ExitCode::SUCCESS;
     }
@@ -77,7 +77,7 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
         if shows_progress && told.elapsed() >= Duration::from_secs(1) {
             told = Instant::now();
             let pace = pace(tally.schedules(), began.elapsed());
-            eprint!("\r{pace}, {findings} findings, in {:40}", in_it.name);
+            eprint!("\r{pace}, {findings} findings, in {:40}", in_it.name());
             let _ = std::io::stderr().flush();
         }
     };

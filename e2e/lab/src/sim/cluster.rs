@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::time::{Time, wall};
 use crate::{Answer, Key, Kind, Request, Server};
 
-/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Who {
     /// The actor of this name.
@@ -24,11 +23,8 @@ pub enum Who {
 /// A request that could change something, whether it did or not.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// When it was carried out.
     pub at: Time,
-    /// Its sender.
     pub who: Who,
-    /// What was asked for.
     pub request: Request,
     /// The HTTP status of the answer.
     pub code: u16,
@@ -36,16 +32,11 @@ pub struct Write {
     pub changes: Range<usize>,
 }
 
-/// A change of one object.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The revision that it made.
     pub revision: u64,
-    /// When it was made.
     pub at: Time,
-    /// Who made it.
     pub who: Who,
-    /// The object.
     pub key: Key,
     /// The object before; `None` if it did not exist.
     pub before: Option<Arc<Value>>,
@@ -56,9 +47,7 @@ pub struct Change {
 /// One state of an object, from one revision to the next.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The revision that made it.
     pub revision: u64,
-    /// When it was made.
     pub at: Time,
     /// The object; `None` where it did not exist.
     pub object: Option<Arc<Value>>,
@@ -88,7 +77,6 @@ impl Cluster {
         }
     }
 
-    /// The current time.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -98,12 +86,10 @@ impl Cluster {
         wall(self.now)
     }
 
-    /// Advances the time.
     pub fn advance(&mut self, to: Time) {
         self.now = self.now.max(to);
     }
 
-    /// The API server.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -158,12 +144,10 @@ impl Cluster {
         answer
     }
 
-    /// The revision of the last change.
     pub fn revision(&self) -> u64 {
         self.server.revision()
     }
 
-    /// The current object.
     pub fn get(&self, key: &Key) -> Option<&Arc<Value>> {
         self.server.object(key)
     }
@@ -178,7 +162,6 @@ impl Cluster {
         &self.writes
     }
 
-    /// All changes, in order.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
@@ -205,7 +188,6 @@ impl Cluster {
         self.as_of(last.unwrap_or_default())
     }
 
-    /// The cluster at this revision.
     pub fn as_of(&self, revision: u64) -> View<'_> {
         View {
             cluster: self,
@@ -222,12 +204,10 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The revision.
     pub fn revision(self) -> u64 {
         self.revision
     }
 
-    /// The object at this revision.
     pub fn get(self, key: &Key) -> Option<&'a Arc<Value>> {
         self.state(self.cluster.history.get(key)?)
     }

@@ -35,7 +35,6 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Every kind of trouble.
     pub const ALL: [Self; 6] = [
         Self::Conflict,
         Self::TooManyRequests,

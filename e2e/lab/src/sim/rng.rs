@@ -7,7 +7,6 @@ use super::time::Time;
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,7 +16,6 @@ impl Rng {
         Self(self.next())
     }
 
-    /// The next number.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

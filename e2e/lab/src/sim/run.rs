@@ -11,8 +11,9 @@ use super::actor::Actor;
 use super::cluster::Cluster;
 use super::election::Lease;
 use super::fault::{Fault, Incident};
-use super::law::{Law, Moment, Report, Violation};
-use super::laws::{self, ledger::Ledger};
+use super::law::{Moment, Report, Violation};
+use super::laws::ledger::Ledger;
+use super::laws::{self, Laws};
 use super::machine::Start;
 use super::process::{Process, World};
 use super::rng::Rng;
@@ -27,10 +28,8 @@ const ACTS: usize = 1000;
 /// How many rounds there may be at the same time.
 const TURNS: usize = 10_000;
 
-/// The result of a schedule.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The first violation.
     pub violation: Option<Violation>,
     /// How many writes each instance has made.
     pub writes: Vec<usize>,
@@ -75,7 +74,7 @@ struct Run<'a> {
     actors: Vec<(Box<dyn Actor>, Rng)>,
     processes: Vec<Process<'a>>,
     mishaps: Vec<(Time, Mishap)>,
-    laws: Vec<Box<dyn Law>>,
+    laws: Laws,
     ledger: Ledger,
     reports: Vec<Report>,
     /// How many changes have been passed on to all actors and processes.
@@ -95,7 +94,7 @@ pub fn judged_run(
     seed: u64,
     faults: &[Fault],
     start: Start<'_>,
-    laws: Vec<Box<dyn Law>>,
+    laws: Laws,
     trace: bool,
 ) -> Outcome {
     let settings = (scenario.settings)();
@@ -112,7 +111,7 @@ impl<'a> Run<'a> {
         seed: u64,
         faults: &'a [Fault],
         start: Start<'a>,
-        laws: Vec<Box<dyn Law>>,
+        laws: Laws,
     ) -> Self {
         let mut rng = Rng::new(seed);
         let mut cluster = Cluster::new(rng.next());
@@ -302,12 +301,12 @@ impl<'a> Run<'a> {
             calm_since: self.calm_since(),
         };
         let mut broken = None;
-        for law in &mut self.laws {
+        for (name, law) in &mut self.laws {
             let judgement = law.check(&moment);
             let judgement =
                 judgement.and_then(|()| if is_end { law.finally(&moment) } else { Ok(()) });
             if let Err(what) = judgement {
-                broken = Some((law.name(), what));
+                broken = Some((*name, what));
                 break;
             }
         }

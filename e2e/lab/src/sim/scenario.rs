@@ -10,16 +10,12 @@ use super::settings::Settings;
 use super::time::{Time, s};
 use crate::{Key, Request};
 
-/// A scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
-    /// Its name, for scripts and the command line.
-    pub name: &'static str,
-    /// One sentence about what happens.
-    pub about: &'static str,
+    /// Its name, for scripts and the command line, and what happens: `name: what happens`.
+    pub title: &'static str,
     /// The number of instances of Nodegate, at least one.
     pub instances: usize,
-    /// Their settings.
     pub settings: fn() -> Settings,
     /// When the suspension of all rules starts and ends, if there is one.
     pub brake: Option<(Time, Time)>,
@@ -32,6 +28,10 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    pub fn name(&self) -> &'static str {
+        self.title.split(':').next().unwrap_or_default()
+    }
+
     /// Whether all rules are suspended at this time.
     pub fn suspends_all(&self, at: Time) -> bool {
         self.brake.is_some_and(|(on, off)| (on..off).contains(&at))

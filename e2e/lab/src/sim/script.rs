@@ -13,11 +13,8 @@ use super::scenarios;
 /// A schedule. It determines a run completely.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// The scenario.
     pub scenario: Scenario,
-    /// The seed of all random numbers.
     pub seed: u64,
-    /// The faults.
     pub faults: Vec<Fault>,
 }
 
@@ -51,7 +48,7 @@ impl Script {
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let faults = serde_json::to_string(&self.faults).map_err(|_| fmt::Error)?;
-        write!(f, "{} {} {faults}", self.scenario.name, self.seed)
+        write!(f, "{} {} {faults}", self.scenario.name(), self.seed)
     }
 }
 
@@ -65,7 +62,7 @@ impl FromStr for Script {
         let (name, seed, faults) = (part("scenario")?, part("seed")?, part("faults")?);
         let mut known = scenarios::all().into_iter();
         Ok(Self {
-            scenario: known.find(|it| it.name == name).ok_or_else(|| {
+            scenario: known.find(|it| it.name() == name).ok_or_else(|| {
                 format!("there is no scenario {name:?}; --list tells which there are")
             })?,
             seed: seed.parse().map_err(|error| format!("{seed:?}: {error}"))?,

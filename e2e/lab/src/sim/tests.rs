@@ -18,7 +18,7 @@ use super::machine::Machine;
 use super::rng::Rng;
 use super::run::{Outcome, judged_run};
 use super::scenario::Scenario;
-use super::settings::Settings;
+use super::settings::{Settings, usual};
 use super::time::{Time, ms, s, wall};
 use crate::{Key, Kind, Part, Patch, Request};
 
@@ -146,10 +146,9 @@ impl Actor for Maker {
 }
 
 const ALONE: Scenario = Scenario {
-    name: "alone",
-    about: "One instance labels four nodes.",
+    title: "alone: one instance labels four nodes",
     instances: 1,
-    settings: Settings::default,
+    settings: usual,
     brake: None,
     lasts: s(30),
     settles: s(30),
@@ -160,14 +159,9 @@ const TWO: Scenario = Scenario {
     ..ALONE
 };
 
-/// Every node is labelled in the end.
 struct Labelled;
 
 impl Law for Labelled {
-    fn name(&self) -> &'static str {
-        "every node is labelled"
-    }
-
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         let mut nodes = moment.cluster.objects(Kind::Node);
         let bare = nodes.find(|(_, node)| node["metadata"]["labels"][LABEL].is_null());
@@ -195,7 +189,7 @@ impl Run {
             seed,
             faults,
             &start,
-            vec![Box::new(Labelled)],
+            vec![("every node is labelled", Box::new(Labelled))],
             false,
         );
         let diary = diary.borrow().clone();

@@ -8,12 +8,10 @@ use nodegate::engine::io::Now;
 /// The time since the schedule began.
 pub type Time = Duration;
 
-/// This many seconds.
 pub const fn s(seconds: u64) -> Time {
     Duration::from_secs(seconds)
 }
 
-/// This many milliseconds.
 pub const fn ms(milliseconds: u64) -> Time {
     Duration::from_millis(milliseconds)
 }
@@ -48,7 +46,6 @@ pub fn beginning() -> Instant {
     zero.map_or(now, |zero| zero + BEGINNING)
 }
 
-/// The two clocks of a process.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
     /// The monotonic clock at the beginning of the schedule. Only differences to it matter.

@@ -49,7 +49,6 @@ pub(super) fn is_of_status(request: &Request) -> bool {
     )
 }
 
-/// Carries out a request.
 pub(super) fn carry(
     cluster: &mut Cluster,
     who: Who,

@@ -21,7 +21,6 @@ pub struct Annotator {
     due: Due<(String, Forgery)>,
 }
 
-/// What is forged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Forgery {
     /// That each rule has added its taint.

@@ -5,12 +5,10 @@ use serde_json::{Value, json};
 use crate::sim::cluster::{Cluster, Who};
 use crate::{Answer, Key, Kind, Part, Patch, Preconditions, Request};
 
-/// The key of a node.
 pub fn node_key(name: &str) -> Key {
     Key::cluster(Kind::Node, name)
 }
 
-/// Creates an object.
 pub fn create(cluster: &mut Cluster, who: &'static str, key: Key, object: Value) -> Answer {
     cluster.request(Who::Actor(who), &Request::Create { key, object })
 }
@@ -65,12 +63,10 @@ pub fn set_taints(
     merge(cluster, who, &node_key(name(read)), Part::Main, patch)
 }
 
-/// The name of an object.
 pub fn name(object: &Value) -> &str {
     text(&object["metadata"]["name"])
 }
 
-/// The UID of an object.
 pub fn uid(object: &Value) -> &str {
     text(&object["metadata"]["uid"])
 }
@@ -95,7 +91,6 @@ pub fn taint(key: &str) -> Value {
     json!({"key": key, "effect": "NoSchedule"})
 }
 
-/// The taints of a node.
 pub fn taints(node: &Value) -> &[Value] {
     items(&node["spec"]["taints"])
 }
@@ -110,6 +105,21 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
     let conditions = items(&object["status"]["conditions"]);
     let found = conditions.iter().find(|it| it["type"] == kind);
     found.map_or("", |condition| text(&condition["status"]))
+}
+
+/// Reports a condition of a node or a pod as of now, with these fields of its status. The object may be gone.
+pub fn report(
+    cluster: &mut Cluster,
+    who: &'static str,
+    key: &Key,
+    (kind, is): (&str, &str),
+    mut status: Value,
+) {
+    let Some(object) = cluster.get(key).cloned() else {
+        return;
+    };
+    status["conditions"] = json!([condition_now(cluster, &object, kind, is)]);
+    let _ = write_status(cluster, who, key, &status);
 }
 
 /// A condition as of now. It keeps the transition time if the status is unchanged.

@@ -60,9 +60,7 @@ impl Plugin {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Creates the node's `CSINode`.
     Begin(String),
-    /// Registers a driver.
     Register(String, &'static str),
     /// Removes a driver from this node, or from all.
     Vanish(String, &'static str),

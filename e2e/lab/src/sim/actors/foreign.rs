@@ -17,7 +17,6 @@ const FOREIGN: &str = "foreign-taint-writer";
 /// The key of its taints.
 pub const THEIRS: &str = "example.com/maintenance";
 
-/// A foreign taint writer.
 #[derive(Debug)]
 pub struct Foreign {
     manner: Manner,
@@ -28,7 +27,6 @@ pub struct Foreign {
     reads: Vec<Arc<Value>>,
 }
 
-/// How it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     /// With the revision that it read; on a conflict it reads again.

@@ -16,7 +16,6 @@ const COLLECTOR: &str = "garbage-collector";
 const OWNERS: [Kind; 2] = [Kind::DaemonSet, Kind::Node];
 const DEPENDENTS: [Kind; 2] = [Kind::Pod, Kind::CsiNode];
 
-/// Both collectors.
 #[derive(Debug, Default)]
 pub struct Garbage(Due<Task>);
 

@@ -33,24 +33,18 @@ pub struct Karpenter {
     launched: BTreeSet<String>,
 }
 
-/// A pool of nodes.
 #[derive(Debug, Clone)]
 pub struct Pool {
     /// The name of its `NodePool`, which must exist.
     pub name: &'static str,
-    /// How many nodes it should have.
     pub nodes: usize,
-    /// The startup taints of its nodes.
     pub startup_taints: Vec<Value>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Counts the claims.
     Count,
-    /// Launches an instance for a claim.
     Launch(String),
-    /// Reconciles a claim and its node.
     Look(String),
     /// The instance of this claim has terminated.
     Ended(String),

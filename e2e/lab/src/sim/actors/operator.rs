@@ -12,7 +12,6 @@ use super::ask::{node_key, taint};
 
 const OPERATOR: &str = "operator";
 
-/// Carries out a script.
 #[derive(Debug, Default)]
 pub struct Operator {
     /// The steps left, the first at the end.
@@ -20,7 +19,6 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Creates an object at this time.
     pub fn creates(self, at: Time, object: impl Into<(Key, Value)>) -> Self {
         let (key, object) = object.into();
         self.asks(at, Request::Create { key, object })
@@ -52,7 +50,6 @@ impl Operator {
         self.edits(at, node_key(node), json!({"spec": {"taints": taints}}))
     }
 
-    /// Deletes an object at this time.
     pub fn deletes(self, at: Time, key: Key) -> Self {
         let request = Request::Delete {
             key,

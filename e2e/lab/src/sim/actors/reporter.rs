@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{condition_now, node_key, text, uid, write_status};
+use super::ask::{node_key, report, text, uid};
 use super::due::Due;
 use super::kubelet::ZONE;
 use crate::Kind;
@@ -16,10 +16,8 @@ use crate::sim::time::{Time, s};
 
 const REPORTER: &str = "reporter";
 
-/// A reporter.
 #[derive(Debug)]
 pub struct Reporter {
-    /// The type of the condition.
     condition: &'static str,
     /// The status that it reports for a healthy node.
     good: &'static str,
@@ -36,14 +34,10 @@ pub struct Reporter {
     lives: u32,
 }
 
-/// Selects nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// All of them.
     All,
-    /// The one of this name.
     Node(&'static str),
-    /// Those in this zone.
     Zone(&'static str),
 }
 
@@ -53,7 +47,6 @@ impl From<&'static str> for Which {
     }
 }
 
-/// An order to a reporter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Report this status from now on.
@@ -116,7 +109,6 @@ impl Reporter {
         self
     }
 
-    /// Sets the interval of reports.
     pub fn beat(mut self, beat: Time) -> Self {
         self.beat = beat;
         self
@@ -128,7 +120,6 @@ impl Reporter {
         self
     }
 
-    /// Gives an order at this time.
     pub fn then(mut self, at: Time, which: impl Into<Which>, order: Order) -> Self {
         self.due.at(at, Task::Obey(self.orders.len()));
         self.orders.push((which.into(), order));
@@ -174,16 +165,10 @@ impl Reporter {
     }
 
     fn speak(&self, cluster: &mut Cluster, name: &str) {
-        let key = node_key(name);
-        let Some(node) = cluster.get(&key).cloned() else {
-            return;
-        };
-        let Some(state) = self.nodes.get(name) else {
-            return;
-        };
-        let condition = condition_now(cluster, &node, self.condition, state.says);
-        // The node was just read.
-        let _ = write_status(cluster, REPORTER, &key, &json!({"conditions": [condition]}));
+        if let Some(state) = self.nodes.get(name) {
+            let condition = (self.condition, state.says);
+            report(cluster, REPORTER, &node_key(name), condition, json!({}));
+        }
     }
 
     fn begin(&mut self, name: &str, node: &Value, boot: String, now: Time, rng: &mut Rng) {

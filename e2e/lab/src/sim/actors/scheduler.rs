@@ -15,7 +15,6 @@ use crate::{Key, Kind, Request};
 
 const SCHEDULER: &str = "scheduler";
 
-/// The scheduler.
 #[derive(Debug, Default)]
 pub struct Scheduler {
     soon: Soon,

@@ -12,10 +12,8 @@ use crate::{Key, Kind};
 
 const WORKLOAD: &str = "replica-set-controller";
 
-/// The namespace of its pods.
 pub const NAMESPACE: &str = "default";
 
-/// A workload.
 #[derive(Debug)]
 pub struct Workload {
     due: Due<u64>,

@@ -20,9 +20,7 @@ pub use tally::Tally;
 /// A violation, with the shortest script found for it.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The script that causes it.
     pub script: Script,
-    /// The violation.
     pub violation: Violation,
     /// How often the same law was broken in the same scenario.
     pub count: usize,
@@ -42,7 +40,6 @@ pub struct Explorer<'a> {
     findings: BTreeMap<(&'static str, &'static str), Finding>,
     /// Called after each schedule.
     progress: Progress<'a>,
-    /// When to stop.
     until: Option<Instant>,
     /// After how many schedules to stop.
     most: usize,
@@ -69,12 +66,10 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// The counts so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// The findings so far.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.values()
     }
@@ -128,12 +123,10 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Stops at this time.
     pub fn stop_at(&mut self, until: Instant) {
         self.until = Some(until);
     }
 
-    /// Stops after this many schedules.
     pub fn stop_after(&mut self, schedules: usize) {
         self.most = schedules;
     }
@@ -161,7 +154,7 @@ impl<'a> Explorer<'a> {
         self.tally.add(&script, &outcome);
         let scenario = script.scenario;
         if let Some(violation) = outcome.violation.take() {
-            let key = (scenario.name, violation.law);
+            let key = (scenario.name(), violation.law);
             if let Some(known) = self.findings.get_mut(&key) {
                 known.count += 1;
             } else {

@@ -20,7 +20,6 @@ struct Tried {
     killed: usize,
     lost: usize,
     unseen: usize,
-    /// Other faults.
     others: usize,
     changes: usize,
     simulated: Time,
@@ -41,9 +40,8 @@ impl Tried {
 }
 
 impl Tally {
-    /// Counts a schedule.
     pub fn add(&mut self, script: &Script, outcome: &Outcome) {
-        let tried = self.scenarios.entry(script.scenario.name).or_default();
+        let tried = self.scenarios.entry(script.scenario.name()).or_default();
         tried.schedules += 1;
         for fault in &script.faults {
             *match fault {
@@ -58,12 +56,10 @@ impl Tally {
         tried.violations += usize::from(outcome.violation.is_some());
     }
 
-    /// How many schedules were run.
     pub fn schedules(&self) -> usize {
         self.scenarios.values().map(|tried| tried.schedules).sum()
     }
 
-    /// How many of them broke a law.
     pub fn violations(&self) -> usize {
         self.scenarios.values().map(|tried| tried.violations).sum()
     }

@@ -34,10 +34,6 @@ const REGAINED: Time = s(5);
 pub struct Agreement;
 
 impl Law for Agreement {
-    fn name(&self) -> &'static str {
-        "the command line agrees with the controller"
-    }
-
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         // After a clock step or a stall, the controller measures other times than the command line.
         let is_of_clocks = |what| {

@@ -33,10 +33,6 @@ fn is_done(rule: &Rule, node: &Value) -> bool {
 }
 
 impl Law for Bootstrap {
-    fn name(&self) -> &'static str {
-        "a completed bootstrap is never closed again"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             for taint in write.added() {

@@ -23,10 +23,6 @@ const SHORTEST: Duration = Duration::from_secs(60);
 pub(super) struct Claims;
 
 impl Law for Claims {
-    fn name(&self) -> &'static str {
-        "no claim of a node is deleted that was ever open"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for change in moment.new_changes() {
             if change.key.kind != Kind::NodeClaim || !is_ours(change.who) {

@@ -22,10 +22,6 @@ const LATE: Duration = s(5);
 pub(super) struct Closings;
 
 impl Law for Closings {
-    fn name(&self) -> &'static str {
-        "every closing is justified"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             for taint in write.added() {

@@ -13,10 +13,6 @@ use crate::sim::law::{Law, Moment};
 pub(super) struct Deletion;
 
 impl Law for Deletion {
-    fn name(&self) -> &'static str {
-        "a deleted rule goes when its nodes are clean"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         let has_ours = |rule: &serde_json::Value| {
             let mut finalizers = items(&rule["metadata"]["finalizers"]).iter();

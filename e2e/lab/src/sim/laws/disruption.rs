@@ -65,10 +65,6 @@ impl Disruption {
 }
 
 impl Law for Disruption {
-    fn name(&self) -> &'static str {
-        "a guarded rule closes no more nodes than its rates allow"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             for taint in write.added() {

@@ -29,10 +29,6 @@ const CONTENTION: Time = s(5 * 60);
 pub(super) struct End;
 
 impl Law for End {
-    fn name(&self) -> &'static str {
-        "at the end everything is as the rules say"
-    }
-
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         let now = moment.cluster.now();
         if moment.instances.iter().all(|it| it.leads_since.is_none()) {

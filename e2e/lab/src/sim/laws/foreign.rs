@@ -21,10 +21,6 @@ const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 pub(super) struct Foreign;
 
 impl Law for Foreign {
-    fn name(&self) -> &'static str {
-        "what is others' stays as it is"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         let changes = moment.new_changes().iter();
         for change in changes.filter(|change| is_ours(change.who)) {

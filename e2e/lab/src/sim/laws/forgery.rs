@@ -10,10 +10,6 @@ use crate::sim::law::{Law, Moment};
 pub(super) struct Forgery;
 
 impl Law for Forgery {
-    fn name(&self) -> &'static str {
-        "nobody's taint is lifted on an annotation's word"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             let (at, revision) = (write.change.at, write.change.revision);

@@ -9,10 +9,6 @@ use crate::sim::law::{Law, Moment};
 pub(super) struct Leadership;
 
 impl Law for Leadership {
-    fn name(&self) -> &'static str {
-        "only a leader writes, and one thing at a time"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for (instance, report) in moment.instances.iter().enumerate() {
             // A rule that is recreated under its name may be written while a write to the old one is under way.

@@ -17,10 +17,8 @@ use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// One version of a rule.
 #[derive(Debug, Clone)]
 struct Version {
-    /// The revision that made it.
     revision: u64,
     /// The rule; `None` where it did not exist or was invalid.
     rule: Option<Arc<Rule>>,
@@ -30,7 +28,6 @@ struct Version {
 pub(crate) struct Ledger {
     /// How many changes have been read.
     read: usize,
-    /// Every version of every rule.
     rules: BTreeMap<Key, Vec<Version>>,
     /// The pods ever bound to a node of this name.
     pods: HashMap<String, Vec<Key>>,
@@ -266,7 +263,6 @@ fn suspends_all(moment: &Moment<'_>, at: Time) -> bool {
     scenario.suspends_all(at) && scenario.suspends_all(at.saturating_sub(LONGEST_FLIGHT))
 }
 
-/// The object at this revision.
 fn object<'m>(moment: &Moment<'m>, key: &Key, revision: u64) -> Option<&'m Arc<Value>> {
     up_to(moment.cluster.history(key), revision)
         .last()?

@@ -15,10 +15,6 @@ use crate::sim::time::wall;
 pub(super) struct Lifts;
 
 impl Law for Lifts {
-    fn name(&self) -> &'static str {
-        "every lift is justified"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             for taint in write.lifted() {

@@ -34,25 +34,54 @@ use super::time::{Time, s};
 use super::{Law, Who};
 use crate::Kind;
 
-/// All laws, for one schedule.
-pub fn all() -> Vec<Box<dyn Law>> {
+pub fn all() -> Laws {
     vec![
-        Box::new(lifts::Lifts),
-        Box::new(openings::Openings),
-        Box::new(closings::Closings),
-        Box::new(bootstrap::Bootstrap),
-        Box::new(foreign::Foreign),
-        Box::new(forgery::Forgery),
-        Box::new(disruption::Disruption::default()),
-        Box::new(workload::Workload),
-        Box::new(deletion::Deletion),
-        Box::new(claims::Claims),
-        Box::new(writes::Writes::default()),
-        Box::new(leadership::Leadership),
-        Box::new(end::End),
-        Box::new(Agreement),
+        ("every lift is justified", Box::new(lifts::Lifts)),
+        ("opening waits for no limit", Box::new(openings::Openings)),
+        ("every closing is justified", Box::new(closings::Closings)),
+        (
+            "a completed bootstrap is never closed again",
+            Box::new(bootstrap::Bootstrap),
+        ),
+        ("what is others' stays as it is", Box::new(foreign::Foreign)),
+        (
+            "nobody's taint is lifted on an annotation's word",
+            Box::new(forgery::Forgery),
+        ),
+        (
+            "a guarded rule closes no more nodes than its rates allow",
+            Box::new(disruption::Disruption::default()),
+        ),
+        (
+            "a joining node runs no workload",
+            Box::new(workload::Workload),
+        ),
+        (
+            "a deleted rule goes when its nodes are clean",
+            Box::new(deletion::Deletion),
+        ),
+        (
+            "no claim of a node is deleted that was ever open",
+            Box::new(claims::Claims),
+        ),
+        ("writes are bounded", Box::new(writes::Writes::default())),
+        (
+            "only a leader writes, and one thing at a time",
+            Box::new(leadership::Leadership),
+        ),
+        (
+            "at the end everything is as the rules say",
+            Box::new(end::End),
+        ),
+        (
+            "the command line agrees with the controller",
+            Box::new(Agreement),
+        ),
     ]
 }
+
+/// What must never happen, or must hold in the end, by short sentences about behaviour.
+pub type Laws = Vec<(&'static str, Box<dyn Law>)>;
 
 /// The maximum age of the evidence behind a write when it is carried out: a watch's view counts for [`MAX_AGE`] (a live read
 /// for less, 10 s), and a write is given up after 10 s. Evidence from before a suspension during which the clock was set back
@@ -97,7 +126,6 @@ struct NodeWrite<'a> {
 }
 
 impl<'a> NodeWrite<'a> {
-    /// The changes not judged before.
     fn new(moment: &Moment<'a>) -> impl Iterator<Item = Self> + use<'a> {
         moment.new_changes().iter().filter_map(|change| {
             let Who::Nodegate(instance) = change.who else {
@@ -119,12 +147,10 @@ impl<'a> NodeWrite<'a> {
         &self.change.key.name
     }
 
-    /// The taints that it removed.
     fn lifted(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.before, self.after)
     }
 
-    /// The taints that it added.
     fn added(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.after, self.before)
     }
@@ -145,7 +171,6 @@ impl<'a> NodeWrite<'a> {
         })
     }
 
-    /// The annotations that it removed.
     fn forgotten(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let after = &self.after["metadata"]["annotations"];
         let before = self.before["metadata"]["annotations"].as_object();

@@ -20,10 +20,6 @@ const PROMPT: Time = s(10);
 pub(super) struct Openings;
 
 impl Law for Openings {
-    fn name(&self) -> &'static str {
-        "opening waits for no limit"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         if !moment.faults.is_empty() || moment.settings.rate.is_some() {
             return Ok(());

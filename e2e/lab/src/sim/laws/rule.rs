@@ -16,7 +16,6 @@ use crate::sim::actors::placement::matches;
 /// The prefix of every taint key that a rule may add.
 pub(crate) const OUR_TAINTS: &str = "readiness.k8s.io/";
 
-/// One version of a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub name: String,
@@ -44,7 +43,6 @@ impl std::fmt::Display for TaintId {
 }
 
 impl TaintId {
-    /// The ID of a taint object.
     pub(crate) fn of(taint: &Value) -> Self {
         let text = |field: &str| text(&taint[field]).to_owned();
         Self {

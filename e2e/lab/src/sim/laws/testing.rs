@@ -10,11 +10,10 @@ use crate::sim::Scenario;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::fault::Fault;
 use crate::sim::law::{Law, Moment, Report};
-use crate::sim::settings::Settings;
+use crate::sim::settings::{Settings, usual};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind, Part, Patch, Preconditions, Request};
 
-/// The taint key in stories.
 pub(super) const TAINT: &str = "readiness.k8s.io/net";
 
 const SOMEBODY: Who = Who::Actor("somebody");
@@ -42,7 +41,7 @@ impl Default for Story {
                 synced_since: Some(Time::ZERO),
                 ..Report::default()
             },
-            settings: Settings::default(),
+            settings: usual(),
             calm_since: Time::ZERO,
             pages: Vec::new(),
         }
@@ -105,7 +104,6 @@ impl Story {
         story
     }
 
-    /// Advances the time to this second.
     pub(super) fn at(&mut self, second: u64) {
         self.cluster.advance(s(second));
     }
@@ -302,10 +300,9 @@ impl Story {
 }
 
 static SCENARIO: Scenario = Scenario {
-    name: "story",
-    about: "What a test tells.",
+    title: "story: what a test tells",
     instances: 1,
-    settings: Settings::default,
+    settings: usual,
     brake: None,
     lasts: s(60),
     settles: s(60),

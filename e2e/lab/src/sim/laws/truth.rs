@@ -26,7 +26,6 @@ fn ready(pod: &Value) -> Option<&Value> {
     ready.filter(|ready| ready["status"] == "True")
 }
 
-/// Parses a time.
 fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
@@ -91,14 +90,11 @@ pub(super) struct Facts<'a> {
     pub csi_node: Option<&'a Value>,
     /// Since when the `CSINode` is unchanged.
     pub csi_node_since: Time,
-    /// The pods bound to it.
     pub pods: &'a [Arc<Value>],
-    /// Its `ResourceSlice`s.
     pub slices: &'a [Arc<Value>],
     pub daemon_sets: &'a [Arc<Value>],
     /// All valid rules.
     pub rules: &'a [Arc<Rule>],
-    /// Whether all rules are suspended.
     pub suspends_all: bool,
     pub classes: &'a [Class],
     /// The configured keys of taints that go by themselves.
@@ -114,7 +110,6 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether the rule is suspended.
     pub(super) fn suspends(&self, rule: &Rule) -> bool {
         self.suspends_all || rule.spec.suspend
     }

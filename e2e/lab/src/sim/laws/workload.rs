@@ -26,10 +26,6 @@ const WRITE_AGAIN: Time = s(3);
 pub(super) struct Workload;
 
 impl Law for Workload {
-    fn name(&self) -> &'static str {
-        "a joining node runs no workload"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         if moment.faults.iter().any(is_troubling) {
             return Ok(());

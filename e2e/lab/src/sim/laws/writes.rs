@@ -132,10 +132,6 @@ impl Writes {
 }
 
 impl Law for Writes {
-    fn name(&self) -> &'static str {
-        "writes are bounded"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for change in moment.new_changes() {
             self.note_change(change);

@@ -47,7 +47,6 @@ impl Process<'_> {
         self.report = Report::default();
     }
 
-    /// Asks the process to stop.
     pub(super) fn stop(&mut self, now: Time, down: Time) {
         if self.machine.is_some() && self.stopping.is_none() {
             self.stopping = Some((now + STOPPING, down));
@@ -108,7 +107,6 @@ impl Process<'_> {
         }
     }
 
-    /// Stalls one of its watches.
     pub(crate) fn stand_still(&mut self, watch: Watch, from: Time, until: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.stand_still(from, until);

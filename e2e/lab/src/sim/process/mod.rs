@@ -186,7 +186,6 @@ impl<'a> Process<'a> {
         flights.into_iter().chain(own).min()
     }
 
-    /// Passes a change on to its watches.
     pub(super) fn changed(&mut self, change: &Change) {
         if self.machine.is_some() {
             for feed in &mut self.feeds {
@@ -284,7 +283,6 @@ impl<'a> Process<'a> {
         self.brake = self.brake.filter(|_| now < off);
     }
 
-    /// Gathers the machine's inputs.
     fn gather(&mut self, world: &World<'_>) {
         let now = world.cluster.now();
         self.look_at_brake(now);

@@ -11,8 +11,7 @@ use crate::sim::time::s;
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "bootstrap",
-        "nodes join and are opened when their condition is met; one never is",
+        "bootstrap: nodes join and are opened when their condition is met; one never is",
         s(30),
         |it| {
             it.has(rule("network"))
@@ -23,8 +22,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 5), PutOn(GATE, 5), Closed(GATE, &["n-3"])],
     ),
     Base::new(
-        "flapping",
-        "under a continuous rule conditions turn bad and good again",
+        "flapping: under a continuous rule conditions turn bad and good again",
         s(60),
         |it| {
             let reporter = Reporter::new(READY)
@@ -40,8 +38,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), PutOn(GATE, 7), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "several-conditions",
-        "a rule waits for two conditions, which come apart",
+        "several-conditions: a rule waits for two conditions, which come apart",
         s(40),
         |it| {
             it.has(rule("both").waits_for_all(&[READY, SECOND]))
@@ -52,8 +49,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), Closed(GATE, &["n-0", "n-2"])],
     ),
     Base::new(
-        "reasons",
-        "a condition counts for one rule, and not for another one that accepts it with other reasons only",
+        "reasons: a condition counts for one rule, and not for another one that accepts it with other reasons only",
         s(40),
         |it| {
             let asks = |reason: &str| json!([{"type": READY, "requiredStatus": "True", "reasons": ["Other", reason]}]);
@@ -66,8 +62,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &[]), Closed(OTHER_GATE, &["n-0", "n-1"])],
     ),
     Base::new(
-        "one-of-several",
-        "a continuous rule is content with one of two conditions",
+        "one-of-several: a continuous rule is content with one of two conditions",
         s(60),
         |it| {
             let either = rule("either")
@@ -82,8 +77,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "absent-is-well",
-        "a condition that nobody has reported counts as well, and a problem closes the node",
+        "absent-is-well: a condition that nobody has reported counts as well, and a problem closes the node",
         s(40),
         |it| {
             let condition =
@@ -100,8 +94,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 1), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "heartbeat",
-        "a reporter dies on two nodes and comes back on one of them",
+        "heartbeat: a reporter dies on two nodes and comes back on one of them",
         s(180),
         |it| {
             let reporter = Reporter::new(READY)
@@ -120,8 +113,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "two-taints",
-        "two rules with taints of their own",
+        "two-taints: two rules with taints of their own",
         s(40),
         |it| {
             let storage = rule("storage").waits_for(SECOND).continuous();
@@ -139,8 +131,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "conflict",
-        "two rules for one taint: the older one governs, until it is deleted",
+        "conflict: two rules for one taint: the older one governs, until it is deleted",
         s(60),
         |it| {
             let operator = Operator::default()

@@ -8,8 +8,8 @@ use super::objects::{
     daemon_set_key, rule, version,
 };
 use super::{Base, joining, joining_as};
-use crate::sim::Settings;
 use crate::sim::actors::{Csi, Deed, Operator};
+use crate::sim::settings::{Settings, usual};
 use crate::sim::time::s;
 use crate::{Key, Kind};
 
@@ -18,7 +18,7 @@ const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
 fn unpublished() -> Settings {
     Settings {
         publish_conditions: false,
-        ..Settings::default()
+        ..usual()
     }
 }
 
@@ -34,8 +34,7 @@ fn rolls_out() -> Operator {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "gardener",
-        "nodes register with Gardener's taint and wait for DaemonSets and a CSI driver",
+        "gardener: nodes register with Gardener's taint and wait for DaemonSets and a CSI driver",
         s(60),
         |it| {
             let gardener = rule("gardener").waits_for(COMPONENTS_READY).remove_only();
@@ -56,8 +55,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "rolling-update",
-        "a rolling update under a continuous rule closes each node for a moment",
+        "rolling-update: a rolling update under a continuous rule closes each node for a moment",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -73,8 +71,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "patient-rolling-update",
-        "with a grace period the same closes none",
+        "patient-rolling-update: with a grace period the same closes none",
         s(80),
         |it| {
             it.has(agent_rule().with("gracePeriod", json!("30s")))
@@ -85,8 +82,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &[])],
     ),
     Base::new(
-        "surging-update",
-        "a rolling update with surge closes none either",
+        "surging-update: a rolling update with surge closes none either",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -97,8 +93,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 3), Closed(GATE, &[])],
     ),
     Base::new(
-        "unpublished",
-        "nothing is published: nodes say nothing of their components",
+        "unpublished: nothing is published: nodes say nothing of their components",
         s(50),
         |it| {
             let kubelets = joining(3)
@@ -116,8 +111,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(unpublished),
     Base::new(
-        "late-component",
-        "a critical DaemonSet is added while nodes are open, and another one goes",
+        "late-component: a critical DaemonSet is added while nodes are open, and another one goes",
         s(60),
         |it| {
             let operator = Operator::default()
@@ -131,8 +125,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 6), Closed(GATE, &[])],
     ),
     Base::new(
-        "csi-driver",
-        "a CSI driver registers late, vanishes on two nodes and returns on one",
+        "csi-driver: a CSI driver registers late, vanishes on two nodes and returns on one",
         s(70),
         |it| {
             let csi = Csi::of(DRIVER, s(4), s(9))
@@ -145,8 +138,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "gpu",
-        "nodes wait for a resource that a device plugin offers",
+        "gpu: nodes wait for a resource that a device plugin offers",
         s(50),
         |it| {
             let kubelets = joining(3)
@@ -158,8 +150,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 3), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "gpu-count",
-        "nodes need as many of a resource as a label says, which comes late; one never has them, and one loses some again",
+        "gpu-count: nodes need as many of a resource as a label says, which comes late; one never has them, and one loses some again",
         s(80),
         |it| {
             let asks = json!([{
@@ -184,8 +175,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &["n-0", "n-2"])],
     ),
     Base::new(
-        "unreadable",
-        "among good objects are some that cannot be read: what they are about is left as it is, and nothing else",
+        "unreadable: among good objects are some that cannot be read: what they are about is left as it is, and nothing else",
         s(60),
         |it| {
             let labels = json!({"node.gardener.cloud/critical-component": "true"});

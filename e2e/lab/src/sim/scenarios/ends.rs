@@ -23,7 +23,6 @@ pub(super) enum End {
     ClosedOpen(usize, usize),
     /// Exactly these nodes are closed by this taint now.
     Closed(&'static str, &'static [&'static str]),
-    /// Exactly these nodes exist.
     There(&'static [&'static str]),
     /// This cluster-scoped object is gone.
     Gone(Kind, &'static str),

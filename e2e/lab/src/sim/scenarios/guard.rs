@@ -16,8 +16,7 @@ fn guarded() -> Rule {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "lie",
-        "a reporter lies about all nodes for a while",
+        "lie: a reporter lies about all nodes for a while",
         s(90),
         |it| {
             let reporter = Reporter::new(READY)
@@ -28,8 +27,7 @@ pub(super) const ALL: &[Base] = &[
         &[ClosedOpen(9, 3), Closed(GATE, &[])],
     ),
     Base::new(
-        "bad-version",
-        "a new version of a critical component comes up nowhere, and is taken back",
+        "bad-version: a new version of a critical component comes up nowhere, and is taken back",
         s(90),
         |it| {
             let ready = |after: &str| json!({"spec": {"template": {"metadata": {"annotations": {READY_AFTER: after}}}}});
@@ -44,8 +42,7 @@ pub(super) const ALL: &[Base] = &[
         &[ClosedOpen(9, 3), Closed(GATE, &[])],
     ),
     Base::new(
-        "zone-outage",
-        "all nodes of one zone turn bad: they are closed one after the other",
+        "zone-outage: all nodes of one zone turn bad: they are closed one after the other",
         s(100),
         |it| {
             it.has(guarded())
@@ -55,8 +52,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 12), Closed(GATE, &["n-0", "n-3", "n-6"])],
     ),
     Base::new(
-        "partial-outage",
-        "most nodes of the only zone turn bad at once, as a small zone: it stays open",
+        "partial-outage: most nodes of the only zone turn bad at once, as a small zone: it stays open",
         s(115),
         |it| {
             let mut reporter = Reporter::new(READY);
@@ -72,8 +68,7 @@ pub(super) const ALL: &[Base] = &[
         &[ClosedOpen(10, 1), Closed(GATE, &[])],
     ),
     Base::new(
-        "closed-by-another",
-        "another controller has closed most nodes of the only zone when a rule begins to guard them: the others stay open",
+        "closed-by-another: another controller has closed most nodes of the only zone when a rule begins to guard them: the others stay open",
         s(155),
         |it| {
             let (mut reporter, mut operator) = (Reporter::new(READY), Operator::default());
@@ -91,8 +86,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 0), Closed(GATE, &[])],
     ),
     Base::new(
-        "some-bad-nodes",
-        "a few nodes in different zones turn bad: each is closed",
+        "some-bad-nodes: a few nodes in different zones turn bad: each is closed",
         s(80),
         |it| {
             let reporter = Reporter::new(READY)

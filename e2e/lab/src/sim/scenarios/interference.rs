@@ -29,8 +29,7 @@ fn foreign(manner: Manner, lag: Time) -> Foreign {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "foreign-writer",
-        "another controller writes whole lists of taints, with the revision that it has read",
+        "foreign-writer: another controller writes whole lists of taints, with the revision that it has read",
         s(50),
         |it| {
             it.has(rule("network").continuous())
@@ -41,8 +40,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), Closed(THEIRS, &["n-1"]), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "careless-writer",
-        "another controller writes whole lists of taints as they were before, and undoes what it has not seen",
+        "careless-writer: another controller writes whole lists of taints as they were before, and undoes what it has not seen",
         s(60),
         |it| {
             it.has(rule("network").continuous())
@@ -54,8 +52,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(120)),
     Base::new(
-        "undone",
-        "somebody takes the rule's taint off wherever it is put on, for a while",
+        "undone: somebody takes the rule's taint off wherever it is put on, for a while",
         s(60),
         |it| {
             it.has(rule("network").continuous())
@@ -67,8 +64,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(300)),
     Base::new(
-        "put-back",
-        "somebody puts the rule's taint back wherever it is lifted, for a while",
+        "put-back: somebody puts the rule's taint back wherever it is lifted, for a while",
         s(60),
         |it| {
             it.has(rule("network"))
@@ -80,8 +76,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(300)),
     Base::new(
-        "forged",
-        "a kubelet forges the controller's annotations: nobody's taint is lifted for it",
+        "forged: a kubelet forges the controller's annotations: nobody's taint is lifted for it",
         s(60),
         |it| {
             let annotator = Annotator::default()
@@ -100,8 +95,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(THEIRS, &["n-0"]), Closed(NOBODYS, &["n-0"]), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "another-effect",
-        "somebody puts a taint on nodes with the key of the rule's, and another effect: it is not the rule's",
+        "another-effect: somebody puts a taint on nodes with the key of the rule's, and another effect: it is not the rule's",
         s(60),
         |it| {
             let theirs = json!({"spec": {"taints": [{"key": GATE, "effect": "PreferNoSchedule"}]}});
@@ -119,8 +113,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 3), Closed(GATE, &["n-0", "n-1"])],
     ),
     Base::new(
-        "evicting",
-        "a rule that evicts closes an open node, whose pods go elsewhere",
+        "evicting: a rule that evicts closes an open node, whose pods go elsewhere",
         s(60),
         |it| {
             it.has(rule("network").continuous().taint(GATE, "NoExecute"))

@@ -29,8 +29,7 @@ fn registers() -> Csi {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "plugin-reboot",
-        "a node reboots, and its kubelet takes the driver out and puts it back once the plugin's pod is Ready",
+        "plugin-reboot: a node reboots, and its kubelet takes the driver out and puts it back once the plugin's pod is Ready",
         s(100),
         |it| {
             it.has(rule("csi").waits_for(DRIVER_REGISTERED).regates())
@@ -42,8 +41,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(420)),
     Base::new(
-        "plugin-reboot-components",
-        "the same, where the driver is one of all critical components",
+        "plugin-reboot-components: the same, where the driver is one of all critical components",
         s(100),
         |it| {
             it.has(rule("agent").waits_for(COMPONENTS_READY).regates())
@@ -56,8 +54,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(420)),
     Base::new(
-        "plugin-restart",
-        "a plugin starts again under continuous rules: the driver goes for a moment, and with a grace period no node is closed",
+        "plugin-restart: a plugin starts again under continuous rules: the driver goes for a moment, and with a grace period no node is closed",
         s(90),
         |it| {
             let patient = rule("patient").continuous().waits_for(DRIVER_REGISTERED);
@@ -74,8 +71,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), PutOn(PATIENT, 3), Closed(PATIENT, &[]), Closed(GATE, &[])],
     ),
     Base::new(
-        "blink",
-        "pods are not Ready for a blink, as when a kubelet starts again: a grace period is above that",
+        "blink: pods are not Ready for a blink, as when a kubelet starts again: a grace period is above that",
         s(90),
         |it| {
             let patient = rule("patient").continuous().waits_for(COMPONENTS_READY);
@@ -92,8 +88,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(PATIENT, 3), Closed(PATIENT, &[]), Closed(GATE, &[])],
     ),
     Base::new(
-        "no-network",
-        "the network's configuration goes, and the kubelet says not Ready until it is back",
+        "no-network: the network's configuration goes, and the kubelet says not Ready until it is back",
         s(90),
         |it| {
             let kubelets = joining(3)
@@ -104,8 +99,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "frozen",
-        "a kubelet freezes until its node and its pods have been given up, and thaws",
+        "frozen: a kubelet freezes until its node and its pods have been given up, and thaws",
         s(120),
         |it| {
             let kubelets = joining(3).then(s(20), "n-1", Deed::Freeze(s(70)));
@@ -116,8 +110,7 @@ pub(super) const ALL: &[Base] = &[
         ONE_CLOSED_AGAIN,
     ),
     Base::new(
-        "regate-gpu",
-        "a node reboots and has no resource until its device plugin has registered again",
+        "regate-gpu: a node reboots and has no resource until its device plugin has registered again",
         s(80),
         |it| {
             let kubelets = joining(2)

@@ -19,6 +19,7 @@ mod world;
 
 use super::actors::{Kubelets, Machine, machines};
 use super::scenario::Scene;
+use super::settings::usual;
 use super::time::{Time, s};
 use super::{Cluster, Scenario, Settings};
 use ends::End;
@@ -27,17 +28,14 @@ pub use world::WORLD;
 /// A scenario, and what must be so at its end without faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Base {
-    /// The scenario.
     pub scenario: Scenario,
     ends: &'static [End],
 }
 
-/// All scenarios.
 pub fn all() -> Vec<Scenario> {
     bases().iter().map(|base| base.scenario).collect()
 }
 
-/// All scenarios with their ends.
 pub fn bases() -> Vec<Base> {
     [
         conditions::ALL,
@@ -57,18 +55,16 @@ pub fn bases() -> Vec<Base> {
 impl Base {
     /// A scenario of this length with one instance and the product's default settings.
     const fn new(
-        name: &'static str,
-        about: &'static str,
+        title: &'static str,
         lasts: Time,
         build: for<'a> fn(Scene<'a>) -> Scene<'a>,
         ends: &'static [End],
     ) -> Self {
         Self {
             scenario: Scenario {
-                name,
-                about,
+                title,
                 instances: 1,
-                settings: Settings::default,
+                settings: usual,
                 brake: None,
                 lasts,
                 settles: s(60),

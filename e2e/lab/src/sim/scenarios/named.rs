@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::ends::End::{Closed, Gated, PutOn, Says};
 use super::objects::{
-    GATE, OTHER_GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key, slice, version,
+    GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key, slice, version,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::{Deed, Operator};
@@ -16,6 +16,8 @@ const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 /// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
 const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
+/// The taint of another rule.
+const OTHER_GATE: &str = "readiness.k8s.io/other";
 const SECOND_GATE: &str = "readiness.k8s.io/second";
 const NEVER: &str = "readiness.k8s.io/never";
 
@@ -31,8 +33,7 @@ fn rolls_out() -> Operator {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "named",
-        "nodes wait for a DaemonSet by its name alone; on one it never gets ready, for one it is not meant",
+        "named: nodes wait for a DaemonSet by its name alone; on one it never gets ready, for one it is not meant",
         s(60),
         |it| {
             let kubelets = joining_as(4, |it| match it.name.as_str() {
@@ -47,8 +48,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "named-rolling-update",
-        "a rolling update under a continuous rule that names the DaemonSet closes each node for a moment",
+        "named-rolling-update: a rolling update under a continuous rule that names the DaemonSet closes each node for a moment",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -60,8 +60,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .instances(2),
     Base::new(
-        "named-revision",
-        "a rolling update under a bootstrap-only rule that goes by revisions closes each node once more; another rule, which does not, closes none",
+        "named-revision: a rolling update under a bootstrap-only rule that goes by revisions closes each node once more; another rule, which does not, closes none",
         s(80),
         |it| {
             let agent = rule("agent").waits_for(AGENT);
@@ -80,8 +79,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "named-surging-update",
-        "a rolling update with surge closes none",
+        "named-surging-update: a rolling update with surge closes none",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -92,8 +90,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 3), Closed(GATE, &[])],
     ),
     Base::new(
-        "named-another-selector",
-        "a DaemonSet is deleted and created again with another selector, which others' pods match too",
+        "named-another-selector: a DaemonSet is deleted and created again with another selector, which others' pods match too",
         s(80),
         |it| {
             let again = daemon_set("agent").selects("shared").ready_after(s(3));
@@ -109,8 +106,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 7), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "named-replaced-at-once",
-        "a DaemonSet is created again under its name as soon as it is gone, now and then with another selector",
+        "named-replaced-at-once: a DaemonSet is created again under its name as soon as it is gone, now and then with another selector",
         s(90),
         |it| {
             let operator = Operator::default()
@@ -128,8 +124,7 @@ pub(super) const ALL: &[Base] = &[
         &[Says(AGENT, "True"), Closed(GATE, &[])],
     ),
     Base::new(
-        "named-rule-re-created",
-        "a rule that names a DaemonSet is deleted and created again, while another one goes on to name it",
+        "named-rule-re-created: a rule that names a DaemonSet is deleted and created again, while another one goes on to name it",
         s(80),
         |it| {
             let first = || rule("first").continuous().waits_for(AGENT);
@@ -149,8 +144,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-1"]), Closed(SECOND_GATE, &[])],
     ),
     Base::new(
-        "named-late",
-        "a rule names two DaemonSets, of which one comes late, and another never",
+        "named-late: a rule names two DaemonSets, of which one comes late, and another never",
         s(60),
         |it| {
             let never = rule("never").taint(NEVER, "NoSchedule");
@@ -164,8 +158,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), Closed(GATE, &[]), Closed(NEVER, &["n-0", "n-1", "n-2"])],
     ),
     Base::new(
-        "named-deleted",
-        "a DaemonSet is deleted under a rule with a guard and a grace period, and comes back",
+        "named-deleted: a DaemonSet is deleted under a rule with a guard and a grace period, and comes back",
         s(150),
         |it| {
             let agent = agent_rule().with("gracePeriod", json!("5s"));
@@ -180,8 +173,7 @@ pub(super) const ALL: &[Base] = &[
         &[Says(AGENT, "True"), Closed(GATE, &[])],
     ),
     Base::new(
-        "named-regate",
-        "a node that reboots waits for the pod of the DaemonSet again",
+        "named-regate: a node that reboots waits for the pod of the DaemonSet again",
         s(100),
         |it| {
             it.has(rule("agent").waits_for(AGENT).regates())
@@ -193,8 +185,7 @@ pub(super) const ALL: &[Base] = &[
     // Pods may be stale for a minute after the new boot was observed.
     .settles(s(120)),
     Base::new(
-        "named-re-registration",
-        "a node registers again under its name while the pod of the old one is still there",
+        "named-re-registration: a node registers again under its name while the pod of the old one is still there",
         s(100),
         |it| {
             let kubelets = joining_as(3, |it| it.pods_after(s(9)));
@@ -206,8 +197,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(120)),
     Base::new(
-        "check",
-        "nodes wait for a run of a check: one succeeds, one fails and is tried again, one fails for good, one never comes",
+        "check: nodes wait for a run of a check: one succeeds, one fails and is tried again, one fails for good, one never comes",
         s(60),
         |it| {
             let ends = |phase: &str| json!({"phase": phase});
@@ -228,8 +218,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), Closed(GATE, &["n-2", "n-3"])],
     ),
     Base::new(
-        "all-daemon-sets",
-        "nodes wait for every DaemonSet: one that comes late, one for other nodes, one that is to be ignored",
+        "all-daemon-sets: nodes wait for every DaemonSet: one that comes late, one for other nodes, one that is to be ignored",
         s(70),
         |it| {
             let ignored = daemon_set("ignored").ready_after(s(3600));
@@ -244,8 +233,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "devices",
-        "nodes wait for a driver's devices: all slices of a pool, of its newest generation, without a taint",
+        "devices: nodes wait for a driver's devices: all slices of a pool, of its newest generation, without a taint",
         s(70),
         |it| {
             let key = |name: &str| Key::cluster(Kind::ResourceSlice, name);

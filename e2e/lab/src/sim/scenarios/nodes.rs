@@ -18,15 +18,13 @@ fn rebooting() -> Kubelets {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "reboot",
-        "a node whose bootstrap is completed reboots and stays open",
+        "reboot: a node whose bootstrap is completed reboots and stays open",
         s(80),
         |it| it.has(rule("network")).nodes(rebooting()).acts(Reporter::new(READY)),
         &[PutOn(GATE, 3), Closed(GATE, &[])],
     ),
     Base::new(
-        "regate",
-        "a node that reboots is closed again, until its condition is written anew",
+        "regate: a node that reboots is closed again, until its condition is written anew",
         s(80),
         |it| {
             it.has(rule("network").regates())
@@ -36,8 +34,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &[])],
     ),
     Base::new(
-        "regate-components",
-        "a node that reboots waits for its critical pods again",
+        "regate-components: a node that reboots waits for its critical pods again",
         s(100),
         |it| {
             it.has(rule("agent").waits_for(COMPONENTS_READY).regates())
@@ -49,8 +46,7 @@ pub(super) const ALL: &[Base] = &[
     // Pods may be stale for a minute after the new boot was observed.
     .settles(s(120)),
     Base::new(
-        "regate-late-pods",
-        "a node reboots, and its kubelet says nothing of its pods for a while: their word from before does not count",
+        "regate-late-pods: a node reboots, and its kubelet says nothing of its pods for a while: their word from before does not count",
         s(100),
         |it| {
             let kubelets = joining_as(3, |it| it.pods_after(s(9)));
@@ -62,8 +58,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(s(120)),
     Base::new(
-        "regate-csi",
-        "a node reboots, and its CSI driver registers as it was before: it counts once its pod is Ready again",
+        "regate-csi: a node reboots, and its CSI driver registers as it was before: it counts once its pod is Ready again",
         s(100),
         |it| {
             let plugin = daemon_set("plugin").critical().waits_for_driver(DRIVER);
@@ -77,8 +72,7 @@ pub(super) const ALL: &[Base] = &[
     // A driver that registers as before may be stale for six minutes.
     .settles(s(420)),
     Base::new(
-        "re-registration",
-        "a node is deleted and registers again under its name: it is another one",
+        "re-registration: a node is deleted and registers again under its name: it is another one",
         s(80),
         |it| {
             let kubelets = joining(3)
@@ -89,8 +83,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 5), PutOn(GATE, 5), Closed(GATE, &[])],
     ),
     Base::new(
-        "re-registration-components",
-        "a node registers again under its name while the pods and the drivers of the old one are still there",
+        "re-registration-components: a node registers again under its name while the pods and the drivers of the old one are still there",
         s(100),
         |it| {
             it.has(rule("agent").waits_for(COMPONENTS_READY))
@@ -100,8 +93,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), Closed(GATE, &[])],
     ),
     Base::new(
-        "re-registration-late-pods",
-        "a node registers again under its name, and its kubelet says nothing of the old one's pods for a while",
+        "re-registration-late-pods: a node registers again under its name, and its kubelet says nothing of the old one's pods for a while",
         s(110),
         |it| {
             let kubelets = joining_as(3, |it| it.pods_after(s(9)));
@@ -112,8 +104,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), Closed(GATE, &[])],
     ),
     Base::new(
-        "re-registration-csi",
-        "a node registers again under its name while the CSINode of the old one is still there",
+        "re-registration-csi: a node registers again under its name while the CSINode of the old one is still there",
         s(80),
         |it| {
             let kubelets = joining(3)
@@ -126,8 +117,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 5), Closed(GATE, &[])],
     ),
     Base::new(
-        "re-registration-in-flight",
-        "nodes register again under their names while a write to the old ones may be under way",
+        "re-registration-in-flight: nodes register again under their names while a write to the old ones may be under way",
         s(40),
         |it| {
             let mut kubelets = joining_as(8, |it| it.taint(CILIUM, "NoExecute"));
@@ -142,8 +132,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(CILIUM, 16), Closed(CILIUM, &[])],
     ),
     Base::new(
-        "deleted-while-closed",
-        "a node goes while it is closed",
+        "deleted-while-closed: a node goes while it is closed",
         s(40),
         |it| {
             it.has(rule("network"))
@@ -153,8 +142,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), There(&["n-0", "n-2"]), Closed(GATE, &[])],
     ),
     Base::new(
-        "lost",
-        "a kubelet dies, and its node is given up after a while",
+        "lost: a kubelet dies, and its node is given up after a while",
         s(90),
         |it| {
             it.has(rule("alive").continuous().waits_for("Ready"))
@@ -164,8 +152,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "labels",
-        "labels change, and with them which rules select a node",
+        "labels: labels change, and with them which rules select a node",
         s(60),
         |it| {
             let pool = |name: &str| json!({"pool": name});
@@ -182,8 +169,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "burst",
-        "fifty nodes join at once, and somebody's pods wait for them",
+        "burst: fifty nodes join at once, and somebody's pods wait for them",
         s(60),
         |it| {
             it.has(rule("network"))
@@ -194,8 +180,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 50), PutOn(GATE, 50), Closed(GATE, &[])],
     ),
     Base::new(
-        "busy-leader",
-        "of two instances one leads, and has something to do all the time",
+        "busy-leader: of two instances one leads, and has something to do all the time",
         s(70),
         |it| {
             let mut reporter = Reporter::new(READY);
@@ -211,8 +196,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .instances(2),
     Base::new(
-        "two-instances",
-        "of two instances one leads",
+        "two-instances: of two instances one leads",
         s(40),
         |it| {
             it.has(rule("network").continuous())

@@ -24,7 +24,6 @@ pub(super) const DRIVER_REGISTERED: &str = "csidriver.nodegate.dev/csi.example.c
 pub(super) const GPU: &str = "nvidia.com/gpu";
 /// The condition that a node has GPUs.
 pub(super) const HAS_GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
-/// Cilium's startup taint.
 pub(super) const CILIUM: &str = "node.cilium.io/agent-not-ready";
 
 #[derive(Debug, Clone)]
@@ -47,12 +46,10 @@ pub(super) fn rule(name: &'static str) -> Rule {
 }
 
 impl Rule {
-    /// Makes it continuous.
     pub(super) fn continuous(self) -> Self {
         self.with("enforcementMode", json!("continuous"))
     }
 
-    /// It never adds its taint.
     pub(super) fn remove_only(self) -> Self {
         self.with("taintPolicy", json!("remove-only"))
     }
@@ -78,12 +75,10 @@ impl Rule {
         self.with("taint", json!({"key": key, "effect": effect}))
     }
 
-    /// Selects nodes with this label.
     pub(super) fn on(self, label: &str, value: &str) -> Self {
         self.with("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
-    /// Sets this field of its spec.
     pub(super) fn with(mut self, field: &str, value: Value) -> Self {
         self.spec[field] = value;
         self
@@ -153,7 +148,6 @@ impl DaemonSet {
         self
     }
 
-    /// Selects nodes with this label.
     pub(super) fn only_on(mut self, label: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"] = json!({label: value});
         self

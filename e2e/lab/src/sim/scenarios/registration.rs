@@ -17,8 +17,7 @@ const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "startup-taint",
-        "a rule lifts another project's startup taint, and puts none on",
+        "startup-taint: a rule lifts another project's startup taint, and puts none on",
         s(40),
         |it| {
             let available = json!([{"type": NETWORK_UNAVAILABLE, "requiredStatus": "False"}]);
@@ -31,8 +30,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(CILIUM, 4), PutOn(CILIUM, 0), Closed(CILIUM, &["n-2"])],
     ),
     Base::new(
-        "registered-taint",
-        "nodes register with the rule's own taint",
+        "registered-taint: nodes register with the rule's own taint",
         s(40),
         |it| {
             it.has(rule("network"))
@@ -43,8 +41,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), PutOn(GATE, 0), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "late-heartbeat",
-        "nodes register with the taint of a rule that comes long after the reporter on one of them has died",
+        "late-heartbeat: nodes register with the taint of a rule that comes long after the reporter on one of them has died",
         s(200),
         |it| {
             let strict = rule("network").with("heartbeatTimeout", json!("1m"));
@@ -55,8 +52,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 0), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "birth",
-        "the API server closes nodes as it creates them, for a rule of each kind; one goes and comes back under its name",
+        "birth: the API server closes nodes as it creates them, for a rule of each kind; one goes and comes back under its name",
         s(60),
         |it| {
             gate_at_birth(it.cluster.server_mut());
@@ -76,8 +72,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "introduced",
-        "the cloud provider labels nodes late, and with that another component is to run there: they are closed again",
+        "introduced: the cloud provider labels nodes late, and with that another component is to run there: they are closed again",
         s(60),
         |it| {
             let csi = daemon_set("csi").critical().ready_after(s(5));
@@ -94,8 +89,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(UNINITIALIZED, &["n-2"]), Closed(GATE, &[])],
     ),
     Base::new(
-        "adoption",
-        "somebody puts the rule's taint on nodes: it is lifted where the conditions are met, and kept where they are not",
+        "adoption: somebody puts the rule's taint on nodes: it is lifted where the conditions are met, and kept where they are not",
         s(60),
         |it| {
             let operator =

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::ends::End::{Closed, Gone, PutOn, There};
 use super::objects::{GATE, READY, Rule, rule, rule_key};
 use super::{Base, joining};
-use crate::sim::Settings;
 use crate::sim::actors::Order::Say;
 use crate::sim::actors::ask::{node_key, taint};
 use crate::sim::actors::{Annotator, Forgery, Karpenter, Kubelets, Operator, Pool, Reporter};
 use crate::sim::scenario::Scene;
+use crate::sim::settings::{Settings, usual};
 use crate::sim::time::s;
 use crate::{Key, Kind};
 
@@ -29,7 +29,7 @@ fn repairing(action: &str) -> Rule {
 fn karpenter() -> Settings {
     Settings {
         enable_karpenter: true,
-        ..Settings::default()
+        ..usual()
     }
 }
 
@@ -51,15 +51,13 @@ fn pool_key() -> Key {
     Key::cluster(Kind::NodePool, "pool")
 }
 
-/// Allows or forbids repair.
 fn veto(value: &str) -> Value {
     json!({"metadata": {"annotations": {VETO: value}}})
 }
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "release",
-        "a node that is not ready in time is opened all the same",
+        "release: a node that is not ready in time is opened all the same",
         s(150),
         |it| {
             it.has(repairing("Release"))
@@ -69,8 +67,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &[])],
     ),
     Base::new(
-        "late",
-        "a node that is not ready in time is only told of",
+        "late: a node that is not ready in time is only told of",
         s(150),
         |it| {
             it.has(repairing("None"))
@@ -80,8 +77,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "replace",
-        "the claim of a node that is not ready in time is deleted, and another node comes",
+        "replace: the claim of a node that is not ready in time is deleted, and another node comes",
         s(180),
         |it| {
             let scene = it.has(repairing("DeleteNodeClaim"));
@@ -91,8 +87,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
-        "replace-blocked",
-        "too many nodes are not ready in time, as the time of all begins with the rule: none is replaced",
+        "replace-blocked: too many nodes are not ready in time, as the time of all begins with the rule: none is replaced",
         s(180),
         |it| {
             let reporter = Reporter::new(READY).ails("pool-2").ails("pool-3");
@@ -103,8 +98,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
-        "remediate-missing",
-        "a rule asks for remediations of a kind that the cluster lacks: the others' nodes are opened all the same",
+        "remediate-missing: a rule asks for remediations of a kind that the cluster lacks: the others' nodes are opened all the same",
         s(150),
         |it| {
             let template = json!({
@@ -121,8 +115,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "replace-paused",
-        "a rule pauses repair by its number of nodes, until it allows one",
+        "replace-paused: a rule pauses repair by its number of nodes, until it allows one",
         s(180),
         |it| {
             let repair = json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthyCount": 0});
@@ -135,8 +128,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
-        "release-forged",
-        "a kubelet writes on its node that its time has long been up: it is not opened for that",
+        "release-forged: a kubelet writes on its node that its time has long been up: it is not opened for that",
         s(150),
         |it| {
             it.has(repairing("Release"))
@@ -147,8 +139,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &[])],
     ),
     Base::new(
-        "release-vetoed",
-        "somebody forbids the repair of a node: it stays closed however late it is",
+        "release-vetoed: somebody forbids the repair of a node: it stays closed however late it is",
         s(150),
         |it| {
             it.has(repairing("Release"))
@@ -159,8 +150,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "replace-vetoed",
-        "a pool forbids the repair of its nodes: none is replaced until it allows it",
+        "replace-vetoed: a pool forbids the repair of its nodes: none is replaced until it allows it",
         s(180),
         |it| {
             let operator = Operator::default()
@@ -173,8 +163,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
-        "replace-none-open",
-        "a node that has been open is closed by somebody and never gets ready again: it is not replaced",
+        "replace-none-open: a node that has been open is closed by somebody and never gets ready again: it is not replaced",
         s(180),
         |it| {
             let reporter = Reporter::new(READY).then(s(40), "pool-2", Say("False"));
@@ -186,8 +175,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
-        "replace-none-initialized",
-        "a rule comes to nodes that run workload already: the one that is not ready is not replaced",
+        "replace-none-initialized: a rule comes to nodes that run workload already: the one that is not ready is not replaced",
         s(180),
         |it| {
             pool(it, Reporter::new(READY).ails("pool-2"), &[])

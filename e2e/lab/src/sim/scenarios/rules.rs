@@ -24,8 +24,7 @@ fn turning() -> Reporter {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "existing-fleet",
-        "a rule comes to nodes that are there, some of which are not ready",
+        "existing-fleet: a rule comes to nodes that are there, some of which are not ready",
         s(50),
         |it| {
             let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
@@ -36,8 +35,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 2), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "existing-fleet-left",
-        "a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
+        "existing-fleet-left: a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
         s(70),
         |it| {
             let leaves = rule("network").with("existingNodes", json!("Leave"));
@@ -52,8 +50,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 2), PutOn(GATE, 1), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "rule-suspended",
-        "a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
+        "rule-suspended: a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
         s(110),
         |it| {
             let suspend = |on: bool| json!({"spec": {"suspend": on}});
@@ -70,8 +67,7 @@ pub(super) const ALL: &[Base] = &[
         &[Closed(GATE, &["n-0", "n-2"]), Closed(OTHER_GATE, &["n-1", "n-2"])],
     ),
     Base::new(
-        "all-suspended",
-        "all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
+        "all-suspended: all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
         s(110),
         |it| {
             it.has(rule("network").continuous())
@@ -89,8 +85,7 @@ pub(super) const ALL: &[Base] = &[
     .braked(s(25), s(90))
     .instances(2),
     Base::new(
-        "rule-deleted",
-        "a rule is deleted while it keeps nodes closed",
+        "rule-deleted: a rule is deleted while it keeps nodes closed",
         s(40),
         |it| {
             it.has(rule("network"))
@@ -101,8 +96,7 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 4), Closed(GATE, &[]), Gone(Kind::NodeReadinessRule, "network")],
     ),
     Base::new(
-        "rule-re-created",
-        "a rule is deleted and created again under its name: what was completed under the old one does not count",
+        "rule-re-created: a rule is deleted and created again under its name: what was completed under the old one does not count",
         s(60),
         |it| {
             let operator = Operator::default()
@@ -116,8 +110,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "rule-edited",
-        "where the definition lets them, a rule's conditions, selector and mode are edited",
+        "rule-edited: where the definition lets them, a rule's conditions, selector and mode are edited",
         s(70),
         |it| {
             let conditions = json!({"spec": {"conditions": [
@@ -141,8 +134,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Closed(GATE, &["n-0"])],
     ),
     Base::new(
-        "patience",
-        "a continuous rule is given a grace period: what is over sooner closes no node",
+        "patience: a continuous rule is given a grace period: what is over sooner closes no node",
         s(80),
         |it| {
             let patience = json!({"spec": {"gracePeriod": "20s"}});
@@ -158,8 +150,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "long-patience",
-        "a grace period is longer than anything that is seen late: what is over sooner closes no node",
+        "long-patience: a grace period is longer than anything that is seen late: what is over sooner closes no node",
         s(280),
         |it| {
             let reporter = Reporter::new(READY)
@@ -173,8 +164,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 4), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "succession",
-        "a rule is made as another one with the same taint is deleted: the nodes that are closed stay so",
+        "succession: a rule is made as another one with the same taint is deleted: the nodes that are closed stay so",
         s(60),
         |it| {
             let operator = Operator::default()
@@ -192,8 +182,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "in-order",
-        "a rule comes after another one: nodes join under both, and fail under one or both of them later",
+        "in-order: a rule comes after another one: nodes join under both, and fail under one or both of them later",
         s(110),
         |it| {
             let second = rule("bandwidth").continuous().waits_for(SECOND);
@@ -218,8 +207,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "dry-run",
-        "a rule is tried out first, and in force then",
+        "dry-run: a rule is tried out first, and in force then",
         s(50),
         |it| {
             let live = json!({"spec": {"dryRun": false}});
@@ -231,8 +219,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 1), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "dry-run-again",
-        "a rule in force is only tried out from then on: nothing changes any more",
+        "dry-run-again: a rule in force is only tried out from then on: nothing changes any more",
         s(50),
         |it| {
             let dry = json!({"spec": {"dryRun": true}});
@@ -248,8 +235,7 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 3), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "rules-come-and-go",
-        "a rule is created and deleted again and again while nodes join",
+        "rules-come-and-go: a rule is created and deleted again and again while nodes join",
         s(40),
         |it| {
             let operator = Operator::default()

@@ -9,8 +9,9 @@ use super::objects::{
 };
 use crate::sim::actors::{Csi, Deed, Kubelets, Machine, Operator, Order, Reporter};
 use crate::sim::scenario::Scene;
+use crate::sim::settings::usual;
 use crate::sim::time::{Time, ms, s};
-use crate::sim::{Rng, Scenario, Settings};
+use crate::sim::{Rng, Scenario};
 
 /// A label with how many there are on a node.
 const GPUS: &str = "gpus";
@@ -42,15 +43,13 @@ const CONDITIONS: [&str; 14] = [
     "check.nodegate.dev/checks.nobody",
     "resourceslice.nodegate.dev/nobody.example.com",
 ];
-/// When things happen.
 const HAPPEN: (Time, Time) = (s(15), s(90));
 
 /// A random world. It is not among the scenarios, as its end has no expected state.
 pub const WORLD: Scenario = Scenario {
-    name: "world",
-    about: "a world of chance",
+    title: "world: a world of chance",
     instances: 1,
-    settings: Settings::default,
+    settings: usual,
     brake: None,
     lasts: s(100),
     // A heartbeat timeout of two minutes, a minute of grace, and a minute until the Event.
@@ -108,7 +107,6 @@ fn build(mut scene: Scene<'_>) -> Scene<'_> {
     scene
 }
 
-/// A valid random rule.
 fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     let is_continuous = rng.chance(55);
     let mut conditions: Vec<Value> = Vec::new();
@@ -174,7 +172,6 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     it
 }
 
-/// A random change of a rule.
 fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     let key = rule_key(name);
     let at = sometime(rng);
@@ -187,7 +184,6 @@ fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     }
 }
 
-/// A random change of a node.
 fn change_node(operator: Operator, name: &'static str, rng: &mut Rng) -> Operator {
     let at = sometime(rng);
     match rng.below(8) {
@@ -266,12 +262,10 @@ fn reporter(reporter: Reporter, nodes: &[&'static str], rng: &mut Rng) -> Report
     reporter
 }
 
-/// One of these words.
 fn word(rng: &mut Rng, of: &[&'static str]) -> &'static str {
     of[rng.below(of.len())]
 }
 
-/// A random time.
 fn sometime(rng: &mut Rng) -> Time {
     rng.between(HAPPEN.0, HAPPEN.1)
 }

@@ -229,7 +229,6 @@ impl Feed {
             .is_some_and(|(frozen, until)| now < until && frozen < revision)
     }
 
-    /// Kills the connection silently.
     pub(super) fn die(&mut self) {
         if let Stage::Watching(stream) = &mut self.stage {
             stream.is_dead = true;
@@ -291,7 +290,6 @@ impl Feed {
         }
     }
 
-    /// Queues the event of a change.
     pub(super) fn changed(&mut self, change: &Change) {
         if change.key.kind != self.source.kind {
             return;

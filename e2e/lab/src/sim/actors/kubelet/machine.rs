@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use crate::sim::time::{Time, s};
 
-/// The label for a node's zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A machine that becomes a node.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// The name of the machine and its node.
@@ -18,7 +16,6 @@ pub struct Machine {
     pub taints: Vec<Value>,
     /// The cloud provider's ID; empty where there is none.
     pub provider_id: String,
-    /// When it boots and registers.
     pub boots: Time,
     /// The time from boot to Ready.
     pub ready_after: Time,
@@ -40,13 +37,11 @@ impl Machine {
         }
     }
 
-    /// Adds a label.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels[key] = json!(value);
         self
     }
 
-    /// Sets its zone.
     pub fn zone(self, zone: &str) -> Self {
         self.label(ZONE, zone)
     }
@@ -57,7 +52,6 @@ impl Machine {
         self
     }
 
-    /// Sets when it boots.
     pub fn boots(mut self, boots: Time) -> Self {
         self.boots = boots;
         self
@@ -92,7 +86,6 @@ impl Machine {
         node
     }
 
-    /// The boot ID.
     pub fn boot_id(&self, boot: u32) -> String {
         format!("{}-boot-{boot}", self.name)
     }
