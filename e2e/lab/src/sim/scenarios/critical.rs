@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::ends::End::{Closed, Gated, PutOn, Says};
 use super::objects::{
-    COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, Rule, daemon_set,
-    daemon_set_key, rule, version,
+    COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, Rule, csi_node, daemon_set,
+    daemon_set_key, rule, storage, version,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::{Csi, Deed, Operator};
@@ -134,6 +134,34 @@ pub(super) const ALL: &[Base] = &[
             it.has(rule("csi").continuous().waits_for(DRIVER_REGISTERED))
                 .nodes(joining(3))
                 .acts(csi)
+        },
+        &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
+    ),
+    Base::new(
+        "csi-storage: a CSI driver loses its storage on two nodes, which recovers on one; on a third one another driver does",
+        s(70),
+        |it| {
+            let operator = Operator::default()
+                .edits(
+                    s(35),
+                    csi_node("n-0"),
+                    storage("other.example.com", &["StorageDegraded"]),
+                )
+                .edits(
+                    s(35),
+                    csi_node("n-1"),
+                    storage(DRIVER, &["StorageUnreachable"]),
+                )
+                .edits(
+                    s(35),
+                    csi_node("n-2"),
+                    storage(DRIVER, &["StorageDegraded"]),
+                )
+                .edits(s(50), csi_node("n-1"), storage(DRIVER, &[]));
+            it.has(rule("csi").continuous().waits_for(DRIVER_REGISTERED))
+                .nodes(joining(3))
+                .acts(Csi::of(DRIVER, s(4), s(9)))
+                .acts(operator)
         },
         &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
     ),

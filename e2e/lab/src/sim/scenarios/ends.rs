@@ -15,8 +15,8 @@ pub(super) enum End {
     Says(&'static str, &'static str),
     /// This many nodes, counted by UID, were ever closed by this taint, whoever closed them.
     Gated(&'static str, usize),
-    /// This many nodes were created, each of them closed by this taint.
-    BornClosed(&'static str, usize),
+    /// These nodes were created, in this order, each closed by this taint or not.
+    BornClosed(&'static str, &'static [bool]),
     /// Nodegate has added this taint this many times.
     PutOn(&'static str, usize),
     /// After this many nodes had joined, at most that many open ones were closed.
@@ -47,10 +47,10 @@ impl End {
                 let gated: BTreeSet<_> = gated.map(|node| uid(node)).collect();
                 same(self, gated.len(), count)
             }
-            Self::BornClosed(key, count) => {
+            Self::BornClosed(key, should) => {
                 let born = changes.filter(|change| change.before.is_none());
                 let closed = born.map(|change| has(change.after.as_deref(), key));
-                same(self, closed.collect(), vec![true; count])
+                same(self, closed.collect(), should.to_vec())
             }
             Self::PutOn(key, count) => {
                 same(self, changes.filter(|it| adds(it, key)).count(), count)

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::ends::End::{BornClosed, Closed, Gated, PutOn};
 use super::objects::{CILIUM, COMPONENTS_READY, GATE, READY, daemon_set, rule};
-use super::{Base, joining, joining_as};
+use super::{Base, booting, joining, joining_as};
 use crate::sim::actors::Order::{Die, Say};
 use crate::sim::actors::ask::node_key;
-use crate::sim::actors::{Deed, Operator, Reporter};
+use crate::sim::actors::{Deed, Kubelets, Operator, Reporter};
 use crate::sim::birth::gate_at_birth;
 use crate::sim::time::s;
 
@@ -63,14 +63,30 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-2"))
         },
         &[
-            BornClosed(GATE, 5),
+            BornClosed(GATE, &[true; 5]),
             PutOn(GATE, 0),
             Closed(GATE, &["n-2"]),
-            BornClosed(ALWAYS, 5),
+            BornClosed(ALWAYS, &[true; 5]),
             PutOn(ALWAYS, 0),
             Closed(ALWAYS, &["n-2"]),
         ],
     ),
+    Base::new(
+        "birth-suspended: the API server closes nodes as it creates them, except while all rules are suspended",
+        s(90),
+        |it| {
+            gate_at_birth(it.cluster.server_mut());
+            it.has(rule("network").continuous())
+                .nodes(Kubelets::new(booting(4, s(5), s(10))))
+                .acts(Reporter::new(READY).ails("n-1").ails("n-3"))
+        },
+        &[
+            BornClosed(GATE, &[true, true, false, false]),
+            PutOn(GATE, 1),
+            Closed(GATE, &["n-1", "n-3"]),
+        ],
+    )
+    .braked(s(20), s(60)),
     Base::new(
         "introduced: the cloud provider labels nodes late, and with that another component is to run there: they are closed again",
         s(60),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::objects::{
     COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, OTHER_GATE, PROBLEM, READY,
-    Rule, SECOND, daemon_set, daemon_set_key, rule, rule_key, version,
+    Rule, SECOND, csi_node, daemon_set, daemon_set_key, rule, rule_key, storage, version,
 };
 use crate::sim::actors::{Csi, Deed, Kubelets, Machine, Operator, Order, Reporter};
 use crate::sim::scenario::Scene;
@@ -104,9 +104,28 @@ fn build(mut scene: Scene<'_>) -> Scene<'_> {
             scene = scene.acts(reporter(made, nodes, rng));
         }
     }
-    scene
+    scene.acts(storage_failures(nodes, rng))
 }
 
+/// What the driver reports of its storage on some nodes.
+fn storage_failures(nodes: &[&'static str], rng: &mut Rng) -> Operator {
+    let mut operator = Operator::default();
+    for name in nodes {
+        if !rng.chance(15) {
+            continue;
+        }
+        let at = sometime(rng);
+        let status = word(rng, &["StorageUnreachable", "StorageDegraded"]);
+        operator = operator.edits(at, csi_node(name), storage(DRIVER, &[status]));
+        if rng.chance(50) {
+            let recovers = at + rng.between(s(3), s(20));
+            operator = operator.edits(recovers, csi_node(name), storage(DRIVER, &[]));
+        }
+    }
+    operator
+}
+
+/// A valid random rule.
 fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     let is_continuous = rng.chance(55);
     let mut conditions: Vec<Value> = Vec::new();
