@@ -33,7 +33,6 @@ pub struct Options {
     pub detachable: bool,
 }
 
-/// How the controller manager runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControllerManager {
     /// Not at all.
@@ -47,7 +46,6 @@ pub enum ControllerManager {
 
 impl Options {
     /// Only etcd and the API server, for tests that write everything themselves.
-    #[must_use]
     pub const fn api_only() -> Self {
         Self {
             controller_manager: ControllerManager::Off,
@@ -63,7 +61,6 @@ impl Options {
     }
 
     /// Everything except the node lifecycle controller; pods of `DaemonSet`s are scheduled and become Ready.
-    #[must_use]
     pub const fn full() -> Self {
         Self {
             controller_manager: ControllerManager::WithoutNodeLifecycle,
@@ -80,8 +77,6 @@ impl Options {
 }
 
 impl Options {
-    /// Adds an audit log of all requests.
-    #[must_use]
     pub const fn audited(self) -> Self {
         Self {
             audit: true,
