@@ -231,3 +231,29 @@ impl View {
         Some(closures.report())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn what_cannot_be_understood_is_named() {
+        let now = Now {
+            wall: at(0),
+            monotonic: Instant::now(),
+        };
+        let mut view = View::new(Vec::new(), Vec::new(), false, now);
+        let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
+        view.listing(Watch::Nodes);
+        view.put(Object::Node(serde_json::from_value(odd).unwrap()));
+        view.listed(Watch::Nodes);
+        let why = "Node n cannot be understood: status has a form that the API does not know";
+        assert_eq!(view.unreadable(), [why]);
+        assert_eq!(view.left_alone("n").as_deref(), Some(why));
+    }
+}
