@@ -27,7 +27,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -101,7 +101,7 @@ recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kub
 dashboard: ready prometheus ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
 	$(DEBUG)/dashboard docs
 
-test-safety: ready ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
+test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
 	$(TEST) --test safety --test repair
 
 test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
@@ -109,6 +109,9 @@ test-install: ready helm cert-manager ## Run the tests of the manifests, the per
 
 test-upgrade: ready ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
 	hack/test-upgrade $(BEFORE)
+
+test-generated: ready ## Try rules made from the CRD's schema for a minute, or SECONDS=3600; SEED=... repeats what that made
+	GENERATED_SECONDS='$(SECONDS)' GENERATED_SEED='$(SEED)' $(TEST) --test generated -- --nocapture
 
 test-docs: ready helm ## Type what the documentation has its readers type, and apply its manifests and examples
 	$(TEST) --test documentation --test typed --test examples
@@ -189,13 +192,13 @@ book: docs ## Build the documentation as a book, in target/book
 	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
 	rm -rf $(BOOK)
 	mkdir -p $(BOOK)
-	cp -r docs examples config charts $(BOOK)
-	rm $(BOOK)/docs/SUMMARY.md
+	cp -r README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md LICENSE SECURITY.md .github docs examples config charts $(BOOK)
 	mv $(BOOK)/docs/book.toml $(BOOK)
 	sed -e 's#](#](docs/#' -e 's#](docs/\.\./#](#' docs/SUMMARY.md > $(BOOK)/SUMMARY.md
+	printf -- '---\n\n[All pages](docs/SUMMARY.md)\n' >> $(BOOK)/SUMMARY.md
+	@# A book lists no folders.
+	find $(BOOK) -name '*.md' -exec sed -i -E 's#\]\(((\.\./)*config(/[a-z-]+)+)/?\)#](\1/kustomization.yaml)#g' {} +
 	target/tools/bin/mdbook build $(BOOK)
-	@# mdbook makes the first page from the first chapter, whose links do not fit there.
-	echo '<meta http-equiv="refresh" content="0; url=docs/introduction.html">' > $(BOOK)/../book/index.html
 
 alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new

@@ -1,5 +1,10 @@
 //! Who wrote what, according to the API server's audit log.
 
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -31,26 +36,70 @@ impl Cluster {
     /// A user's writes so far, oldest first. The cluster needs an audit log.
     #[must_use]
     pub fn writes_of(&self, user: &str) -> Vec<Write> {
-        let is_write = |event: &Value| {
-            event["user"]["username"] == user
-                && !["get", "list", "watch"].contains(&event["verb"].as_str().unwrap_or_default())
-        };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.audit_log()
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .filter(is_write)
-            .map(|event| {
-                let object = &event["objectRef"];
-                let resource = [text(&object["resource"]), text(&object["subresource"])];
-                Write {
-                    verb: text(&event["verb"]),
-                    resource: resource.join("/").trim_end_matches('/').to_owned(),
-                    name: text(&object["name"]),
-                    code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
-                    instance: text(&event["userAgent"]),
-                }
-            })
-            .collect()
+        writes_in(&self.audit_log(), user)
     }
+
+    /// Follows a user's writes, from now on. The cluster needs an audit log.
+    #[must_use]
+    pub fn follow_writes_of(&self, user: &'static str) -> Follower {
+        let log = self.audit_log_path();
+        let read = fs::metadata(&log).map_or(0, |metadata| metadata.len());
+        Follower { log, user, read }
+    }
+}
+
+/// Reads an audit log as it grows.
+#[derive(Debug)]
+pub struct Follower {
+    log: PathBuf,
+    user: &'static str,
+    read: u64,
+}
+
+impl Follower {
+    /// The user's writes since the last call, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read.
+    pub fn news(&mut self) -> Result<Vec<Write>> {
+        let mut file = match File::open(&self.log) {
+            Ok(file) => file,
+            // No request yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).context("opening the audit log"),
+        };
+        let mut grown = Vec::new();
+        file.seek(SeekFrom::Start(self.read))
+            .and_then(|_| file.read_to_end(&mut grown))
+            .context("reading the audit log")?;
+        // The last line may be incomplete.
+        let complete = grown.iter().rposition(|byte| *byte == b'\n');
+        let complete = &grown[..complete.map_or(0, |end| end + 1)];
+        self.read += u64::try_from(complete.len()).context("a log beyond 2^64 bytes")?;
+        Ok(writes_in(&String::from_utf8_lossy(complete), self.user))
+    }
+}
+
+fn writes_in(log: &str, user: &str) -> Vec<Write> {
+    let is_write = |event: &Value| {
+        event["user"]["username"] == user
+            && !["get", "list", "watch"].contains(&event["verb"].as_str().unwrap_or_default())
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    log.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(is_write)
+        .map(|event| {
+            let object = &event["objectRef"];
+            let resource = [text(&object["resource"]), text(&object["subresource"])];
+            Write {
+                verb: text(&event["verb"]),
+                resource: resource.join("/").trim_end_matches('/').to_owned(),
+                name: text(&object["name"]),
+                code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
+                instance: text(&event["userAgent"]),
+            }
+        })
+        .collect()
 }

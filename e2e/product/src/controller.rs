@@ -98,6 +98,16 @@ impl Controller {
         self
     }
 
+    /// Checks now, as at its end, that `kubectl nodegate` agrees with it.
+    ///
+    /// # Errors
+    ///
+    /// When it still does not after a while.
+    pub fn ensure_agreement(&self) -> Result<()> {
+        let question = self.question.as_ref();
+        question.map_or(Ok(()), |question| question.hold(|| true))
+    }
+
     /// The check at its end, if any.
     pub(crate) fn question(&self) -> Option<&Question> {
         self.question.as_ref()

@@ -72,7 +72,7 @@ fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
     assert_eq!(
         bench.told(),
         [
-            "NodeClaimDeleted n: NodeClaim 'n-claim' deleted by rule 'r'. The node was to be ready by 2026-01-01T00:02:40Z: \
+            "NodeClaimDeleted n: NodeClaim 'n-claim' deleted by rule 'r'. The node should have been ready by 2026-01-01T00:02:40Z: \
              Net is not reported (counts as Unknown, must be True)"
         ]
     );
@@ -358,7 +358,7 @@ fn what_keeps_a_node_from_being_repaired_is_told_once() {
         ),
         ("no claim", gone, "no NodeClaim names this node"),
         (
-            "a claim that cannot be understood",
+            "a claim that cannot be parsed",
             unreadable,
             "no NodeClaim names this node",
         ),
@@ -391,7 +391,7 @@ fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_an
         bench.told(),
         [
             "NodeRepairSpared n: Rule 'r' does not repair this node: annotation nodegate.dev/do-not-repair on NodePool 'p' forbids \
-             it. The node was to be ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)"
+             it. The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)"
         ]
     );
     bench.shows(Watch::NodePools, pool(json!({veto: "false"})));

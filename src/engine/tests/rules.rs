@@ -171,7 +171,7 @@ fn a_status_says_what_stands_against_the_rule() {
         said(&bench, "s"),
         [
             VALID,
-            "Conflicted True: 2 of 2 nodes have taint readiness.k8s.io/gate:NoSchedule governed by an earlier rule: 'r'"
+            "Conflicted True: an earlier rule governs taint readiness.k8s.io/gate:NoSchedule on 2 of 2 selected nodes: 'r'"
         ]
     );
     bench.sees(&node("well").condition("Net", "True"));
@@ -401,7 +401,16 @@ fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
     bench.sees(&node("b"));
     bench.wait(10_000);
     assert_eq!((bench.taints("a"), bench.taints("b")), (vec![GATE], vec![]));
-    assert_eq!(bench.asked(), ["status of r"], "it says so");
+    let mut asked = bench.asked();
+    asked.sort();
+    assert_eq!(asked, ["status of r", "status of s"], "they say so");
+    let reason = |bench: &Bench, rule: &str| {
+        let [status, reason] = condition(bench, rule, "Suspended")?;
+        (status == "True").then_some(reason)
+    };
+    for name in ["r", "s"] {
+        assert_eq!(reason(&bench, name).as_deref(), Some("AllRulesSuspended"));
+    }
     let told = bench.told();
     let told: Vec<_> = told.iter().filter_map(|it| it.split(':').next()).collect();
     assert_eq!(told, ["RulesSuspended r", "RulesSuspended s"]);
@@ -410,6 +419,8 @@ fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
     bench.wait(10_000);
     assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![GATE]));
     assert!(!bench.survey().suspended);
+    assert_eq!(reason(&bench, "r"), None);
+    assert_eq!(reason(&bench, "s").as_deref(), Some("Suspended"));
 }
 
 /// The status condition of this type, as status and reason; `None` if there is none.
