@@ -243,7 +243,7 @@ mod tests {
     use crate::testing::at;
 
     #[test]
-    fn what_cannot_be_understood_is_named() {
+    fn what_is_unreadable_is_named() {
         let now = Now {
             wall: at(0),
             monotonic: Instant::now(),
@@ -253,7 +253,7 @@ mod tests {
         view.listing(Watch::Nodes);
         view.put(Object::Node(serde_json::from_value(odd).unwrap()));
         view.listed(Watch::Nodes);
-        let why = "Node n cannot be understood: status has a form that the API does not know";
+        let why = "Node n cannot be parsed: status has a form that the API does not know";
         assert_eq!(view.unreadable(), [why]);
         let left_alone = view.left_alone("n").map(ToString::to_string);
         assert_eq!(left_alone.as_deref(), Some(why));

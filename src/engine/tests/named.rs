@@ -160,7 +160,7 @@ fn two_rules_share_the_watches_and_the_last_one_ends_them() {
 }
 
 #[test]
-fn a_daemon_set_that_cannot_be_understood_is_told_of_on_the_rules_that_name_it() {
+fn an_unreadable_daemon_set_is_told_of_on_the_rules_that_name_it() {
     let other = rule("s").waits_for("daemonset.nodegate.dev/tools.other");
     let other = other.taint("readiness.k8s.io/other", "NoSchedule");
     let mut bench = ready(&[waits("r"), other], &[node("n")]);
@@ -172,7 +172,7 @@ fn a_daemon_set_that_cannot_be_understood_is_told_of_on_the_rules_that_name_it()
     let [told] = &told[..] else {
         panic!("{told:?}");
     };
-    let expected = "ObjectUnreadable r: DaemonSet tools/agent cannot be understood: spec: ";
+    let expected = "ObjectUnreadable r: DaemonSet tools/agent cannot be parsed: spec: ";
     assert!(told.starts_with(expected), "{told}");
     assert_eq!(bench.taints("n"), [""; 0]);
     bench.shows_gone(PODS, "n");
