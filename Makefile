@@ -101,7 +101,7 @@ recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kub
 dashboard: ready prometheus ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
 	$(DEBUG)/dashboard docs
 
-test-safety: ready ## Run the tests of grace periods, silent reporters, reboots, disruption limits and repair
+test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
 	$(TEST) --test safety --test repair
 
 test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
@@ -192,13 +192,13 @@ book: docs ## Build the documentation as a book, in target/book
 	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
 	rm -rf $(BOOK)
 	mkdir -p $(BOOK)
-	cp -r docs examples config charts $(BOOK)
-	rm $(BOOK)/docs/SUMMARY.md
+	cp -r README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md LICENSE SECURITY.md .github docs examples config charts $(BOOK)
 	mv $(BOOK)/docs/book.toml $(BOOK)
 	sed -e 's#](#](docs/#' -e 's#](docs/\.\./#](#' docs/SUMMARY.md > $(BOOK)/SUMMARY.md
+	printf -- '---\n\n[All pages](docs/SUMMARY.md)\n' >> $(BOOK)/SUMMARY.md
+	@# A book lists no folders.
+	find $(BOOK) -name '*.md' -exec sed -i -E 's#\]\(((\.\./)*config(/[a-z-]+)+)/?\)#](\1/kustomization.yaml)#g' {} +
 	target/tools/bin/mdbook build $(BOOK)
-	@# mdbook makes the first page from the first chapter, whose links do not fit there.
-	echo '<meta http-equiv="refresh" content="0; url=docs/introduction.html">' > $(BOOK)/../book/index.html
 
 alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
 	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new

@@ -33,6 +33,7 @@
 //! | `client` | the client of the API server |
 //! | `wording` | truncation of texts and lists |
 //! | `causes` | formats errors in one line |
+//! | `documentation` | the addresses of this build's documentation |
 //!
 //! The controller and the reporter run on Linux. The command line also runs on macOS and Windows; what these lack is left out there.
 
@@ -53,6 +54,7 @@ mod client;
 pub mod condition;
 pub mod config;
 pub mod controller;
+mod documentation;
 pub mod engine;
 pub mod guard;
 mod instance;

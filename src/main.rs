@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Keeps pods off Kubernetes nodes until everything the node needs is really there.
 #[derive(Parser)]
-#[command(version, after_help = cli::EXIT_CODES)]
+#[command(version, after_help = cli::after_help("introduction.md"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -25,7 +25,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the controller: watch nodes and rules, put taints on and lift them
+    /// Run the controller: watch nodes and rules, add and lift taints
     // As elsewhere in Kubernetes, what is appended to a Deployment's arguments wins.
     #[command(args_override_self = true)]
     Controller {
@@ -42,7 +42,7 @@ enum Command {
         #[command(flatten)]
         log: LogArgs,
     },
-    /// Print the custom resource definition of rules as YAML, for kubectl
+    /// Print the CustomResourceDefinition of rules as YAML, for kubectl
     Crd,
     #[command(flatten)]
     Ask(cli::Command),
@@ -68,7 +68,7 @@ struct LogArgs {
     )]
     level: String,
 
-    /// How log lines are written
+    /// The log format
     #[arg(
         long,
         alias = "zap-encoder",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::duration::Duration;
 use super::words::words;
 
-/// What happens to a node that a bootstrap-only rule still gates when its time is up.
+/// What happens to a node that a bootstrap-only rule still holds when its readiness TTL has passed.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
 #[x_kube(
@@ -29,7 +29,7 @@ pub struct Repair {
     ))]
     pub readiness_ttl: Duration,
 
-    /// What is done with a node whose time is up. `DeleteNodeClaim` deletes its Karpenter `NodeClaim`, so that a new node
+    /// What is done with a node that is not ready in time. `DeleteNodeClaim` deletes its Karpenter `NodeClaim`, so that a new node
     /// takes its place. `Remediate` makes a remediation from `remediationTemplate`, for another controller.
     /// `AnnotateMachine` annotates its Cluster API `Machine` with `cluster.x-k8s.io/remediate-machine`. `Release` opens the
     /// node although its conditions are not met, with a warning event. `None`, the default, only reports it by event and
@@ -38,7 +38,7 @@ pub struct Repair {
     pub action: RepairAction,
 
     /// When to hold back: nothing is repaired while more than this many nodes of the `NodePool` (without Karpenter: of
-    /// the rule) are past their time or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
+    /// the rule) are past their readiness TTL or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
     /// where absent, and 0 pauses repair.
     #[serde(default, skip_serializing_if = "is_default")]
     #[x_kube(validation = (

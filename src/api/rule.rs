@@ -83,7 +83,7 @@ pub const MAX_AFTER: usize = 8;
         name = "Suspended",
         type_ = "boolean",
         json_path = ".spec.suspend",
-        description = "Whether nothing is changed for the rule for the time being."
+        description = "Whether the rule is suspended: it changes nothing."
     ),
     printcolumn(
         name = "Nodes",
@@ -140,13 +140,13 @@ pub const MAX_AFTER: usize = 8;
         .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".repair"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot")
-        .message("regateOnReboot cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .message("regateOnReboot cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateOnReboot"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
-        .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateAfterMaintenance"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnRevision) || !self.regateOnRevision")
-        .message("regateOnRevision cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .message("regateOnRevision cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".regateOnRevision"),
     validation = Rule::new("!has(self.regateOnRevision) || !self.regateOnRevision || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
         .message("regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
@@ -203,12 +203,12 @@ pub struct NodeReadinessRuleSpec {
     )]
     pub node_selector: LabelSelector,
 
-    /// When true, nothing is changed on any node; `status.dryRunResults` says what would be.
+    /// When true, the rule changes no node; `status.dryRunResults` says what it would change.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dry_run: bool,
 
-    /// When true, nothing is changed for this rule, on nodes or in its counts, until it is taken off: taints stay where they
-    /// are, and no other rule takes over. A deletion of the rule still cleans up.
+    /// When true, the rule changes nothing until this is false again: taints and its counts stay as they are, and no other
+    /// rule takes over. Deleting the rule still cleans up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub suspend: bool,
 
@@ -232,22 +232,22 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_after_maintenance: bool,
 
-    /// When true, a node that completed its bootstrap is closed again when a named `DaemonSet` is updated there: from when its
-    /// pod of the revision that the bootstrap was completed with goes, until the conditions are met. Only with
+    /// When true, a node that completed its bootstrap is closed again when a named `DaemonSet` is updated there: from when the
+    /// pod of the recorded revision goes, until the conditions are met. Only with
     /// `enforcementMode: bootstrap-only`, and only where every condition is `daemonset.nodegate.dev/<namespace>.<name>`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub regate_on_revision: bool,
 
     /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
-    /// conditions, as any other node; `Leave` leaves them alone until they join anew. `Leave` only with `enforcementMode:
+    /// conditions, as any other node; `Leave` leaves them alone until they join again. `Leave` only with `enforcementMode:
     /// bootstrap-only`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub existing_nodes: ExistingNodes,
 
     /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the
-    /// condition counts as `Unknown`, because whatever reports it may be dead. At least 1m; kubelet and node
-    /// problem detector beat every 5 minutes, so 6m is the least that suits their conditions. Absent: a condition
-    /// counts however old it is.
+    /// condition counts as `Unknown`, because its reporter may be dead. At least 1m. Kubelet and Node Problem
+    /// Detector write every 5 minutes: use at least 6m for their conditions. Absent: a condition counts however old it
+    /// is.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "duration(self) >= duration('1m')",

@@ -8,23 +8,36 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use super::complete::Shell;
 use super::failure::CliError;
 use crate::api::Duration;
+use crate::documentation;
 
-/// The exit codes, for help. The documentation's table is in `docs/kubectl.md`.
-pub const EXIT_CODES: &str = "\
+/// The page about these commands.
+const PAGE: &str = "kubectl.md";
+
+/// What ends the help of a command: the exit codes, of which the documentation's table is in `docs/kubectl.md`, and the address
+/// of the page about it.
+#[must_use]
+pub fn after_help(page: &str) -> String {
+    format!(
+        "\
 Exit codes:
    0  answered, and nothing was found
-   1  not answered, or not all that the answer needs could be read
+   1  not answered, or not everything that the answer needs could be read
    2  something was found: preview (open nodes that would close, a rule that
       would be rejected), lint (errors), check (failures), status --wait
-      (the time is up)
-  64  the command line cannot be used";
+      (timed out)
+  64  the command line is invalid
+
+Documentation: {}",
+        documentation::page(page)
+    )
+}
 
 /// Why nodes are closed, since when, and what to do next.
 ///
 /// Answers what the Nodegate controller would, with nothing but the right to read (the `ClusterRole` nodegate-view), or from
 /// what `dump` has written.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = EXIT_CODES)]
+#[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = after_help(PAGE))]
 pub struct Plugin {
     /// What is asked.
     #[command(subcommand)]
@@ -68,7 +81,7 @@ pub fn plain(mut command: clap::Command) -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Explain why a node is closed or open: the rule, its conditions, the pod behind them, since when, and what to do next
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = after_help(PAGE))]
     Explain {
         /// What to explain: node/NAME, rule/NAME or pod/NAME
         #[arg(value_name = "KIND/NAME")]
@@ -76,15 +89,15 @@ pub enum Command {
         /// The name, if it does not follow the kind with a slash
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// The namespace of a pod; without it the context's
+        /// The namespace of a pod; by default the context's
         #[arg(short, long, value_name = "NAMESPACE")]
         namespace: Option<String>,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show the cluster on one screen: rules, the nodes that they hold, what these lack, and how the controller does
-    #[command(after_help = EXIT_CODES)]
+    /// Show the cluster on one screen: rules, the nodes that they hold, unmet conditions, and the controller's health
+    #[command(after_help = after_help(PAGE))]
     Status {
         /// Wait until no node is held
         #[arg(long, conflicts_with = "from")]
@@ -103,7 +116,7 @@ pub enum Command {
     },
     /// Show what rules would do here, before they are created or edited: nodes closed and opened, conflicts, `DaemonSet`s that
     /// could not start
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = after_help(PAGE))]
     Preview {
         /// File with rules (YAML or JSON); `-` is standard input; may be given again
         #[arg(short, long = "filename", value_name = "FILE", required = true)]
@@ -112,19 +125,19 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write a folder with everything that the other commands need, for them to be asked elsewhere with --from
+    /// Write a folder with everything that the other commands need, to run them elsewhere with --from
     ///
-    /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept. Messages are: those of events of the
-    /// whole cluster, of conditions, and what containers said as they ended. Only you can read the files.
-    #[command(after_help = EXIT_CODES)]
+    /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept. Messages are kept: those of events
+    /// of the whole cluster, of conditions, and of containers that have ended. Only you can read the files.
+    #[command(after_help = after_help(PAGE))]
     Dump {
-        /// The folder; it must be empty, or not there yet
+        /// The folder; it must be empty or not exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Replace the names of nodes and pods by others, the same ones throughout the dump
+        /// Replace the names of nodes and pods, consistently throughout the dump
         #[arg(long)]
         hash_names: bool,
-        /// Leave messages out: those of events, conditions and containers
+        /// Leave out the messages of events, conditions and containers
         #[arg(long)]
         redact: bool,
         /// What every command takes.
@@ -132,29 +145,29 @@ pub enum Command {
         common: CommonArgs,
     },
     /// Write one self-contained HTML page: the fleet, its slowest starts, what takes how long, rules and findings
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = after_help(PAGE))]
     Report {
         /// The file
         #[arg(short, long, value_name = "FILE", default_value = "report.html")]
         output: PathBuf,
-        /// Only starts of nodes that were created within this time, such as 24h
+        /// Only nodes that were created within this time, such as 24h
         #[arg(long, value_name = "DURATION")]
         since: Option<Duration>,
         /// What is asked.
         #[command(flatten)]
         access: AccessArgs,
     },
-    /// Say whether what Nodegate needs is there, before it is installed and after
-    #[command(after_help = EXIT_CODES)]
+    /// Check that the cluster has what Nodegate needs, before and after it is installed
+    #[command(after_help = after_help(PAGE))]
     Check {
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Look over rules, `DaemonSet`s and what makes nodes for faults, in the cluster or in files
-    #[command(after_help = EXIT_CODES)]
+    /// Find faults in rules, `DaemonSet`s and the configuration of nodes, in the cluster or in files
+    #[command(after_help = after_help(PAGE))]
     Lint {
-        /// Look over the YAML in this folder, or file, instead of a cluster
+        /// Check the YAML in this folder or file instead of a cluster
         #[arg(short, long, value_name = "DIR", conflicts_with_all = ["from", "context", "kubeconfig"])]
         filename: Option<PathBuf>,
         /// What every command takes.
@@ -162,16 +175,26 @@ pub enum Command {
         common: CommonArgs,
     },
     /// Write rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs that can be applied
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = after_help(PAGE))]
     Suggest {
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show what took how long at the start of nodes, and which component makes them slow
-    #[command(after_help = EXIT_CODES)]
+    /// Write the admission policies by which the API server closes nodes as it creates them
+    #[command(after_help = after_help(PAGE))]
+    Birth {
+        /// For the API server's own files: a policy for each rule that is in force now, instead of one that follows all rules
+        #[arg(long = "static")]
+        is_static: bool,
+        /// What every command takes.
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Show how long each step of a node's start took, and which component is slowest
+    #[command(after_help = after_help(PAGE))]
     Timeline {
-        /// The node: node/NAME; without one it is about all nodes
+        /// The node, as node/NAME; by default all nodes
         #[arg(value_name = "node/NAME")]
         node: Option<String>,
         /// The name, if it does not follow the kind with a slash
@@ -190,19 +213,19 @@ pub enum Command {
     /// Show the fleet live: nodes that are joining or held, longest first, with the rules that hold them and why
     ///
     /// Where standard output is no terminal, it writes a line for each change: time, node, held or opened (or gone), rule, why.
-    #[command(visible_alias = "watch", after_help = EXIT_CODES)]
+    #[command(visible_alias = "watch", after_help = after_help(PAGE))]
     Top {
-        /// Show it once, as one table; so do all formats but text and wide
+        /// Show it once, as one table; all formats but text and wide always do
         #[arg(long)]
         once: bool,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show the versions of this client, of the controller and of the definition of rules
-    #[command(after_help = EXIT_CODES)]
+    /// Show the versions of this client, of the controller and of the CRD
+    #[command(after_help = after_help(PAGE))]
     Version {
-        /// Ask no cluster
+        /// Show this client's version only, and ask no cluster
         #[arg(long)]
         client: bool,
         /// What every command takes.
@@ -229,7 +252,7 @@ pub enum Command {
     },
 }
 
-/// What is asked.
+/// Where the answer comes from.
 #[derive(Debug, Clone, Args)]
 pub struct AccessArgs {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
@@ -257,11 +280,11 @@ pub struct CommonArgs {
     #[command(flatten)]
     pub access: AccessArgs,
 
-    /// How the answer is written
+    /// The output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// When to use colours; $`NO_COLOR` turns them off, too
+    /// When to use colours; $`NO_COLOR` turns them off
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Colour,
 }
@@ -271,13 +294,13 @@ pub struct CommonArgs {
 pub enum Output {
     /// For people.
     Text,
-    /// The same, with everything.
+    /// For people, with all details.
     Wide,
     /// As JSON.
     Json,
     /// As YAML.
     Yaml,
-    /// Only what it is about, as kind/name.
+    /// Only the names of the objects, as kind/name.
     Name,
 }
 

@@ -45,7 +45,7 @@ pub enum CliError {
     #[error("{0}")]
     Usage(String),
     /// The answer needs something that could not be read.
-    #[error("the answer is not complete: {0}")]
+    #[error("the answer is incomplete: {0}")]
     Incomplete(String),
 }
 

@@ -106,11 +106,11 @@ pub enum State {
     /// The node has the taint and is about to lose it.
     Opening,
     /// Conditions are unmet, but the node stays open for now.
-    Spared,
+    Waiting,
     /// The node is open to pods.
     Open,
     /// A dry run that would hold the node.
-    WouldHold,
+    WouldClose,
     /// A dry run that would leave the node open.
     WouldOpen,
     /// A rule with precedence governs the same taint.
@@ -144,14 +144,14 @@ impl State {
         match outcome.standing {
             Standing::Conflicted { .. } => Self::Conflicted,
             Standing::DryRun(Decision::Hold | Decision::Gate | Decision::Wait(_)) => {
-                Self::WouldHold
+                Self::WouldClose
             }
             Standing::DryRun(_) => Self::WouldOpen,
             Standing::Governs(decision) => match decision {
                 Decision::Hold => Self::Held,
                 Decision::Gate => Self::Closing,
                 Decision::Release { .. } | Decision::GiveUp => Self::Opening,
-                Decision::Wait(_) => Self::Spared,
+                Decision::Wait(_) => Self::Waiting,
                 Decision::Open { .. } => Self::Open,
             },
         }
@@ -165,7 +165,7 @@ impl State {
 
     /// Whether conditions are unmet and that has, or would have, an effect.
     pub(super) fn is_unmet(self) -> bool {
-        self.holds() || matches!(self, Self::Spared | Self::WouldHold | Self::Suspended)
+        self.holds() || matches!(self, Self::Waiting | Self::WouldClose | Self::Suspended)
     }
 
     /// The state as words for people.
@@ -175,9 +175,9 @@ impl State {
             Self::Held => "held",
             Self::Closing => "closing",
             Self::Opening => "opening",
-            Self::Spared => "spared",
+            Self::Waiting => "waiting to close",
             Self::Open => "open",
-            Self::WouldHold => "would hold",
+            Self::WouldClose => "would close",
             Self::WouldOpen => "would open",
             Self::Conflicted => "conflicted",
             Self::Suspended => "suspended",
@@ -226,23 +226,23 @@ pub(super) fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
 pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     let rule = outcome.rule;
     if rule.is_suspended() {
-        return Some("the rule is suspended: nothing is changed on this node".into());
+        return Some("the rule is suspended: it changes nothing on this node".into());
     }
     let (Standing::Governs(decision) | Standing::DryRun(decision)) = outcome.standing else {
         let Standing::Conflicted { with } = outcome.standing else {
             return None;
         };
         return Some(format!(
-            "rule '{}' was there first and governs the same taint",
+            "rule '{}' is older and governs the same taint",
             with.name
         ));
     };
     if outcome.evaluation.waits_for.is_some() {
         let state = match decision {
             Decision::Hold => "it stays closed meanwhile",
-            Decision::Gate => "the controller is about to put the taint on",
+            Decision::Gate => "the controller is about to add the taint",
             Decision::Wait(_) => {
-                "it is to be closed meanwhile, and its disruption guard decides when"
+                "it is to be closed meanwhile, as soon as its disruption limit allows"
             }
             _ => "it stays open meanwhile",
         };
@@ -250,27 +250,27 @@ pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     }
     Some(match decision {
         Decision::Wait(WaitReason::Grace { until }) => format!(
-            "its grace period ends at {}, as far as the times on the node tell",
+            "its grace period ends at {}, judged by the times on the node",
             clock(until)
         ),
         Decision::Wait(WaitReason::Disruption) => {
-            "its disruption guard decides when the node is closed: the rule's condition DisruptionLimited says how it does".into()
+            "its disruption limit holds it back: see the rule's condition DisruptionLimited".into()
         }
-        Decision::Wait(WaitReason::Stale) => "it is looked at once more first".into(),
-        Decision::GiveUp => "its time is up: the controller opens it though it is not ready. After a gap in what it sees, it waits for as long as the gap was".into(),
+        Decision::Wait(WaitReason::Stale) => "the controller re-reads the node first".into(),
+        Decision::GiveUp => "it was not ready in time: the controller opens it anyway. After an interruption it waits for as long as that lasted".into(),
         Decision::Release { .. } => {
             "its conditions are met: the controller is about to lift the taint".into()
         }
-        Decision::Gate => "the controller is about to put the taint on".into(),
+        Decision::Gate => "the controller is about to add the taint".into(),
         Decision::Open { .. } if outcome.evaluation.met => return None,
         Decision::Open { .. } => {
             let spec = rule.spec.as_ref().ok()?;
             if spec.taint_policy == TaintPolicy::RemoveOnly {
-                "the rule only lifts its taint, and never puts it on".into()
+                "the rule only lifts its taint, and never adds it".into()
             } else if rule.leaves_alone(node.created) {
                 "the node is older than the rule, which leaves such nodes alone (existingNodes: Leave)".into()
             } else {
-                "its bootstrap is on record: the rule leaves the node open from then on".into()
+                "its bootstrap is on record: from then on the rule leaves the node open".into()
             }
         }
         Decision::Hold if outcome.evaluation.met => {

@@ -18,6 +18,7 @@
 //! 5. Tests of values stay beside the code; `docs/kubectl/` has the output on a real cluster, and `e2e/suite/tests/cli` checks
 //!    it.
 
+mod birth;
 mod check;
 mod command;
 mod complete;
@@ -43,7 +44,7 @@ mod timeline;
 mod top;
 mod version;
 
-pub use command::{Command, EXIT_CODES, Plugin, plain};
+pub use command::{Command, Plugin, after_help, plain};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
 pub use failure::{USAGE, exit_code};
 pub use fleet::State;

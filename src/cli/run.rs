@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::runtime;
 
+use super::birth::Policies;
 use super::check::check;
 use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output, node_name};
 use super::complete::script;
@@ -24,7 +25,7 @@ use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{
-    KINDS, Live, ObjectSource, SUGGESTED_FROM, facts, inventory, inventory_beside,
+    KINDS, Live, ObjectSource, RULES, SUGGESTED_FROM, facts, inventory, inventory_beside,
     inventory_of_files, pod, unknown, versions, with_rules,
 };
 use super::report::ReportPage;
@@ -142,7 +143,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         } => report(&output, since, &access).await,
         Command::Check { common } => {
             let facts = facts(&source(&common.access).await?).await;
-            let why = "check asks the API server: a dump cannot tell how it is";
+            let why = "check needs a cluster: a dump does not contain its state";
             let facts = facts.ok_or_else(|| CliError::Usage(why.into()))?;
             say(&check(&facts), &common, facts.at)
         }
@@ -156,6 +157,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&lint(&read), &common, Timestamp::now())
         }
         Command::Suggest { common } => suggestions(&common).await,
+        Command::Birth { is_static, common } => birth(is_static, &common).await,
         Command::Timeline {
             node,
             name,
@@ -184,7 +186,7 @@ async fn version(client: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> 
         None
     } else {
         let facts = versions(&source(&common.access).await?).await;
-        let why = "version asks the API server: a dump does not have it";
+        let why = "version needs a cluster: a dump does not contain the versions";
         Some(facts.ok_or_else(|| CliError::Usage(why.into()))?)
     };
     say(&Version::of(facts), common, Timestamp::now())
@@ -198,6 +200,26 @@ async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
         return Err(CliError::Incomplete(unread).into());
     }
     say(&suggest(&read), common, Timestamp::now())
+}
+
+async fn birth(is_static: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    if !is_static {
+        return say(&Policies::with_parameters(), common, Timestamp::now());
+    }
+    let (source, config) = (source(&common.access).await?, &common.access.config);
+    let read = inventory(&source, config.as_deref(), &[RULES]).await?;
+    // Files without a policy for each rule would leave nodes open.
+    if let Some(unread) = read
+        .unread()
+        .filter(|_| !read.has_read(ResourceKind::Rules))
+    {
+        return Err(CliError::Incomplete(unread).into());
+    }
+    say(
+        &Policies::without_parameters(&read),
+        common,
+        Timestamp::now(),
+    )
 }
 
 /// Writes the report into a file.

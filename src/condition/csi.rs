@@ -1,4 +1,5 @@
-//! CSI drivers: are those that pods wait for registered on the node, as far as the `CSINode` is current?
+//! CSI drivers: are those that pods wait for registered on the node, as far as the `CSINode` is current? One that a rule names
+//! must not report its storage as unhealthy, either.
 //!
 //! The kubelet does not clear a `CSINode` when it starts, and a driver that registers as before does not change it. So after a
 //! reboot, a registered driver counts once its registration has been observed, or one of its own pods on the node has been
@@ -79,16 +80,21 @@ fn outdated_drivers<'a>(outdated: &[(&'a str, Timestamp)]) -> Option<Condition<'
     })
 }
 
-/// Is this driver registered on the node?
+/// Is this driver registered on the node, and does it report nothing wrong with its storage?
 pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> Condition<'a> {
     let csi_node = of_this_node(facts.node, facts.csi_node);
-    if csi_node.is_none_or(|csi_node| csi_node.driver(driver).is_none()) {
+    let Some(csi_node) = csi_node.filter(|csi_node| csi_node.driver(driver).is_some()) else {
         let drivers = Names::one(driver);
         return Condition::unmet(Detail::CsiDriverMissing { drivers });
-    }
+    };
     let until = outdated_until(facts, driver).map(|until| (driver, until));
-    outdated_drivers(until.as_slice())
-        .unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
+    if let Some(outdated) = outdated_drivers(until.as_slice()) {
+        return outdated;
+    }
+    match csi_node.unhealthy_storage(driver) {
+        Some(storage) => Condition::unmet(Detail::CsiDriverUnhealthy { storage }),
+        None => Condition::met(Detail::CsiDriversRegistered),
+    }
 }
 
 /// Is every driver registered that an annotation of a critical pod on this node names?

@@ -8,7 +8,7 @@ use super::devices::{DEVICES_NOT_PUBLISHED, DEVICES_PUBLISHED, DEVICES_TAINTED, 
 use super::groups::Component;
 use super::names::Names;
 use crate::api::{ConditionStatus, Duration};
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, UnhealthyStorage};
 
 /// The reason for a condition's status, by itself or for a rule that asks for more than a status. [`Detail::reason`] is the CamelCase form; `Display` is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +119,11 @@ pub enum Detail<'a> {
         /// Those drivers.
         drivers: Names<&'a str>,
     },
+    /// A CSI driver is registered, and reports its storage as unhealthy.
+    CsiDriverUnhealthy {
+        /// The driver, and what it reports.
+        storage: &'a UnhealthyStorage,
+    },
     /// All critical components are ready.
     ComponentsReady,
     /// No critical component runs on the node, or will.
@@ -188,6 +193,7 @@ const CSI_DRIVERS_REGISTERED: &str = "CSIDriversRegistered";
 const CSI_DRIVER_NOT_REGISTERED: &str = "CSIDriverNotRegistered";
 const CSI_DRIVER_OLDER_THAN_BOOT: &str = "CSIDriverOlderThanBoot";
 const CSI_DRIVER_WITHOUT_COUNT: &str = "CSIDriverWithoutCount";
+const CSI_DRIVER_UNHEALTHY: &str = "CSIDriverUnhealthy";
 const COMPONENTS_READY: &str = "CriticalComponentsReady";
 const RESOURCE_ALLOCATABLE: &str = "ResourceAllocatable";
 const RESOURCE_NOT_ALLOCATABLE: &str = "ResourceNotAllocatable";
@@ -217,6 +223,7 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
         CSI_DRIVER_NOT_REGISTERED,
         CSI_DRIVER_OLDER_THAN_BOOT,
         CSI_DRIVER_WITHOUT_COUNT,
+        CSI_DRIVER_UNHEALTHY,
         COMPONENTS_READY,
         RESOURCE_ALLOCATABLE,
         RESOURCE_NOT_ALLOCATABLE,
@@ -256,6 +263,7 @@ impl<'a> Detail<'a> {
             Self::CsiDriverMissing { .. } => CSI_DRIVER_NOT_REGISTERED,
             Self::CsiDriverOlderThanBoot { .. } => CSI_DRIVER_OLDER_THAN_BOOT,
             Self::CsiDriverWithoutCount { .. } => CSI_DRIVER_WITHOUT_COUNT,
+            Self::CsiDriverUnhealthy { .. } => CSI_DRIVER_UNHEALTHY,
             Self::ComponentsReady | Self::NoComponent => COMPONENTS_READY,
             Self::ResourceAllocatable { .. } => RESOURCE_ALLOCATABLE,
             Self::ResourceNotAllocatable { .. } => RESOURCE_NOT_ALLOCATABLE,
@@ -371,6 +379,7 @@ impl fmt::Display for Detail<'_> {
                 ("reports", "report"),
                 "no allocatable count on this node",
             ),
+            Self::CsiDriverUnhealthy { storage } => unhealthy(storage, f),
             Self::ComponentsReady => f.write_str("every critical component is ready on this node"),
             Self::ResourceAllocatable { resource } => {
                 write!(f, "this node has {resource} to allocate")
@@ -414,5 +423,27 @@ impl fmt::Display for Detail<'_> {
                 "it is {status} for reason '{reason}', and counts only with {accepted}"
             ),
         }
+    }
+}
+
+/// `CSI driver a.csi reports StorageUnreachable (NetworkPartition): the data path is down (+1 more)`.
+fn unhealthy(storage: &UnhealthyStorage, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let UnhealthyStorage {
+        driver,
+        status,
+        reason,
+        message,
+        more,
+    } = storage;
+    write!(f, "CSI driver {driver} reports {status}")?;
+    if !reason.is_empty() {
+        write!(f, " ({reason})")?;
+    }
+    if !message.is_empty() {
+        write!(f, ": {message}")?;
+    }
+    match more {
+        0 => Ok(()),
+        more => write!(f, " (+{more} more)"),
     }
 }

@@ -11,7 +11,7 @@ use crate::api::names::{LEASE as LEASE_NAME, SUSPEND_ALL};
 /// The emergency brake.
 #[derive(Debug, Clone, clap::Args)]
 pub struct BrakeArgs {
-    /// Suspend all rules: nothing is changed on nodes, save that rules which are deleted clean up. With leader election the
+    /// Suspend all rules: no node is changed, except that rules being deleted clean up. With leader election the
     /// annotation `nodegate.dev/suspend-all: "true"` on the Lease does the same, without a restart
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]

@@ -140,7 +140,7 @@ impl Driver {
             match leadership {
                 Leadership::Lost => {
                     let requests = self.under_way.len();
-                    warn!(requests, "the lead is lost; cancelling what is under way");
+                    warn!(requests, "the lead is lost; cancelling requests in flight");
                     return Ended::LeadershipLost;
                 }
                 Leadership::Resigned => break Ended::Resigned,

@@ -121,7 +121,7 @@ impl Election {
                             warn!(
                                 lease = LEASE_NAME,
                                 holder,
-                                "following a leader that is not Nodegate: nothing is done until it is stopped"
+                                "following a leader that is not Nodegate: nothing is done until that one stops"
                             );
                         }
                         holder = current;
@@ -134,7 +134,7 @@ impl Election {
                     if problem.as_ref() != Some(&error) {
                         warn!(
                             lease = LEASE_NAME,
-                            "cannot get hold of the lease: {error}; trying again"
+                            "cannot acquire the lease: {error}; retrying"
                         );
                         problem = Some(error);
                     }
@@ -274,7 +274,7 @@ impl Election {
         if std::mem::replace(&mut self.shown, version) > version {
             warn!(
                 lease = LEASE_NAME,
-                "versions go backwards: the cluster was restored from a backup; everything is listed anew"
+                "versions go backwards: the cluster was restored from a backup; everything is listed again"
             );
             self.demands.send_modify(|demands| demands.relists += 1);
         }

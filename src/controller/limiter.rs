@@ -7,11 +7,11 @@ use crate::engine::Rate;
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct LimiterArgs {
     /// How many requests that change something may be made a second, Events among them; without it, or with 0, as many as
-    /// the API server bears
+    /// the API server accepts
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     kube_api_qps: Option<f64>,
 
-    /// How many of them may be made at once; without it as many as in a second
+    /// How many of them may be made at once; by default as many as in a second
     #[arg(long, value_name = "REQUESTS", allow_negative_numbers = true)]
     kube_api_burst: Option<i64>,
 }

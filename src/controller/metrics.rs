@@ -96,11 +96,11 @@ impl Metrics {
         Self {
             rules: to.add(IntGauge::new(
                 "node_readiness_rules_total",
-                "Rules there are.",
+                "Number of rules.",
             )),
             rules_by_kind: to.gauges(
                 "node_readiness_rules",
-                "Rules that can be used, by mode and whether they are dry runs.",
+                "Accepted rules, by mode and whether they are dry runs.",
                 &["enforcement_mode", "dry_run"],
             ),
             rule_matched_nodes: to.gauges(
@@ -110,8 +110,7 @@ impl Metrics {
             ),
             blocked_nodes: to.gauges(
                 "node_readiness_blocked_nodes",
-                "Nodes that a rule holds for the sake of one of its conditions; where one of several would do, only while \
-                 none is met.",
+                "Nodes that a rule holds because a condition is unmet; with anyOf, only while none is met.",
                 &["rule", "condition"],
             ),
             enforcement_latency: to.histograms(
@@ -122,31 +121,30 @@ impl Metrics {
             ),
             bootstrap_hold: to.histograms(
                 "node_readiness_bootstrap_hold_duration_seconds",
-                "Time for which a rule's taint kept pods off a node until its bootstrap was completed, put on by the \
-                 controller or adopted.",
+                "Time for which a rule's taint kept pods off a node until its bootstrap was completed, added by the controller or \
+                 adopted.",
                 &["rule", "taint_origin"],
                 BOOTSTRAP_BUCKETS,
             ),
             startup_stage: to.histograms(
                 "nodegate_startup_stage_seconds",
-                "Time from when node and rule were both there until a condition was first met, of nodes that were opened for \
-                 the first time.",
+                "Time from when both node and rule existed until a condition was first met, for nodes that opened for the first time.",
                 &["rule", "condition"],
                 BOOTSTRAP_BUCKETS,
             ),
             startup_last: to.counters(
                 "nodegate_startup_last_total",
-                "Nodes that were opened for the first time, by the condition that was met last.",
+                "Nodes that opened for the first time, by the condition that was met last.",
                 &["rule", "condition"],
             ),
             api_conflicts: to.counters(
                 "node_readiness_api_conflicts_total",
-                "Taint changes that were refused because the node had changed, and decided anew.",
+                "Taint changes that were refused because the node had changed, and decided again.",
                 &["rule", "operation"],
             ),
             taint_operations: to.counters(
                 "node_readiness_taint_operations_total",
-                "Taints put on and lifted.",
+                "Taints added and lifted.",
                 &["rule", "operation"],
             ),
             evaluation_duration: to.histograms(
@@ -157,7 +155,7 @@ impl Metrics {
             ),
             failures: to.counters(
                 "node_readiness_failures_total",
-                "Failures to carry a rule out on a node.",
+                "Failures to apply a rule to a node.",
                 &["rule", "reason"],
             ),
             bootstrap_completed: to.counters(
@@ -167,7 +165,7 @@ impl Metrics {
             ),
             bootstrap_duration: to.histograms(
                 "node_readiness_bootstrap_duration_seconds",
-                "Time from when both node and rule were there to the completion of the bootstrap.",
+                "Time from when both node and rule existed to the completion of the bootstrap.",
                 &["rule"],
                 BOOTSTRAP_BUCKETS,
             ),
@@ -189,7 +187,7 @@ impl Metrics {
             ),
             turned_unmet: to.counters(
                 "nodegate_condition_turned_unmet_total",
-                "How often a condition of a rule was found to have turned unmet on a node.",
+                "How often a condition of a rule changed from met to unmet on a node.",
                 &["rule", "condition"],
             ),
             last_reconciliation: to.add(GaugeVec::new(
@@ -201,13 +199,13 @@ impl Metrics {
             )),
             rule_nodes: to.gauges(
                 "node_readiness_rule_nodes",
-                "Nodes that a rule holds and that it has released.",
+                "Nodes that a rule holds, and nodes that it has released.",
                 &["rule", "state"],
             ),
             longest_held: to.add(GaugeVec::new(
                 Opts::new(
                     "nodegate_rule_longest_held_seconds",
-                    "For how long the node that the rule has held longest has been held.",
+                    "How long the rule has held the node that it has held longest.",
                 ),
                 &["rule"],
             )),
@@ -218,12 +216,12 @@ impl Metrics {
             ),
             disruption_waiting: to.gauges(
                 "nodegate_disruption_waiting",
-                "Nodes that a rule's disruption guard holds back.",
+                "Nodes that a rule's disruption limit holds back.",
                 &["rule", "zone"],
             ),
             disruption_zone_state: to.gauges(
                 "nodegate_disruption_zone_state",
-                "1 for the state that a zone is in for a rule's disruption guard.",
+                "1 for the state of a zone under a rule's disruption limit.",
                 &["rule", "zone", "state"],
             ),
             shut_out: to.gauges(
@@ -238,12 +236,12 @@ impl Metrics {
             ),
             repairs: to.counters(
                 "nodegate_repairs_total",
-                "What was done about nodes that were not ready in time.",
+                "Repairs of nodes that were not ready in time, by action.",
                 &["rule", "action"],
             ),
             repairs_blocked: to.counters(
                 "nodegate_repairs_blocked_total",
-                "How often too many unhealthy nodes have held a repair back.",
+                "Repairs held back because too many nodes were unhealthy.",
                 &["rule"],
             ),
             repair_failures: to.counters(
@@ -257,7 +255,7 @@ impl Metrics {
             )),
             writes_in_flight: to.add(IntGauge::new(
                 "nodegate_writes_in_flight",
-                "Writes under way.",
+                "Writes in flight.",
             )),
             write_duration: to.histograms(
                 "nodegate_write_duration_seconds",
@@ -272,30 +270,30 @@ impl Metrics {
             ),
             write_failures: to.counters(
                 "nodegate_write_failures_total",
-                "Writes that the API server did not carry out, save for conflicts.",
+                "Writes that failed, except for conflicts.",
                 &["object", "reason"],
             ),
             write_limit: to.add(IntGauge::new(
                 "nodegate_write_limit",
-                "How many nodes may be written at a time: fewer while the API server has too much to do.",
+                "How many nodes may be written at a time: fewer while the API server is overloaded.",
             )),
             taints_undone: to.counters(
                 "nodegate_taints_undone_total",
-                "Taint changes of a rule that somebody else has undone.",
+                "Taint changes of a rule that another component has undone.",
                 &["rule"],
             ),
             taints_contended: to.gauges(
                 "nodegate_taints_contended",
-                "Taints of a rule that somebody else keeps changing back on a node.",
+                "Taints of a rule that another component keeps changing back on a node.",
                 &["rule"],
             ),
             status_unchanged: to.add(IntCounter::new(
                 "nodegate_status_writes_spared_total",
-                "Status writes spared because nothing had changed.",
+                "Status writes skipped because nothing had changed.",
             )),
             status_coalesced: to.add(IntCounter::new(
                 "nodegate_status_changes_coalesced_total",
-                "Status changes that went out together with others.",
+                "Status changes that were merged into one write.",
             )),
             events_dropped: to.add(IntCounter::new(
                 "nodegate_events_dropped_total",
@@ -303,8 +301,8 @@ impl Metrics {
             )),
             last_looks: to.counters(
                 "nodegate_last_looks_total",
-                "Nodes of which the evidence was read again before something was done, because a watch was silent or \
-                 interrupted, this instance had only just begun to lead, or a heartbeat was missed: answered or failed",
+                "Nodes that were read again before a decision, because a watch was silent or interrupted, this instance had only \
+                 just begun to lead, or a heartbeat was missed; by result.",
                 &["result"],
             ),
             watch_failures: to.counters(
@@ -314,13 +312,13 @@ impl Metrics {
             ),
             watch_restarts: to.counters(
                 "nodegate_watch_restarts_total",
-                "How often a watch had to list everything anew.",
+                "How often a watch had to list everything again.",
                 &["resource"],
             ),
             cache_objects: to.gauges("nodegate_cache_objects", "Objects in the cache.", &["kind"]),
             unreadable_objects: to.gauges(
                 "nodegate_unreadable_objects",
-                "Objects that cannot be understood.",
+                "Objects that cannot be parsed.",
                 &["kind"],
             ),
             leader: to.add(IntGauge::new(

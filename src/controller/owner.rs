@@ -19,7 +19,7 @@ pub(super) async fn tell(client: Client) {
                 warn!(
                     definition = name,
                     owner,
-                    "the label {MANAGED_BY} of the definition of rules names somebody else: if they run a controller for it, \
+                    "the label {MANAGED_BY} of the CRD names another owner: if that one runs a controller for it, \
                      two write the same taints"
                 );
             }

@@ -98,7 +98,7 @@ pub(super) async fn make(
                 Answer::Done
             } else {
                 Answer::Impossible(format!(
-                    "{what} is there already, and somebody else made it"
+                    "{what} exists already, and Nodegate did not make it"
                 ))
             })
         }

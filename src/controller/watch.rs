@@ -396,7 +396,7 @@ impl<Wrap> Feed<Wrap> {
             ViewState::Restored => {
                 warn!(
                     watch = %self.kind.name(),
-                    "versions go backwards: the cluster was restored from a backup; everything is listed anew"
+                    "versions go backwards: the cluster was restored from a backup; everything is listed again"
                 );
                 let relist = |demands: &mut Demands| demands.relists += 1;
                 self.feeder.demands.send_modify(relist);

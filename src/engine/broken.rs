@@ -55,7 +55,7 @@ pub struct Broken {
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be understood: {}", self.object, self.why)
+        write!(f, "{} cannot be parsed: {}", self.object, self.why)
     }
 }
 

@@ -165,7 +165,7 @@ impl ConditionWork {
                 for (kind, made) in writes {
                     let undone = self.contention.made(kind.clone(), made, &kind, now);
                     if let Some(Undone::TooOften { .. }) = undone {
-                        warn!(node = %name, condition = %kind, "somebody else keeps changing the condition that is published");
+                        warn!(node = %name, condition = %kind, "another client keeps changing the condition that is published");
                     }
                 }
                 retries.carried_out(name, CONDITIONS, refusals, now);

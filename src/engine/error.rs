@@ -63,8 +63,6 @@ impl RequestError {
 /// The write succeeded, but its response is unreadable: the new state is unknown until a watch shows it.
 impl From<Unreadable> for RequestError {
     fn from(why: Unreadable) -> Self {
-        Self::Failed(format!(
-            "the answer to the write cannot be understood: {why}"
-        ))
+        Self::Failed(format!("the answer to the write cannot be parsed: {why}"))
     }
 }

@@ -183,3 +183,38 @@ impl Scope {
         self.labels.as_ref().map(ToString::to_string)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_asks_only_for_what_its_scope_covers() {
+        let group = ComponentGroup::Named(0);
+        let all = Scope::default;
+        let of_one = || Scope::of_one(&ObjectKey::new("ns", "a"));
+        let with_ended = || Scope {
+            with_ended: true,
+            ..all()
+        };
+        let of_driver = || Scope {
+            driver: Some("d".into()),
+            ..all()
+        };
+        for (scope, watch, fields) in [
+            (all(), Watch::Nodes, None),
+            (all(), Watch::Pods(group), Some(BOUND_AND_NOT_ENDED)),
+            (with_ended(), Watch::Pods(group), Some(BOUND)),
+            (of_one(), Watch::DaemonSets(group), Some("metadata.name=a")),
+            (
+                of_driver(),
+                Watch::ResourceSlices(group),
+                Some("spec.driver=d"),
+            ),
+        ] {
+            assert_eq!(scope.fields(watch).as_deref(), fields, "{watch:?}");
+        }
+        assert_eq!(all().fields_on("n"), "spec.nodeName=n");
+        assert_eq!(of_driver().fields_on("n"), "spec.driver=d,spec.nodeName=n");
+    }
+}

@@ -45,7 +45,7 @@ pub use error::RequestError;
 pub use machine::{Engine, Settings};
 pub(crate) use pacer::Backoff;
 pub use pacer::{Pauses, Rate};
-pub(crate) use status::{NOT_MADE, REMARKS, Remark, SHUT_OUT, SUSPENDED};
+pub(crate) use status::{NOT_MADE, REMARKS, Remark, SHUT_OUT, says_all_suspended};
 pub(crate) use survey::{RuleSurvey, Survey};
 pub(crate) use view::RuleRemarks;
 pub use view::View;

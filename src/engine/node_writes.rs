@@ -287,7 +287,7 @@ impl WriteWork {
         for (key, kind) in &write.annotations {
             let undone = self.restored.made(key.clone(), *kind, key, now);
             if let Some(Undone::TooOften { .. }) = undone {
-                warn!(node = %about.name, annotation = key, "somebody else keeps undoing what is done to the annotation");
+                warn!(node = %about.name, annotation = key, "another client keeps undoing changes of the annotation");
             }
         }
     }

@@ -67,13 +67,13 @@ macro_rules! topics {
 
 topics! {
     TAINT_ADDED: Normal "TaintAdded" "AddTaint" on "Node",
-        "A rule's taint has been put on the node, by the controller or as the node was created.";
+        "A rule's taint has been added to the node, by the controller or as the node was created.";
     TAINT_REMOVED: Normal "TaintRemoved" "RemoveTaint" on "Node",
         "A rule's taint has been lifted.";
     TAINT_NOT_ADDED: Warning (ADD_TAINT_ERROR) "AddTaint" on "Node",
-        "The API server refuses to have a rule's taint put on. Told again when it says something else.";
+        "The API server refuses to add a rule's taint. Repeated when its message changes.";
     TAINT_NOT_REMOVED: Warning (REMOVE_TAINT_ERROR) "RemoveTaint" on "Node",
-        "The API server refuses to have a rule's taint lifted. Told again when it says something else.";
+        "The API server refuses to remove a rule's taint. Repeated when its message changes.";
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
@@ -83,11 +83,11 @@ topics! {
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
         "Another project's taint has been lifted, whose rule waits for critical components; in Gardener's words.";
     RELEASED_UNREADY: Warning "NodeReleasedUnready" "RemoveTaint" on "Node",
-        "The node has been opened though it is not ready: its time was up, and the rule's `repair.action` is `Release`.";
+        "The node was not ready in time and has been opened anyway: the rule's `repair.action` is `Release`.";
     TAINT_ADOPTED: Normal "TaintAdopted" "AdoptTaint" on "Node",
-        "A rule manages a taint from now on that it did not add.";
+        "A rule has adopted a taint that it did not add.";
     TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
-        "Somebody else keeps undoing what a rule does to its taint.";
+        "Another component keeps undoing what a rule does to its taint.";
     DAEMON_SETS_UNSCHEDULED: Warning (Component::DaemonSet.reason()) "WaitForCriticalComponents" on "Node",
         "A critical `DaemonSet` that is meant for the node has no pod there for a second or more.";
     PODS_UNREADY: Warning (Component::Pod.reason()) "WaitForCriticalComponents" on "Node",
@@ -95,13 +95,13 @@ topics! {
     DRIVERS_UNREADY: Warning (Component::CsiDriver.reason()) "WaitForCriticalComponents" on "Node",
         "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
-        "The node's time is up, and the rule asks for nothing else.";
+        "The node was not ready in time, and the rule asks for no repair.";
     REPAIR_SPARED: Normal "NodeRepairSpared" "RepairNode" on "Node",
-        "The node's time is up, and an annotation on it, its `NodeClaim` or its `NodePool` forbids repair.";
+        "The node was not ready in time, and an annotation on it, its `NodeClaim` or its `NodePool` forbids repair.";
     REPAIR_IMPOSSIBLE: Warning "NodeRepairImpossible" "RepairNode" on "Node",
-        "The node's time is up, and nothing can be done.";
+        "The node was not ready in time, and the rule cannot repair it.";
     REPAIR_BLOCKED: Warning "NodeRepairBlocked" "RepairNode" on "Node",
-        "The node's time is up, and too many nodes are unhealthy for it to be repaired. Told again every 5 minutes.";
+        "The node was not ready in time, and too many nodes are unhealthy to repair it. Repeated every 5 minutes.";
     CLAIM_DELETED: Warning "NodeClaimDeleted" "RepairNode" on "Node",
         "The node's `NodeClaim` has been deleted, so that Karpenter replaces it.";
     REMEDIATION_MADE: Warning "NodeRemediationCreated" "RepairNode" on "Node",
@@ -111,25 +111,25 @@ topics! {
     REMEDIATION_WITHDRAWN: Normal "NodeRemediationDeleted" "RepairNode" on "Node",
         "The node's remediation has been deleted: the node is open, or no rule asks for it any more.";
     REMEDIATION_LEFT: Warning "NodeRemediationLeft" "RepairNode" on "Node",
-        "The node's remediation is no longer asked for, and the API server refuses to have it deleted.";
+        "The node's remediation is no longer asked for, and the API server refuses to delete it.";
     NODE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "Node",
-        "Something about the node cannot be understood: it is left as it is.";
+        "Something about the node cannot be parsed: it is left as it is.";
     RULE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "NodeReadinessRule",
-        "The rule, or a `DaemonSet` that it waits for, cannot be understood.";
+        "The rule, or a `DaemonSet` that it waits for, cannot be parsed.";
     KARPENTER_UNREADABLE: Warning "ObjectUnreadable" "Read" on "NodeClaim, NodePool",
-        "The object cannot be understood: no repair goes by it.";
+        "The object cannot be parsed: repair ignores it.";
     RULE_REJECTED: Warning "RuleRejected" "Compile" on "NodeReadinessRule",
         "The rule cannot be used as it is.";
     ALL_SUSPENDED: Warning "RulesSuspended" "Suspend" on "NodeReadinessRule",
-        "All rules are suspended: nothing is changed for this one.";
-    ALL_GO_ON: Normal "RulesGoOn" "Suspend" on "NodeReadinessRule",
-        "All rules were suspended, and go on.";
+        "All rules are suspended: this one changes nothing.";
+    ALL_GO_ON: Normal "RulesResumed" "Suspend" on "NodeReadinessRule",
+        "All rules were suspended, and are resumed.";
     FINALIZERS_UNWRITTEN: Warning "FinalizerError" "PatchFinalizers" on "NodeReadinessRule",
-        "The API server refuses to have the rule's finalizer put on or taken off.";
+        "The API server refuses to change the rule's finalizer.";
     STATUS_UNWRITTEN: Warning "StatusUpdateError" "PatchStatus" on "NodeReadinessRule",
-        "The API server refuses to have the rule's status written.";
+        "The API server refuses to change the rule's status.";
     DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
-        "The rule's disruption guard keeps nodes open that are to be closed.";
+        "The rule's disruption limit keeps nodes open that are to be closed.";
     SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",
         "Labelled `DaemonSet`s do not tolerate the rule's taint: the rule does not wait for them.";
     OUTSIDE_NAMESPACES: Warning "DaemonSetsOutsideNamespaces" "Evaluate" on "NodeReadinessRule",
@@ -267,7 +267,7 @@ impl Notice {
         } else {
             (
                 &ALL_GO_ON,
-                "rules are not suspended any more, but for those that say so themselves",
+                "rules are resumed, except those with spec.suspend",
             )
         };
         Self::new(About::rule(rule), topic, note.into())
@@ -335,9 +335,9 @@ impl Notice {
             ChangeKind::Removed => ("putting back", "lifts"),
         };
         let note = format!(
-            "Somebody keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. It is left so for {} s, and \
-             longer each time, until they stop. The API server's audit log says who it is; let only one of the two manage \
-             this taint",
+            "Another component keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. The rule leaves it so for \
+             {} s, and longer each time, until that stops. The API server's audit log names the other component; let only \
+             one of the two manage this taint",
             change.taint(),
             change.rule_name,
             within.as_secs().max(1),
@@ -422,7 +422,7 @@ impl Notice {
     /// An unreadable `DaemonSet`, reported on a rule that waits for its class.
     #[must_use]
     pub fn of_unreadable_daemon_set(rule: &Rule, broken: &Broken) -> Self {
-        let note = format!("{broken}; it is taken as it was last, if ever");
+        let note = format!("{broken}; its last readable version stays in use, if there was one");
         Self::new(About::rule(rule), &RULE_UNREADABLE, note)
     }
 
@@ -463,6 +463,7 @@ impl Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::TaintEffect;
 
     #[test]
     fn a_note_is_as_long_as_the_api_server_takes() {
@@ -470,6 +471,25 @@ mod tests {
         let notice = Notice::of_lateness(about, "r", &"é".repeat(MAX_NOTE));
         assert!(notice.note.len() <= MAX_NOTE, "{}", notice.note.len());
         assert!(notice.note.ends_with("..."), "{}", notice.note);
+    }
+
+    #[test]
+    fn a_refused_taint_is_told_of_on_the_node_and_names_its_rule() {
+        let change = TaintChange {
+            kind: ChangeKind::Added,
+            rule_name: "r".into(),
+            rule_uid: "r-uid".into(),
+            key: "k".into(),
+            effect: TaintEffect::NoSchedule,
+            transition: None,
+            why: String::new(),
+            components_ready: false,
+            gave_up: false,
+        };
+        let about = About::node(&"n".into(), &"n-uid".into());
+        let notice = Notice::of_failure(about, &change, "no");
+        let related = notice.related.map(|it| (it.kind, it.name, it.uid));
+        assert_eq!(related, Some((KIND, "r".into(), Some("r-uid".into()))));
     }
 
     #[test]

@@ -139,7 +139,9 @@ impl RepairTold {
 pub(super) fn late(outcome: &Outcome<'_>) -> String {
     let lacks = outcome.evaluation.why();
     match outcome.deadline {
-        Some(Ok(Deadline::At(at))) => format!("The node was to be ready by {at:.0}: {lacks}"),
+        Some(Ok(Deadline::At(at))) => {
+            format!("The node should have been ready by {at:.0}: {lacks}")
+        }
         _ => lacks,
     }
 }

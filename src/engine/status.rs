@@ -25,8 +25,8 @@ use crate::rule::{Closings, CompiledSpec, Rule};
 use crate::wording::{cut, enumerated};
 use basis::whole_second;
 pub(super) use basis::{Basis, Prospects};
-pub(crate) use conditions::SUSPENDED;
 use conditions::conditions;
+pub(crate) use conditions::says_all_suspended;
 pub(crate) use remarks::{NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, remarks};
 pub(super) use remarks::{PASSED_OVER, passed_over_message};
 use rule_stats::Role;
@@ -229,19 +229,23 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
         ),
         (
             in_grace,
-            format!("{in_grace} nodes are within their grace period"),
+            if in_grace == 1 {
+                "1 node is within its grace period".to_owned()
+            } else {
+                format!("{in_grace} nodes are within their grace period")
+            },
         ),
         (removes, format!("would remove {removes} taints")),
         (risky, format!("{risky} nodes have missing conditions")),
         (
             prospects.repaired,
-            format!("would repair {} nodes", prospects.repaired),
+            format!("would repair {}", nodes(prospects.repaired)),
         ),
         (
             prospects.blocked,
             format!(
-                "would not repair {} nodes while so many are unhealthy",
-                prospects.blocked
+                "would not repair {} while so many are unhealthy",
+                nodes(prospects.blocked)
             ),
         ),
         (closings.closed, closings.to_string()),
@@ -300,11 +304,16 @@ fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
     });
     let lacking: Vec<String> = lacking.map(|(_, asked)| asked.kind.to_string()).collect();
     Some(format!(
-        "{} of {} selected nodes are open and unmet now, and left alone: a node that joins would wait for {}",
+        "{} of {} selected nodes {} open and unmet now, and left alone: a node that joins would wait for {}",
         left_alone.len(),
         stats.nodes.len(),
+        if left_alone.len() == 1 { "is" } else { "are" },
         enumerated(lacking.into_iter())
     ))
+}
+
+fn nodes(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "node" } else { "nodes" })
 }
 
 fn count(number: usize) -> i32 {

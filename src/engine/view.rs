@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::broken::Broken;
 use super::cache::{Cache, CachedRule};
 use super::closures::Closures;
 use super::io::{Effect, Now, Object, Seen};
@@ -174,10 +175,10 @@ impl View {
         Some(plan::plan(self.cluster(), state, history, self.now.wall))
     }
 
-    /// Why the controller leaves this node as it is, if one of its objects is unreadable.
+    /// The unreadable object because of which the controller leaves this node as it is, if there is one.
     #[must_use]
-    pub fn left_alone(&self, name: &str) -> Option<String> {
-        self.cache.left_alone(name).map(ToString::to_string)
+    pub fn left_alone(&self, name: &str) -> Option<&Broken> {
+        self.cache.left_alone(name)
     }
 
     /// One message for each unreadable object.

@@ -1,4 +1,4 @@
-//! The `CSINode`: the CSI drivers that are registered on a node.
+//! The `CSINode`: the CSI drivers that are registered on a node, and what they report of their storage.
 
 use std::sync::Arc;
 
@@ -6,6 +6,12 @@ use serde::Deserialize;
 
 use super::field::{Field, Unreadable, items, objects};
 use super::meta::{self, Metadata};
+use crate::wording::cut;
+
+/// The longest text that is kept of a driver's report, in bytes: the API lets a driver write 1,024 characters for each node.
+const MAX_TEXT: usize = 256;
+/// The worst state of storage that drivers report.
+const UNREACHABLE: &str = "StorageUnreachable";
 
 /// A node's registered CSI drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,6 +22,9 @@ pub struct CsiNode {
     pub owner: Option<Arc<str>>,
     /// The registered drivers.
     pub drivers: Vec<CsiDriver>,
+    /// The drivers that report their storage as unhealthy (KEP-1432, Kubernetes 1.37). Apart from `drivers`, since a report is no
+    /// registration.
+    pub unhealthy: Vec<UnhealthyStorage>,
 }
 
 /// A CSI driver registered on a node.
@@ -27,11 +36,32 @@ pub struct CsiDriver {
     pub has_allocatable_count: bool,
 }
 
+/// What a CSI driver reports to be wrong with its storage, as seen from the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnhealthyStorage {
+    /// The driver's name.
+    pub driver: String,
+    /// The worst state that it reports: `StorageUnreachable`, `StorageDegraded`, or one that later versions add.
+    pub status: String,
+    /// The driver's reason for it, in at most 256 bytes.
+    pub reason: String,
+    /// The driver's message, in at most 256 bytes; may be empty.
+    pub message: String,
+    /// How many other conditions it reports.
+    pub more: usize,
+}
+
 impl CsiNode {
     /// The driver of this name, if it is registered.
     #[must_use]
     pub fn driver(&self, name: &str) -> Option<&CsiDriver> {
         self.drivers.iter().find(|driver| driver.name == name)
+    }
+
+    /// What is wrong with this driver's storage, if anything is.
+    #[must_use]
+    pub fn unhealthy_storage(&self, driver: &str) -> Option<&UnhealthyStorage> {
+        self.unhealthy.iter().find(|it| it.driver == driver)
     }
 
     /// Whether the object belongs to this node, and not to an earlier one of the same name.
@@ -48,6 +78,7 @@ impl CsiNode {
 pub struct CsiNodeObject {
     metadata: Metadata,
     spec: Field<Spec>,
+    status: Field<Status>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -69,14 +100,68 @@ struct Allocatable {
     count: Field<i64>,
 }
 
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    storage_health: Field<Vec<Field<StorageHealth>>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StorageHealth {
+    name: Field<String>,
+    health_conditions: Field<Vec<Field<HealthCondition>>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct HealthCondition {
+    status: Field<String>,
+    reason: Field<String>,
+    message: Field<String>,
+}
+
 items!(CsiNodeObject);
-objects!(Spec, DriverObject, Allocatable);
+objects!(
+    Spec,
+    DriverObject,
+    Allocatable,
+    Status,
+    StorageHealth,
+    HealthCondition
+);
+
+impl StorageHealth {
+    /// What is wrong. Drivers report only what is; a condition without a status says nothing.
+    fn unhealthy(self) -> Option<UnhealthyStorage> {
+        let driver = self.name.if_readable()?;
+        let text = |field: Field<String>| cut(field.if_readable().unwrap_or_default(), MAX_TEXT);
+        let mut conditions: Vec<_> = self
+            .health_conditions
+            .readable_elements()
+            .map(|it| (text(it.status), it.reason, it.message))
+            .filter(|(status, ..)| !status.is_empty())
+            .collect();
+        let worst = conditions
+            .iter()
+            .position(|(status, ..)| status == UNREACHABLE);
+        let more = conditions.len().checked_sub(1)?;
+        let (status, reason, message) = conditions.swap_remove(worst.unwrap_or_default());
+        Some(UnhealthyStorage {
+            driver,
+            status,
+            reason: text(reason),
+            message: text(message),
+            more,
+        })
+    }
+}
 
 impl CsiNodeObject {
-    /// The node's registered drivers.
+    /// The node's registered drivers, and what they report of their storage.
     ///
     /// # Errors
-    /// The object is unreadable. A driver without a name counts as absent.
+    /// The object is unreadable. A driver without a name counts as absent, and so does a report that is malformed.
     pub fn read(self) -> Result<CsiNode, Unreadable> {
         let meta = self.metadata.read()?;
         let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
@@ -89,7 +174,10 @@ impl CsiNodeObject {
                 name: driver.name.if_readable()?,
             })
         };
+        let status = self.status.if_readable().unwrap_or_default();
+        let reports = status.storage_health.readable_elements();
         Ok(CsiNode {
+            unhealthy: reports.filter_map(StorageHealth::unhealthy).collect(),
             name: meta::name(&meta),
             owner: meta
                 .owner_references

@@ -19,8 +19,8 @@ mod taint;
 mod tests;
 mod whole;
 
-pub use csi_node::CsiNode;
 pub(crate) use csi_node::CsiNodeObject;
+pub use csi_node::{CsiNode, UnhealthyStorage};
 pub(crate) use daemon_set::NodeAffinityTerm;
 pub use daemon_set::{DaemonSet, DaemonSetObject};
 pub use field::Unreadable;

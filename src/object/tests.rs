@@ -94,7 +94,10 @@ fn pod() -> Value {
 }
 
 fn csi_node() -> Value {
-    json!({"metadata": meta(), "spec": {"drivers": [{"name": "d", "allocatable": {"count": 5}}]}})
+    let health = json!([{"name": "d", "healthConditions": [
+        {"status": "StorageDegraded", "reason": "R", "message": "m", "accessMode": "ReadWriteOnce"}]}]);
+    json!({"metadata": meta(), "spec": {"drivers": [{"name": "d", "allocatable": {"count": 5}}]},
+           "status": {"storageHealth": health}})
 }
 
 fn daemon_set() -> Value {

@@ -20,18 +20,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// When to settle a taint: after those whose governing rules come before the one that governs it.
-    ///
-    /// Nothing waits for a rule that does not govern, so that an order exists. A dry run beside a governing rule may therefore
-    /// be decided before a rule that it comes after: it does not wait then.
+    /// When to settle a taint: after those whose governing rules come before the one that governs it. Nothing waits for a rule
+    /// that does not govern, so that an order exists.
     fn rank(&self, key: &str, effect: TaintEffect, contenders: &[Contender<'a>]) -> usize {
         let mut claimants = contenders.iter().filter(|it| it.spec.taint.is(key, effect));
-        let rank = |contender: &Contender<'a>| self.cluster.rules.rank(contender.index);
-        let governing = claimants.clone().find(|it| it.rule.live().is_some());
-        governing.map_or_else(
-            || claimants.by_ref().map(rank).max().unwrap_or_default(),
-            rank,
-        )
+        let governing = claimants.find(|it| it.rule.live().is_some());
+        governing.map_or(0, |it| self.cluster.rules.rank(it.index))
     }
 
     /// The name of a rule that this one comes after, and that holds the node.

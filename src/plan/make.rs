@@ -7,6 +7,7 @@ use super::draft::{Contender, Draft, Taints};
 use super::node_plan::NodePlan;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use super::taint_plan::TaintPlan;
+use crate::api::TaintEffect;
 use crate::condition::ComponentGroup;
 use crate::condition::{ClassFacts, ComponentFacts, Facts, NamedComponent, Trust};
 use crate::rule::{CompiledSpec, Ownership};
@@ -102,19 +103,27 @@ pub fn plan<'a>(
     let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
     draft.put_in_order(&mut concerned, &contenders);
     concerned.dedup();
-    for (key, effect) in concerned {
+    let about = |key: &str, effect: TaintEffect| {
+        let contenders = contenders.iter().copied();
+        let owned = owned.iter().copied();
         let contenders: SmallVec<[Contender; 4]> = contenders
-            .iter()
-            .copied()
             .filter(|contender| contender.spec.taint.is(key, effect))
             .collect();
-        let owners: SmallVec<[Ownership; 4]> = owned
-            .iter()
-            .copied()
-            .filter(|owner| owner.is_of(key, effect))
-            .collect();
+        let owners: SmallVec<[Ownership; 4]> =
+            owned.filter(|owner| owner.is_of(key, effect)).collect();
+        (contenders, owners)
+    };
+    for &(key, effect) in &concerned {
+        let (contenders, owners) = about(key, effect);
         draft.settle(key, effect, &contenders, &owners, &facts);
         draft.end_taint(Some((key, effect)));
+    }
+    let is_left = |it: &Contender| !it.spec.after.is_empty() && draft.outcome(it.rule).is_none();
+    if contenders.iter().any(is_left) {
+        for &(key, effect) in &concerned {
+            let (contenders, owners) = about(key, effect);
+            draft.settle_postponed(key, effect, &contenders, &owners, &facts);
+        }
     }
     draft.forget_deleted_rules();
     draft.forget_deadlines();

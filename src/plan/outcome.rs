@@ -6,6 +6,7 @@ use super::decision::Decision;
 use super::evaluate::Evaluation;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict};
 use crate::rule::Rule;
+use crate::rule::ownership::BootstrapRecord;
 
 /// The result of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Outcome<'a> {
     pub is_decided: bool,
     /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
+    /// The record of the node's bootstrap under the rule.
+    pub(crate) bootstrap: BootstrapRecord<'a>,
     /// The node's readiness deadline, or why it is unknown. Set if the rule gates a node that has never been open and has a
     /// `repair`.
     pub deadline: Option<Result<Deadline, NoTtl>>,

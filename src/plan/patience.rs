@@ -254,13 +254,15 @@ mod tests {
     #[test]
     fn a_grace_period_ends_though_the_clock_was_set_back_to_before_the_rule() {
         let rule = rule("r").created(at(9000)).waits_for("A");
-        let node = condition(node("n"), "A", "False", 9500);
-        let world = world(&node).rule(&rule).now(at(200));
-        let plan = world.plan();
-        let (rule, evaluation) = (&world.rules()[0], &plan.outcomes[0].evaluation);
-        let spec = rule.live().unwrap();
-        let since = |memory, now| unmet_since(rule, spec, evaluation, memory, false, at(now));
-        assert_eq!(since(None, 200), Some(at(200)));
-        assert_eq!(since(Some(&remembers(true, 200)), 300), Some(at(200)));
+        for turned in [100, 9500] {
+            let node = condition(node("n"), "A", "False", turned);
+            let world = world(&node).rule(&rule).now(at(200));
+            let plan = world.plan();
+            let (rule, evaluation) = (&world.rules()[0], &plan.outcomes[0].evaluation);
+            let spec = rule.live().unwrap();
+            let since = |memory, now| unmet_since(rule, spec, evaluation, memory, false, at(now));
+            assert_eq!(since(None, 200), Some(at(200)), "turned at {turned}");
+            assert_eq!(since(Some(&remembers(true, 200)), 300), Some(at(200)));
+        }
     }
 }

@@ -47,6 +47,19 @@ struct Dispute<'s, 'a> {
     facts: &'s Facts<'s, 'a>,
 }
 
+impl Dispute<'_, '_> {
+    fn is_governed_by(&self, rule: &Rule) -> bool {
+        self.governing
+            .is_some_and(|governing| ptr::eq(governing.rule, rule))
+    }
+
+    /// Whether a contender waits until all taints are settled: it comes after others and governs nothing, so that nothing waits
+    /// for it.
+    fn postpones(&self, Contender { rule, spec, .. }: Contender<'_>) -> bool {
+        !spec.after.is_empty() && !self.is_governed_by(rule)
+    }
+}
+
 /// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
 type RuleRevisions<'a> = SmallVec<[Revisions<'a>; 1]>;
 
@@ -81,21 +94,10 @@ impl<'a> Draft<'a> {
         owners: &[Ownership<'_>],
         facts: &Facts<'_, 'a>,
     ) {
-        let may_govern = |contender: &&Contender<'a>| contender.rule.live().is_some();
-        let tainted = self.taints_of(key, effect).next().is_some();
-        let is_undated = |taint: &Taint| taint.time_added.is_none();
-        let dispute = Dispute {
-            tainted,
-            came_with_it: tainted
-                && !self.history.is_known
-                && is_new(self.state.joined, self.now)
-                && self.taints_of(key, effect).all(is_undated),
-            governing: contenders.iter().find(may_govern).copied(),
-            owners,
-            facts,
-        };
+        let dispute = self.dispute(key, effect, contenders, owners, facts);
         let mut decided = None;
-        for contender in contenders.iter().filter(|it| !it.rule.deleting) {
+        let is_its_turn = |it: &&Contender<'a>| !it.rule.deleting && !dispute.postpones(**it);
+        for contender in contenders.iter().filter(is_its_turn) {
             let ruling = self.rule_on(*contender, &dispute);
             self.schedule(&ruling);
             if ruling.governs {
@@ -118,6 +120,48 @@ impl<'a> Draft<'a> {
                 self.carry_out(contender, decision, joining, &revisions, owners);
             }
             None => self.clean_up(key, effect, contenders, owners),
+        }
+    }
+
+    /// Settles what is left of a taint once all of them have been settled: what rules would do that come after others and
+    /// govern nothing.
+    pub(super) fn settle_postponed(
+        &mut self,
+        key: &str,
+        effect: TaintEffect,
+        contenders: &[Contender<'a>],
+        owners: &[Ownership<'_>],
+        facts: &Facts<'_, 'a>,
+    ) {
+        let dispute = self.dispute(key, effect, contenders, owners, facts);
+        let is_left = |it: &&Contender<'a>| !it.rule.deleting && dispute.postpones(**it);
+        for contender in contenders.iter().filter(is_left) {
+            let ruling = self.rule_on(*contender, &dispute);
+            self.schedule(&ruling);
+            self.plan.outcomes.push(ruling.outcome(&dispute));
+        }
+    }
+
+    fn dispute<'s>(
+        &self,
+        key: &str,
+        effect: TaintEffect,
+        contenders: &[Contender<'a>],
+        owners: &'s [Ownership<'s>],
+        facts: &'s Facts<'s, 'a>,
+    ) -> Dispute<'s, 'a> {
+        let may_govern = |contender: &&Contender<'a>| contender.rule.live().is_some();
+        let tainted = self.taints_of(key, effect).next().is_some();
+        let is_undated = |taint: &Taint| taint.time_added.is_none();
+        Dispute {
+            tainted,
+            came_with_it: tainted
+                && !self.history.is_known
+                && is_new(self.state.joined, self.now)
+                && self.taints_of(key, effect).all(is_undated),
+            governing: contenders.iter().find(may_govern).copied(),
+            owners,
+            facts,
         }
     }
 
@@ -160,9 +204,7 @@ impl<'a> Draft<'a> {
         let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
         let mut ruling = Ruling {
             contender,
-            governs: dispute
-                .governing
-                .is_some_and(|governing| ptr::eq(governing.rule, rule)),
+            governs: dispute.is_governed_by(rule),
             evaluation,
             completion,
             revisions,
@@ -415,7 +457,9 @@ impl<'a> Draft<'a> {
             transition: evaluation.latest_transition().filter(|_| !gave_up),
             why: match kind {
                 ChangeKind::Added => unmet(),
-                ChangeKind::Removed if gave_up => format!("its time is up; {}", unmet()),
+                ChangeKind::Removed if gave_up => {
+                    format!("its readiness TTL has passed; {}", unmet())
+                }
                 ChangeKind::Removed => "the conditions are met".into(),
             },
             components_ready: kind == ChangeKind::Removed
@@ -477,6 +521,7 @@ impl<'a> Ruling<'a> {
             unmet_since: self.patience.unmet_since,
             is_decided: self.patience.is_decided,
             rebooted: self.rebooted.map(|reboot| reboot.seen),
+            bootstrap: self.completion,
             deadline: self.deadline,
             verdict: self.verdict,
         }

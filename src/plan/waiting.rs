@@ -42,9 +42,9 @@ impl<'a> Waiting<'a> {
                 Component::DaemonSet
             }
             Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => Component::Pod,
-            Detail::CsiDriverMissing { .. } | Detail::CsiDriverWithoutCount { .. } => {
-                Component::CsiDriver
-            }
+            Detail::CsiDriverMissing { .. }
+            | Detail::CsiDriverWithoutCount { .. }
+            | Detail::CsiDriverUnhealthy { .. } => Component::CsiDriver,
             _ => return None,
         };
         Some(Self {

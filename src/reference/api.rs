@@ -120,7 +120,7 @@ fn checks(page: &mut String, path: &str, schema: &JSONSchemaProps) {
         return;
     }
     page.push_str(
-        "\nThe API server turns down what breaks one of these:\n\n| field | message |\n|---|---|\n",
+        "\nThe API server rejects what breaks one of these:\n\n| field | message |\n|---|---|\n",
     );
     for (field, message) in found {
         let _ = writeln!(page, "| `{field}` | {} |", cell(&message));

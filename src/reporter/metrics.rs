@@ -53,13 +53,13 @@ impl ReporterMetrics {
         let metrics = Self {
             checks: registry.counters(
                 "node_readiness_reporter_checks_total",
-                "Checks by what they found.",
+                "Checks by result.",
                 &["result"],
             ),
             check_duration: registry.add(Histogram::with_opts(check_duration)),
             writes: registry.counters(
                 "node_readiness_reporter_condition_writes_total",
-                "Writes of the condition by how they ended; skipped where nothing had changed.",
+                "Writes of the condition by result; skipped where nothing had changed.",
                 &["result"],
             ),
             status: registry.gauges(

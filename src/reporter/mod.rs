@@ -247,7 +247,7 @@ impl Reporter<'_> {
             info!(
                 node = self.settings.node,
                 condition = self.settings.condition_type,
-                "the condition does not stand on the Node any more: writing it again"
+                "the condition is no longer on the Node: writing it again"
             );
         }
         self.state.looked(there, Instant::now());
@@ -307,7 +307,7 @@ impl Reporter<'_> {
         if self.problem.take().is_some() {
             info!(
                 node = self.settings.node,
-                "the API server takes reports again"
+                "the API server accepts reports again"
             );
         }
     }

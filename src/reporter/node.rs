@@ -21,6 +21,7 @@ use super::state::ReportedCondition;
 use crate::api::{ConditionStatus, time_if_readable};
 use crate::causes::with_causes;
 use crate::client;
+use crate::documentation;
 
 /// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -242,15 +243,16 @@ fn explain(error: kube::Error) -> (String, FailureKind) {
     let (kind, remedy) = match status.code {
         404 => (
             FailureKind::Other,
-            "is NODE_NAME right? Take it from the downward API: spec.nodeName",
+            "is NODE_NAME right? Take it from the downward API: spec.nodeName".to_owned(),
         ),
-        403 if !is_policy => (
-            FailureKind::NotGranted,
-            "grant it with `kubectl apply -k config/reporter`, see docs/reporter.md",
-        ),
+        403 if !is_policy => {
+            let page = documentation::page("reporter.md");
+            let remedy = format!("grant it with `kubectl apply -k config/reporter`, see {page}");
+            (FailureKind::NotGranted, remedy)
+        }
         401 => (
             FailureKind::Other,
-            "the API server does not accept these credentials",
+            "the API server does not accept these credentials".to_owned(),
         ),
         409 => return (status.message, FailureKind::Conflict),
         _ => return (status.message, FailureKind::Other),

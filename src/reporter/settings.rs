@@ -10,13 +10,21 @@ use super::endpoint::Endpoint;
 use super::state::Policy;
 use crate::api;
 use crate::condition::RESERVED_PREFIXES;
+use crate::documentation;
 use crate::serve::address::{BindAddress, parse_address};
 
 const EXIT_CODES: &str = "Exit codes:
-  0  told to stop (SIGTERM, SIGINT), or REPORT_ONCE is set and the condition is True
-  1  a setting cannot be used, there is no cluster to report to, or REPORT_ONCE was
-     stopped before the condition was True
-  2  the command line is wrong";
+   0  told to stop (SIGTERM, SIGINT), or REPORT_ONCE is set and the condition is True
+   1  a setting cannot be used, there is no cluster to report to, or REPORT_ONCE was
+      stopped before the condition was True
+  64  the command line is invalid";
+
+fn after_help() -> String {
+    format!(
+        "{EXIT_CODES}\n\nDocumentation: {}",
+        documentation::page("reporter.md")
+    )
+}
 
 /// The longest condition type that a rule can name.
 const MAX_CONDITION_TYPE: usize = 316;
@@ -42,7 +50,7 @@ const TAKEN_TYPES: &[&str] = &[
 /// Every flag can be given as an environment variable. The values are text that [`ReporterSettings::read`] reads: it names the variable
 /// in an error, and treats an empty value as none; clap would name the flag alone and reject the value.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = after_help())]
 pub struct ReporterArgs {
     /// Name of the Node to report on; from the downward API (fieldRef: spec.nodeName)
     #[arg(long, env, value_name = "NAME", hide_env_values = true)]
@@ -335,7 +343,7 @@ fn verify(args: &ReporterArgs, endpoint: &Endpoint) -> Result<Verify, SettingErr
     let problem = if !endpoint.is_tls() {
         "is true, but CHECK_ENDPOINT is not https; leave it out"
     } else if !endpoint.is_loopback() {
-        "is true, but CHECK_ENDPOINT is not on localhost, where alone nobody else can answer in its place; give \
+        "is true, but CHECK_ENDPOINT is not on localhost, the only host where no other machine can answer in its place; give \
          CHECK_CA_FILE"
     } else if file.is_some() {
         "is true, and CHECK_CA_FILE is set; leave one of them out"

@@ -42,9 +42,14 @@ impl fmt::Display for Closings<'_> {
         let least = if self.at_least { "at least " } else { "" };
         let first = if self.more { "the first " } else { "" };
         let (closed, selected) = (self.closed, self.selected);
+        let (are, they) = if closed == 1 {
+            ("is", "it")
+        } else {
+            ("are", "they")
+        };
         write!(
             f,
-            "{least}{closed} of {first}{selected} selected nodes are open and unmet now"
+            "{least}{closed} of {first}{selected} selected nodes {are} open and unmet now"
         )?;
         // Of several that are missing on equally many nodes, the first by name.
         let most = self
@@ -52,9 +57,10 @@ impl fmt::Display for Closings<'_> {
             .iter()
             .max_by(|(a, m), (b, n)| m.cmp(n).then(b.cmp(a)));
         if let Some((kind, nodes)) = most {
-            write!(f, " ({nodes} have never reported {kind})")?;
+            let have = if *nodes == 1 { "has" } else { "have" };
+            write!(f, " ({nodes} {have} never reported {kind})")?;
         }
-        f.write_str(": they would be closed at once")
+        write!(f, ": {they} would be closed at once")
     }
 }
 
@@ -68,7 +74,7 @@ mod tests {
         closings.close([]);
         assert_eq!(
             closings.to_string(),
-            "1 of 5 selected nodes are open and unmet now: they would be closed at once"
+            "1 of 5 selected nodes is open and unmet now: it would be closed at once"
         );
         closings.close(["B", "A"]);
         closings.close(["A", "B", "C"]);

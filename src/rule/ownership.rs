@@ -12,7 +12,7 @@ use super::taint_key::is_foreign;
 use crate::api::TaintEffect;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::condition::Revisions;
-use crate::object::Node;
+use crate::object::{Node, ObjectKey};
 
 /// A taint that Nodegate added or adopted, according to its annotation.
 ///
@@ -126,7 +126,10 @@ pub(crate) enum BootstrapRecord<'a> {
     /// It was completed before a maintenance.
     Maintained,
     /// It was completed with another revision of a `DaemonSet`, whose pod has gone.
-    Revised,
+    Revised {
+        /// The `DaemonSet`.
+        daemon_set: &'a ObjectKey,
+    },
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -157,7 +160,7 @@ impl<'a> BootstrapRecord<'a> {
         node: &'a Node,
         rule: &Rule,
         spec: &CompiledSpec,
-        revisions: &[Revisions<'_>],
+        revisions: &[Revisions<'a>],
     ) -> Self {
         let Some(value) = on_record(node, rule) else {
             return Self::No;
@@ -168,7 +171,7 @@ impl<'a> BootstrapRecord<'a> {
         }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
         let recorded = |it: &Revisions<'_>| value.revisions.get(&it.daemon_set().to_string());
-        let has_gone = |it: &Revisions<'_>| recorded(it).is_some_and(|known| it.has_gone(known));
+        let has_gone = |it: &&Revisions<'_>| recorded(it).is_some_and(|known| it.has_gone(known));
         let is_unrecorded =
             |it: &Revisions<'_>| recorded(it).is_none() && it.current(None).is_some();
         let is_in_maintenance = node.is_in_maintenance();
@@ -178,8 +181,10 @@ impl<'a> BootstrapRecord<'a> {
             }
         } else if spec.regate_after_maintenance && value.maintenance && !is_in_maintenance {
             Self::Maintained
-        } else if revisions.iter().any(has_gone) {
-            Self::Revised
+        } else if let Some(revised) = revisions.iter().find(has_gone) {
+            Self::Revised {
+                daemon_set: revised.daemon_set(),
+            }
         } else if (knows_boot && value.boot_id.is_empty())
             || (spec.regate_after_maintenance && is_in_maintenance && !value.maintenance)
             || revisions.iter().any(is_unrecorded)
@@ -200,7 +205,9 @@ impl<'a> BootstrapRecord<'a> {
     pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
-            Self::No | Self::Done | Self::Unstamped | Self::Maintained | Self::Revised => None,
+            Self::No | Self::Done | Self::Unstamped | Self::Maintained | Self::Revised { .. } => {
+                None
+            }
         }
     }
 }

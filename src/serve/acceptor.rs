@@ -84,9 +84,7 @@ impl AcceptorState {
         let is_full = grant.granted.is_none() || grant.closed > 0;
         if is_full && self.warned.is_none_or(|at| at.elapsed() >= SILENCE) {
             self.warned = Some(Instant::now());
-            warn!(
-                "too much is asked of {server} at a time: connections that keep it waiting are closed"
-            );
+            warn!("too many connections to {server}: those that keep it waiting are closed");
         }
         grant.granted
     }

@@ -33,13 +33,13 @@ pub struct MetricsArgs {
     #[arg(long = "metrics-bind-address", value_name = "ADDRESS", default_value = "0", value_parser = parse_address)]
     pub bind_address: BindAddress,
 
-    /// Serve metrics over HTTPS, to those only whose token the API server knows and who may `get` /metrics
+    /// Serve metrics over HTTPS, only to clients whose token the API server accepts and who may `get` /metrics
     #[arg(long = "metrics-secure", value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub secure: bool,
 
-    /// Folder with the tls.crt and tls.key of --metrics-secure, read again when they change; without it a self-signed
-    /// certificate is made at each start
+    /// Folder with the tls.crt and tls.key of --metrics-secure, re-read when they change; by default a
+    /// self-signed certificate is made at each start
     #[arg(long = "metrics-cert-dir", value_name = "FOLDER")]
     pub cert_dir: Option<PathBuf>,
 }

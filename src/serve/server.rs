@@ -183,7 +183,7 @@ impl IntoResponse for Problem {
                 (StatusCode::PAYLOAD_TOO_LARGE, text).into_response()
             }
             Self::Full => {
-                let text = "too much is asked at a time; try again\n";
+                let text = "too many requests at a time; try again\n";
                 (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
             }
             Self::Broken => StatusCode::BAD_REQUEST.into_response(),

@@ -338,6 +338,20 @@ impl CsiNodeBuilder {
         self
     }
 
+    /// Adds a health condition that a driver reports of its storage.
+    pub(crate) fn unhealthy(mut self, driver: &str, status: &str, reason: &str) -> Self {
+        let health = &mut self.0["status"]["storageHealth"];
+        let reported = health.as_array().into_iter().flatten();
+        let known = reported.clone().position(|it| it["name"] == driver);
+        let index = known.unwrap_or_else(|| reported.count());
+        if known.is_none() {
+            push(health, json!({ "name": driver }));
+        }
+        let condition = json!({ "status": status, "reason": reason, "message": "down" });
+        push(&mut health[index]["healthConditions"], condition);
+        self
+    }
+
     pub(crate) fn build(&self) -> CsiNode {
         decode::<CsiNodeObject>(&self.0).read().unwrap()
     }

@@ -34,8 +34,8 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":9443", value_parser = parse_address)]
     pub webhook_bind_address: BindAddress,
 
-    /// Folder with the webhook's tls.crt and tls.key, read again when they change; without it Nodegate makes its own
-    /// certificate and keeps it in a Secret
+    /// Folder with the webhook's tls.crt and tls.key, re-read when they change; by default Nodegate makes
+    /// its own certificate and keeps it in a Secret
     #[arg(long, value_name = "FOLDER")]
     pub webhook_cert_dir: Option<PathBuf>,
 
@@ -43,8 +43,8 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "NAMESPACE")]
     pub webhook_cert_namespace: Option<String>,
 
-    /// PEM file with the certificate authorities of those who may call the webhook, read at the start; without it anybody may.
-    /// The API server has to be told to show a certificate
+    /// PEM file with the certificate authorities of those who may call the webhook, read at the start; without
+    /// it anybody may. The API server has to be configured to show a certificate
     #[arg(long, value_name = "FILE")]
     pub webhook_client_ca_file: Option<PathBuf>,
 }

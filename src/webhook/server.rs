@@ -77,7 +77,7 @@ impl Webhook {
             Ok(spec) if subject.faults.is_empty() => match self.surveyor.survey(spec).await {
                 Ok(surroundings) => surroundings,
                 Err(why) => {
-                    warn!(rule, "rule turned down unseen: {why}");
+                    warn!(rule, "rule rejected without a review: {why}");
                     response.allowed = false;
                     response.result = unavailable(&why);
                     return response;
@@ -91,7 +91,7 @@ impl Webhook {
                 response
             }
             ReviewResult::Rejected(why) => {
-                info!(rule, "rule turned down: {why}");
+                info!(rule, "rule rejected: {why}");
                 response.allowed = false;
                 response.result = forbidden(&why);
                 response

@@ -59,8 +59,8 @@ pub(crate) enum Advice<'a> {
     )]
     EvictsAgain { is_limited: bool },
     #[error(
-        "heartbeatTimeout {0} is shorter than kubelet and node problem detector need, which beat every 5m: their conditions \
-         would count as Unknown in between; use at least 6m for them"
+        "heartbeatTimeout {0} is shorter than kubelet and Node Problem Detector need, which write every 5m: their conditions would count \
+         as Unknown in between; use at least 6m for them"
     )]
     ShortHeartbeat(api::Duration),
     /// Something else than a `DaemonSet` is missing.
@@ -140,7 +140,7 @@ fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String>
     let mut closings = closings(rule, spec, &nodes.nodes)?;
     closings.more = nodes.more;
     let instead = match spec.mode {
-        EnforcementMode::BootstrapOnly => "existingNodes: Leave leaves them alone",
+        EnforcementMode::BootstrapOnly => "existingNodes: Leave leaves such nodes alone",
         EnforcementMode::Continuous => "a dry run tells more",
     };
     Some(format!("{closings}; {instead}"))

@@ -10,7 +10,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use nodegate_testbed::fixtures::{node, pod};
 use nodegate_testbed::install::config;
-use nodegate_testbed::sights::has_taint;
+use nodegate_testbed::sights::{self, has_taint};
 use nodegate_testbed::{Cluster, Options, eventually};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
@@ -157,16 +157,7 @@ async fn join(client: &Client, plan: &Plan, nodes: usize) -> Result<()> {
 async fn count(client: &Client, nodes: usize) -> Result<Early> {
     let all: Api<Node> = Api::all(client.clone());
     let closed = all.list(&ListParams::default()).await?;
-    let is_closed = |node: &&Node| {
-        let taints = node
-            .spec
-            .iter()
-            .flat_map(|spec| spec.taints.iter().flatten());
-        taints
-            .filter(|taint| taint.key == Gate::Agent.key())
-            .count()
-            == 1
-    };
+    let is_closed = |node: &&Node| sights::count_taints(node, Gate::Agent.key()) == 1;
     let closed = closed.iter().filter(is_closed).count();
     // Including the first one.
     ensure!(

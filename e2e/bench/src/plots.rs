@@ -62,75 +62,37 @@ fn distribution(results: &Results, phase: Phase, title: &str) -> Option<Chart> {
 }
 
 /// The costs by number of nodes; some should not grow with it.
+#[rustfmt::skip]
 fn costs(results: &Results) -> [Chart; 4] {
+    use Phase::{Churn, Delete, Gate, Release, Single};
+    use Style::{Dashed, Marks};
+    let chart = |title, label, values: &[(&str, usize, Style, Value)]| {
+        over_nodes(results, title, Scale::Logarithmic, label, values)
+    };
     [
-        over_nodes(
-            results,
-            "All nodes at once",
-            Scale::Logarithmic,
-            "seconds",
-            &[
-                ("gate", 0, Style::Marks, |run| wall(run, Phase::Gate)),
-                ("release", 1, Style::Marks, |run| wall(run, Phase::Release)),
-                ("delete", 2, Style::Marks, |run| wall(run, Phase::Delete)),
-                ("gate's limit", 0, Style::Dashed, |run| {
-                    limit(run, Phase::Gate)
-                }),
-                ("release's limit", 1, Style::Dashed, |run| {
-                    limit(run, Phase::Release)
-                }),
-                ("delete's limit", 2, Style::Dashed, |run| {
-                    limit(run, Phase::Delete)
-                }),
-            ],
-        ),
-        over_nodes(
-            results,
-            "One node",
-            Scale::Logarithmic,
-            "milliseconds",
-            &[
-                ("single, p50", 0, Style::Marks, |run| {
-                    latency(run, Phase::Single, 50)
-                }),
-                ("churn, p50", 1, Style::Marks, |run| {
-                    latency(run, Phase::Churn, 50)
-                }),
-                ("single, p99", 0, Style::Dashed, |run| {
-                    latency(run, Phase::Single, 99)
-                }),
-                ("churn, p99", 1, Style::Dashed, |run| {
-                    latency(run, Phase::Churn, 99)
-                }),
-            ],
-        ),
-        over_nodes(
-            results,
-            "CPU for each taint change",
-            Scale::Logarithmic,
-            "milliseconds of CPU",
-            &[
-                ("controller, gate", 0, Style::Marks, |run| {
-                    run.outcome(Phase::Gate)?.cpu_per_change()
-                }),
-                ("controller, release", 1, Style::Marks, |run| {
-                    run.outcome(Phase::Release)?.cpu_per_change()
-                }),
-                ("API server, gate", 0, Style::Dashed, |run| {
-                    run.outcome(Phase::Gate)?.api_server_cpu_per_change()
-                }),
-                ("API server, release", 1, Style::Dashed, |run| {
-                    run.outcome(Phase::Release)?.api_server_cpu_per_change()
-                }),
-            ],
-        ),
-        over_nodes(
-            results,
-            "Peak resident memory",
-            Scale::Linear,
-            "MiB",
-            &[("over all phases", 0, Style::Marks, Run::peak_memory)],
-        ),
+        chart("All nodes at once", "seconds", &[
+            ("gate", 0, Marks, |run| wall(run, Gate)),
+            ("release", 1, Marks, |run| wall(run, Release)),
+            ("delete", 2, Marks, |run| wall(run, Delete)),
+            ("gate's limit", 0, Dashed, |run| limit(run, Gate)),
+            ("release's limit", 1, Dashed, |run| limit(run, Release)),
+            ("delete's limit", 2, Dashed, |run| limit(run, Delete)),
+        ]),
+        chart("One node", "milliseconds", &[
+            ("single, p50", 0, Marks, |run| Some(run.latencies(Single)?.p50)),
+            ("churn, p50", 1, Marks, |run| Some(run.latencies(Churn)?.p50)),
+            ("single, p99", 0, Dashed, |run| Some(run.latencies(Single)?.p99)),
+            ("churn, p99", 1, Dashed, |run| Some(run.latencies(Churn)?.p99)),
+        ]),
+        chart("CPU for each taint change", "milliseconds of CPU", &[
+            ("controller, gate", 0, Marks, |run| run.outcome(Gate)?.cpu_per_change()),
+            ("controller, release", 1, Marks, |run| run.outcome(Release)?.cpu_per_change()),
+            ("API server, gate", 0, Dashed, |run| run.outcome(Gate)?.api_server_cpu_per_change()),
+            ("API server, release", 1, Dashed, |run| run.outcome(Release)?.api_server_cpu_per_change()),
+        ]),
+        over_nodes(results, "Peak resident memory", Scale::Linear, "MiB", &[
+            ("over all phases", 0, Marks, Run::peak_memory),
+        ]),
     ]
 }
 
@@ -192,15 +154,6 @@ fn over_nodes(
 fn wall(run: &Run, phase: Phase) -> Option<f64> {
     let outcome = run.outcome(phase)?;
     (outcome.missed == 0).then_some(outcome.wall)
-}
-
-fn latency(run: &Run, phase: Phase, percent: u8) -> Option<f64> {
-    let latencies = run.outcome(phase)?.latencies.as_ref()?;
-    Some(if percent == 50 {
-        latencies.p50
-    } else {
-        latencies.p99
-    })
 }
 
 fn limit(run: &Run, phase: Phase) -> Option<f64> {

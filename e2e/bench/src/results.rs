@@ -83,6 +83,12 @@ impl Run {
         outcomes.find(|outcome| outcome.phase == phase)
     }
 
+    /// The latencies of a phase, if they were measured.
+    #[must_use]
+    pub fn latencies(&self, phase: Phase) -> Option<&Latencies> {
+        self.outcome(phase)?.latencies.as_ref()
+    }
+
     /// The controller's peak resident memory, in MiB.
     #[must_use]
     pub fn peak_memory(&self) -> Option<f64> {
@@ -216,8 +222,35 @@ fn without_code(request: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A phase of a second, at its limit if it has one, with ten changes unless nothing happens in it.
+    pub(crate) fn outcome(phase: Phase, requests: &[(&str, u64)]) -> Outcome {
+        let requests = requests.iter();
+        Outcome {
+            phase,
+            changes: if phase == Phase::Idle { 0 } else { 10 },
+            missed: 0,
+            wall: 1.0,
+            limit: phase.has_limit().then_some(Limit {
+                wall: 1.0,
+                latencies: None,
+                api_server_cpu: Some(0.1),
+            }),
+            latencies: None,
+            own: None,
+            requests: requests
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
+            bytes: None,
+            cpu: 0.02,
+            api_server_cpu: Some(0.1),
+            peak_memory: 41.0,
+            rule_bytes: None,
+            faults: Vec::new(),
+        }
+    }
 
     #[test]
     fn requests_are_counted_whatever_the_answer_and_reads_are_no_writes() {
@@ -228,24 +261,7 @@ mod tests {
             ("patch nodes -> 422", 2),
             ("patch nodes/status", 5),
         ];
-        let outcome = Outcome {
-            phase: Phase::Gate,
-            changes: 10,
-            missed: 0,
-            wall: 1.0,
-            limit: None,
-            latencies: None,
-            own: None,
-            requests: requests
-                .map(|(name, count)| (name.to_owned(), count))
-                .into(),
-            bytes: None,
-            cpu: 0.02,
-            api_server_cpu: Some(0.1),
-            peak_memory: 10.0,
-            rule_bytes: None,
-            faults: Vec::new(),
-        };
+        let outcome = outcome(Phase::Gate, &requests);
         assert_eq!(outcome.requests_of("patch nodes"), 12);
         assert_eq!(outcome.writes(), 17);
         assert_eq!(outcome.cpu_per_change(), Some(2.0));

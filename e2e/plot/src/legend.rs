@@ -13,6 +13,8 @@ pub struct Legend {
     pub(crate) lines: Vec<Vec<Entry>>,
     /// How many curves did not fit.
     pub(crate) left_out: usize,
+    /// The most characters of a name that fit into a line.
+    most: usize,
 }
 
 /// A curve in the legend.
@@ -28,6 +30,11 @@ impl Legend {
     /// Breaks it into at most `most` lines of this width, for a font with about this character width. If curves do not fit, the
     /// last line is for the number of those left out.
     #[must_use]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast saturates, and a line has some hundred characters at most"
+    )]
     pub fn new(series: &[Series], width: f64, character: f64, most: usize) -> Self {
         let mut lines: Vec<Vec<Entry>> = Vec::new();
         let mut x = 0.0;
@@ -49,7 +56,20 @@ impl Legend {
         Self {
             lines,
             left_out: series.len() - shown,
+            most: ((width - SAMPLE - GAP) / character) as usize,
         }
+    }
+
+    /// The name of a curve, without its middle where it is longer than a line: its end often tells it from others.
+    pub(crate) fn name(&self, series: &Series) -> String {
+        let name: Vec<char> = series.name.chars().collect();
+        if name.len() <= self.most {
+            return series.name.clone();
+        }
+        let end = self.most / 2;
+        let begin = self.most.saturating_sub(end + 1);
+        let (begin, end) = (&name[..begin], &name[name.len() - end..]);
+        begin.iter().chain(&['…']).chain(end).collect()
     }
 
     /// The number of its lines.
@@ -97,5 +117,13 @@ mod tests {
         let legend = Legend::new(&curves, 30.0, 1.0, 3);
         assert_eq!(lines(&legend), [vec![0], vec![1]]);
         assert_eq!((legend.height(), legend.left_out), (3, 2));
+    }
+
+    #[test]
+    fn a_name_longer_than_a_line_is_shown_without_its_middle() {
+        let curves = curves(&["0123456789 p50", "short"]);
+        let legend = Legend::new(&curves, SAMPLE + GAP + 11.0, 1.0, 9);
+        assert_eq!(legend.name(&curves[0]), "01234…9 p50");
+        assert_eq!(legend.name(&curves[1]), "short");
     }
 }

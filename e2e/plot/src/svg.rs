@@ -117,7 +117,7 @@ pub fn legend(svg: &mut String, at: (f64, f64), apart: f64, legend: &Legend, ser
                 colour_of(series),
                 dashes(series)
             );
-            text(svg, (end + GAP, y), "start", "", &series.name);
+            text(svg, (end + GAP, y), "start", "", &legend.name(series));
         }
         y += apart;
     }

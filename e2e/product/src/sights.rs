@@ -1,12 +1,36 @@
 //! Reads the state of a cluster: that of the test bed, and the status of rules.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
-use kube::Client;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, ResourceExt};
+use kube_testbed::eventually;
 use serde_json::Value;
 
 pub use kube_testbed::sights::*;
 
 use crate::rule::rules;
+
+/// Waits for the running pod of a `DaemonSet` on a node, and returns its name. kwok overwrites what is changed of a pod before it
+/// runs.
+///
+/// # Errors
+///
+/// After a minute.
+pub async fn running_pod(client: &Client, node: &str, daemon_set: &str) -> Result<String> {
+    let what = format!("DaemonSet {daemon_set} has a running pod on {node}");
+    eventually(&what, Duration::from_secs(60), async || {
+        let pods = pods_on(client, node).await?;
+        let is_it = |pod: &&Pod| {
+            let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+            let mut owners = pod.owner_references().iter();
+            phase == Some("Running") && owners.any(|owner| owner.name == daemon_set)
+        };
+        Ok(pods.iter().find(is_it).map(ResourceExt::name_any))
+    })
+    .await
+}
 
 /// The status of a rule; `null` where it has none.
 ///

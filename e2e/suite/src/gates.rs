@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use nodegate_testbed::eventually;
 use nodegate_testbed::sights::has_taint;
+use nodegate_testbed::{eventually, never};
 
-use crate::SOON;
+use crate::{A_WHILE, SOON};
 
 /// Waits until the node has a taint with this key.
 ///
@@ -52,6 +52,30 @@ pub async fn opened_within(
 ) -> Result<()> {
     eventually(&format!("{node} loses {key}"), timeout, async || {
         Ok(!has_taint(client, node, key).await?)
+    })
+    .await
+}
+
+/// Checks for a while that the node keeps its taint with this key.
+///
+/// # Errors
+///
+/// When it loses it.
+pub async fn stays_gated(client: &Client, node: &str, key: &str) -> Result<()> {
+    never(&format!("{node} loses {key}"), A_WHILE, async || {
+        Ok(!has_taint(client, node, key).await?)
+    })
+    .await
+}
+
+/// Checks for a while that the node gets no taint with this key.
+///
+/// # Errors
+///
+/// When it gets one.
+pub async fn stays_open(client: &Client, node: &str, key: &str) -> Result<()> {
+    never(&format!("{node} gets {key}"), A_WHILE, async || {
+        has_taint(client, node, key).await
     })
     .await
 }

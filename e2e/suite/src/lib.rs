@@ -7,6 +7,7 @@
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks
 //! rest      waits until the controller comes to rest
+//! rules     waits for rules
 //! turns     limits the number of clusters in a test binary
 //! versions  Kubernetes features by version
 //! ```
@@ -18,6 +19,7 @@ pub mod kubelet;
 pub mod network;
 pub mod pages;
 pub mod rest;
+pub mod rules;
 mod turns;
 pub mod versions;
 

@@ -5,13 +5,12 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Client, ResourceExt};
-use nodegate_testbed::changes::{delete_rule, set_node_condition};
-use nodegate_testbed::eventually;
-use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::{RuleBuilder, node, rule};
 use nodegate_testbed::sights::{count_taints, nodes};
 
-use crate::SOON;
 use crate::gates::{eventually_gated, eventually_open};
+use crate::rules;
 
 /// The rule's condition.
 pub const CONDITION: &str = "example.com/NetworkReady";
@@ -112,9 +111,5 @@ pub async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
     eventually_gated(client, name, TAINT).await?;
     set_node_condition(client, name, CONDITION, "True").await?;
     eventually_open(client, name, TAINT).await?;
-    delete_rule(client, name).await?;
-    eventually("the rule is gone", SOON, async || {
-        Ok(rules(client).get_opt(name).await?.is_none())
-    })
-    .await
+    rules::delete(client, name).await
 }

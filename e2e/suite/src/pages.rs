@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use nodegate_testbed::install::repository;
 
 /// Pages outside the documentation folders.
-pub const OUTSIDE: [&str; 6] = [
+const OUTSIDE: [&str; 6] = [
     "README.md",
     "CHANGELOG.md",
     "CODE_OF_CONDUCT.md",

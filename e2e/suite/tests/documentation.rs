@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_suite::pages::{OUTSIDE, pages, typed};
+use nodegate_suite::pages::{pages, typed};
 use nodegate_testbed::install::{config, repository};
 use serde_json::Value;
 
@@ -107,7 +108,7 @@ fn the_book_has_every_page() -> Result<()> {
         .collect();
     let missing: Vec<_> = pages
         .keys()
-        .filter(|page| page.as_str() != summary && !OUTSIDE.contains(&page.as_str()))
+        .filter(|page| page.as_str() != summary)
         .filter(|page| !listed.contains(*page))
         .collect();
     ensure!(missing.is_empty(), "not in {summary}: {missing:?}");
@@ -125,6 +126,43 @@ fn a_closed_node_is_called_closed() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The pages that messages and `--help` link to, as the sources name them.
+#[test]
+fn what_the_program_links_to_is_there() -> Result<()> {
+    const NAMED: [&str; 3] = ["documentation::page(\"", "after_help(\"", "PAGE: &str = \""];
+    let pages = pages()?;
+    let mut found = BTreeSet::new();
+    for text in sources(&repository().join("src"))? {
+        for named in NAMED {
+            let links = text.split(named).skip(1);
+            let links = links.filter_map(|rest| rest.split('"').next());
+            found.extend(links.map(str::to_owned));
+        }
+    }
+    ensure!(found.len() >= 4, "{found:?}");
+    for link in &found {
+        let (page, anchor) = link.split_once('#').unwrap_or((link, ""));
+        let text = pages.get(&format!("docs/{page}"));
+        let has_anchor = |text: &String| anchor.is_empty() || anchors(text).contains(anchor);
+        ensure!(text.is_some_and(has_anchor), "{link} is not there");
+    }
+    Ok(())
+}
+
+/// The Rust files of a folder and those below it.
+fn sources(folder: &Path) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            texts.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            texts.push(fs::read_to_string(&path)?);
+        }
+    }
+    Ok(texts)
 }
 
 #[test]

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
+use nodegate_suite::rules::eventually_gone;
 use nodegate_suite::{SOON, turn};
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::controller::binary;
-use nodegate_testbed::fixtures::{node, rule, rules};
+use nodegate_testbed::fixtures::{node, rule};
+use nodegate_testbed::install::CONTROLLER;
 use nodegate_testbed::sights::{has_taint, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
@@ -22,26 +24,7 @@ const ROLE: &str = "nrr-manager-role";
 const USAGE: i32 = 64;
 
 #[tokio::test]
-async fn without_the_crd_it_says_what_to_install_and_waits_for_it() -> Result<()> {
-    let _turn = turn().await?;
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let client = cluster.client().await?;
-    cluster.install_without_crd().await?;
-    let controller = Controller::spawn(&cluster, &[], &[]).await?;
-    let words = [
-        "nodereadinessrules.readiness.node.x-k8s.io",
-        "kubectl apply -k config/crd",
-    ];
-    is_not_ready(&controller, &words).await?;
-
-    cluster.install_crd().await?;
-    is_ready(&controller).await?;
-    gates_and_releases(&client, "late").await?;
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Result<()> {
+async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
@@ -52,60 +35,51 @@ async fn a_crd_that_goes_away_takes_its_rules_with_it_and_may_come_back() -> Res
         .create(&client)
         .await?;
     eventually_gated(&client, "closed", TAINT).await?;
-    cluster
-        .kubectl(&[
-            "delete",
-            "crd",
-            "nodereadinessrules.readiness.node.x-k8s.io",
-        ])
-        .await?;
+    let crd = "nodereadinessrules.readiness.node.x-k8s.io";
+    let delete = ["delete", "crd", crd];
+    cluster.kubectl(&delete).await?;
     eventually_open(&client, "closed", TAINT).await?;
+    let remedy = "kubectl apply -k config/crd";
     eventually("it is said", SOON, async || {
-        Ok(controller.log().contains("kubectl apply -k config/crd"))
+        Ok(controller.log().contains(remedy))
     })
     .await?;
     cluster.install_crd().await?;
     gates_and_releases(&client, "closed-again").await?;
     ensure!(controller.exited()?.is_none(), "it had to be restarted");
-    Ok(())
+    controller.stop().await?;
+
+    cluster.kubectl(&delete).await?;
+    let controller = Controller::spawn(&cluster, &[], &[]).await?;
+    is_not_ready(&controller, &[crd, remedy]).await?;
+    cluster.install_crd().await?;
+    is_ready(&controller).await?;
+    gates_and_releases(&client, "late").await
 }
 
 #[tokio::test]
-async fn without_a_permission_it_says_which_and_waits_for_it() -> Result<()> {
+async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_status() -> Result<()>
+{
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install().await?;
     set_verbs(&cluster, "daemonsets", &["get"]).await?;
-    let controller = Controller::spawn(&cluster, &[], &[]).await?;
-    is_not_ready(
-        &controller,
-        &["daemonsets.apps", "kubectl apply -k config/rbac"],
-    )
-    .await?;
-
+    let unready = Controller::spawn(&cluster, &[], &[]).await?;
+    let words = ["daemonsets.apps", "kubectl apply -k config/rbac"];
+    is_not_ready(&unready, &words).await?;
     cluster.install_rbac().await?;
-    is_ready(&controller).await?;
+    is_ready(&unready).await?;
     gates_and_releases(&client, "permitted").await?;
-    Ok(())
-}
+    unready.stop().await?;
 
-#[tokio::test]
-async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_status() -> Result<()> {
-    let _turn = turn().await?;
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let client = cluster.client().await?;
-    cluster.install().await?;
+    // Without the permission to write nodes.
     let readable = ["get", "list", "watch"];
     set_verbs(&cluster, "nodes", &readable).await?;
     let controller = Controller::start(&cluster, &[]).await?;
     for name in ["a", "b"] {
         node(name).create(&client).await?;
     }
-    node("open")
-        .condition(CONDITION, "True")
-        .create(&client)
-        .await?;
     rule("network", TAINT)
         .waits_for(CONDITION)
         .create(&client)
@@ -122,7 +96,7 @@ async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_stat
         Ok(json!([counts, failed, status["appliedNodes"]]))
     };
     let error = "EvaluationError";
-    let failing = json!([[2, 0], [["a", error], ["b", error]], ["open"]]);
+    let failing = json!([[2, 0], [["a", error], ["b", error]], ["permitted"]]);
     eventually_eq("both failures are told", SOON, failing, status).await?;
     let told = rule_status(&client, "network").await?["failedNodes"][0]["message"].take();
     let told = told.as_str().context("a failure without a message")?;
@@ -133,9 +107,8 @@ async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_stat
     ensure!(controller.log().contains("kubectl apply -k config/rbac"));
 
     cluster.install_rbac().await?;
-    let applied = json!([[0, 2], [], ["a", "b", "open"]]);
-    let recovered = Duration::from_secs(60);
-    eventually_eq("both nodes are applied", recovered, applied, status).await?;
+    let applied = json!([[0, 2], [], ["a", "b", "permitted"]]);
+    eventually_eq("both nodes are applied", SOON, applied, status).await?;
     ensure!(has_taint(&client, "a", TAINT).await? && has_taint(&client, "b", TAINT).await?);
 
     // A stuck deletion reports why.
@@ -155,10 +128,7 @@ async fn without_the_permission_to_write_nodes_each_failure_is_in_the_rules_stat
     )
     .await?;
     cluster.install_rbac().await?;
-    eventually("the rule is gone", recovered, async || {
-        Ok(rules(&client).get_opt("network").await?.is_none())
-    })
-    .await?;
+    eventually_gone(&client, "network").await?;
     ensure!(!has_taint(&client, "a", TAINT).await? && !has_taint(&client, "b", TAINT).await?);
     Ok(())
 }
@@ -234,35 +204,17 @@ async fn a_file_or_address_that_cannot_be_used_is_named_in_one_line() -> Result<
 
 #[tokio::test]
 async fn a_flag_that_cannot_be_used_is_named() -> Result<()> {
-    for (flag, code, words) in [
-        ("--nonsense", USAGE, ["--nonsense", "unexpected"]),
-        (
-            "--health-probe-bind-address=here",
-            USAGE,
-            ["here", "[HOST]:PORT"],
-        ),
-        (
-            "--node-concurrent-reconciles=1025",
-            USAGE,
-            ["--node-concurrent-reconciles", "at most 1024 nodes"],
-        ),
-        (
-            "--publish-conditions=maybe",
-            USAGE,
-            ["--publish-conditions", "maybe"],
-        ),
-        (
-            "--zap-log-level=loud",
-            USAGE,
-            ["'loud' for '--zap-log-level", "nodegate=debug"],
-        ),
-        (
-            "--zap-log-level=a=b=c",
-            USAGE,
-            ["'a=b=c' for '--zap-log-level", "nodegate=debug"],
-        ),
-    ] {
-        refuses(&[flag], code, &words).await?;
+    #[rustfmt::skip]
+    let cases = [
+        ("--nonsense", ["--nonsense", "unexpected"]),
+        ("--health-probe-bind-address=here", ["here", "[HOST]:PORT"]),
+        ("--node-concurrent-reconciles=1025", ["--node-concurrent-reconciles", "at most 1024 nodes"]),
+        ("--publish-conditions=maybe", ["--publish-conditions", "maybe"]),
+        ("--zap-log-level=loud", ["'loud' for '--zap-log-level", "nodegate=debug"]),
+        ("--zap-log-level=a=b=c", ["'a=b=c' for '--zap-log-level", "nodegate=debug"]),
+    ];
+    for (flag, words) in cases {
+        refuses(&[flag], USAGE, &words).await?;
     }
     Ok(())
 }
@@ -318,8 +270,6 @@ async fn no_token_gets_into_the_log() -> Result<()> {
     ensure!(tokens >= 2, "{tokens} tokens were looked for");
     Ok(())
 }
-
-const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
 
 /// Waits until the controller is not ready for a reason that contains all these words, and its log contains them, too.
 async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {

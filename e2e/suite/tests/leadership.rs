@@ -34,10 +34,7 @@ impl Scene {
         let client = cluster.client().await?;
         create_nodes(&client, COUNT, "False").await?;
         let leader = Controller::start(&cluster, &ELECTED).await?;
-        eventually("the first instance leads", TAKEOVER, async || {
-            Ok(leader.log().contains("leading"))
-        })
-        .await?;
+        eventually_leads(&leader, TAKEOVER).await?;
         let follower = Controller::start(&cluster, &ELECTED).await?;
         network_rule("network").create(&client).await?;
         eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
@@ -53,8 +50,16 @@ impl Scene {
     }
 }
 
+/// Waits until it has said that it leads.
+async fn eventually_leads(controller: &Controller, within: Duration) -> Result<()> {
+    eventually("it leads", within, async || {
+        Ok(controller.log().contains("leading"))
+    })
+    .await
+}
+
 #[tokio::test]
-async fn a_follower_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
+async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
     let _turn = turn().await?;
     let Scene {
         cluster,
@@ -62,6 +67,12 @@ async fn a_follower_takes_over_at_once_from_a_leader_that_is_stopped() -> Result
         leader,
         follower,
     } = Scene::set().await?;
+    ensure!(follower.is_ready().await);
+    ensure!(follower.log().contains("following"), "{}", follower.log());
+    let writes = cluster.controllers_writes();
+    let nodes = writes.iter().filter(|write| write.changed_a_node());
+    let instances: BTreeSet<_> = nodes.map(|write| &write.instance).collect();
+    assert_eq!(instances.len(), 1, "{instances:?}");
     let (flips, stopped) = tokio::join!(flip_all(&client), async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         leader.stop().await
@@ -124,24 +135,6 @@ async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Re
 }
 
 #[tokio::test]
-async fn an_instance_that_does_not_lead_is_ready_and_writes_nothing() -> Result<()> {
-    let _turn = turn().await?;
-    let Scene {
-        cluster, follower, ..
-    } = Scene::set().await?;
-    ensure!(follower.is_ready().await);
-    ensure!(follower.log().contains("following"), "{}", follower.log());
-    let writes = cluster.controllers_writes();
-    let instances: BTreeSet<_> = writes
-        .iter()
-        .filter(|write| write.changed_a_node())
-        .map(|write| &write.instance)
-        .collect();
-    assert_eq!(instances.len(), 1, "{instances:?}");
-    Ok(())
-}
-
-#[tokio::test]
 async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
     let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
@@ -153,10 +146,7 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
     })
     .await?;
     let second = Controller::start(&cluster, &ELECTED).await?;
-    eventually("the other leads", AT_ONCE, async || {
-        Ok(second.log().contains("leading"))
-    })
-    .await?;
+    eventually_leads(&second, AT_ONCE).await?;
     ensure!(!first.log().contains("leading"), "{}", first.log());
     Ok(())
 }
@@ -164,17 +154,16 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
 #[tokio::test]
 async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() -> Result<()> {
     const MINUTES: Duration = Duration::from_secs(200);
-    let _turn = turn().await?;
+    let turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     let mut first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
-    eventually("the first instance leads", TAKEOVER, async || {
-        Ok(first.log().contains("leading"))
-    })
-    .await?;
+    eventually_leads(&first, TAKEOVER).await?;
     let second = Controller::start(&cluster, &ELECTED).await?;
     let follower = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
     let mut follower = follower.once_ready().await?;
+    // The rest is waiting.
+    drop(turn);
     // One working kind is enough to continue.
     for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
         relay.freeze(kind);
@@ -182,10 +171,7 @@ async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() ->
     tokio::time::sleep(Duration::from_secs(30)).await;
     relay.freeze(RULES);
     let blind = Instant::now();
-    eventually("the other leads", MINUTES, async || {
-        Ok(second.log().contains("leading"))
-    })
-    .await?;
+    eventually_leads(&second, MINUTES).await?;
     let took = blind.elapsed();
     println!(
         "the other leads {:.0} s after the last sign",
@@ -212,10 +198,7 @@ async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
-    eventually("the first instance leads", TAKEOVER, async || {
-        Ok(first.log().contains("leading"))
-    })
-    .await?;
+    eventually_leads(&first, TAKEOVER).await?;
     let second = Controller::start(&cluster, &ELECTED).await?;
     let before = relay.count(Asked::Renewal);
     relay.doom_next(Asked::Renewal, Fate::Unanswered);
@@ -226,10 +209,7 @@ async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
     // The request reaches the API server, but its answer is lost.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(first.stop().await?.code(), Some(0));
-    eventually("the other leads", AT_ONCE, async || {
-        Ok(second.log().contains("leading"))
-    })
-    .await
+    eventually_leads(&second, AT_ONCE).await
 }
 
 /// Sets the condition of every node to `True`.
@@ -248,10 +228,7 @@ async fn finish(
     follower: &Controller,
 ) -> Result<()> {
     let started = Instant::now();
-    eventually("the follower leads", TAKEOVER, async || {
-        Ok(follower.log().contains("leading"))
-    })
-    .await?;
+    eventually_leads(follower, TAKEOVER).await?;
     println!(
         "{how}: the follower leads after {:.1} s",
         started.elapsed().as_secs_f64()

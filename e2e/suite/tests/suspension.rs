@@ -1,18 +1,17 @@
-//! Suspends rules, singly or all of them by the Lease's annotation, within seconds and without a restart.
+//! Suspends all rules, by a flag or by the Lease's annotation, within seconds and without a restart.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::eventually_gated;
 use nodegate_suite::network::{CONDITION, TAINT, create_node, network_rule};
-use nodegate_suite::{A_WHILE, SOON, turn};
-use nodegate_testbed::changes::{delete_rule, patch_rule, set_node_condition};
-use nodegate_testbed::fixtures::rules;
+use nodegate_suite::rules::eventually_says;
+use nodegate_suite::{SOON, turn};
+use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::install::{NAMESPACE, config};
 use nodegate_testbed::relay::{Kind, Relay};
-use nodegate_testbed::sights::{events_about, has_taint, rule_condition};
+use nodegate_testbed::sights::{events_about, has_taint};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
-use serde_json::json;
 use tokio::time::sleep;
 
 const LEASES: Kind = Kind::named("leases");
@@ -20,39 +19,6 @@ const LEASE: &str = "lease/ba65f13e.readiness.node.x-k8s.io";
 
 /// How long the global suspension may take.
 const BRAKE: Duration = Duration::from_secs(3);
-
-#[tokio::test]
-async fn nothing_is_changed_for_a_suspended_rule_until_it_goes_on_or_is_deleted() -> Result<()> {
-    let _turn = turn().await?;
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let _controller = Controller::start(&cluster, &[]).await?;
-    let client = cluster.client().await?;
-    network_rule("network").create(&client).await?;
-    create_node(&client, "a", "False").await?;
-    eventually_gated(&client, "a", TAINT).await?;
-    let suspended = async || {
-        let condition = rule_condition(&client, "network", "Suspended").await?;
-        Ok(condition["status"] == "True")
-    };
-    patch_rule(&client, "network", &json!({"spec": {"suspend": true}})).await?;
-    eventually("the status says so", SOON, suspended).await?;
-    set_node_condition(&client, "a", CONDITION, "True").await?;
-    never("the node is opened", A_WHILE, async || {
-        Ok(!has_taint(&client, "a", TAINT).await?)
-    })
-    .await?;
-    patch_rule(&client, "network", &json!({"spec": {"suspend": false}})).await?;
-    eventually_open(&client, "a", TAINT).await?;
-    set_node_condition(&client, "a", CONDITION, "False").await?;
-    eventually_gated(&client, "a", TAINT).await?;
-    patch_rule(&client, "network", &json!({"spec": {"suspend": true}})).await?;
-    delete_rule(&client, "network").await?;
-    eventually_open(&client, "a", TAINT).await?;
-    eventually("the rule is gone", SOON, async || {
-        Ok(rules(&client).get_opt("network").await?.is_none())
-    })
-    .await
-}
 
 #[tokio::test]
 async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() -> Result<()> {
@@ -164,11 +130,7 @@ async fn a_flag_suspends_all_rules() -> Result<()> {
     let client = cluster.client().await?;
     network_rule("network").create(&client).await?;
     create_node(&client, "a", "False").await?;
-    eventually("the status says so", SOON, async || {
-        let condition = rule_condition(&client, "network", "Suspended").await?;
-        Ok(condition["status"] == "True")
-    })
-    .await?;
+    eventually_says(&client, "network", "Suspended", "True").await?;
     ensure!(!has_taint(&client, "a", TAINT).await?, "it was closed");
     Ok(())
 }

@@ -1,15 +1,13 @@
-//! Objects of an unexpected form on a real API server affect no others. `kubectl` writes and reads them, since the test's own
-//! client cannot decode them either.
+//! A node of an unexpected form on a real API server. `kubectl` writes and reads it, since the test's own client cannot decode it
+//! either.
 
 use anyhow::Result;
-use kube::Client;
-use kube::api::{Patch, PatchParams};
 use nodegate_suite::SOON;
 use nodegate_testbed::changes::set_node_condition;
-use nodegate_testbed::fixtures::{node, node_claim, node_claims, rule};
-use nodegate_testbed::sights::{events_about, has_taint};
+use nodegate_testbed::fixtures::{node, rule};
+use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const READY: &str = "example.com/Ready";
 const TAINT: &str = "readiness.k8s.io/gate";
@@ -69,68 +67,4 @@ async fn a_node_with_a_time_out_of_range_is_a_node_like_any_other() -> Result<()
         Ok(!is_gated(&cluster, "odd").await?)
     })
     .await
-}
-
-/// Writes a claim's status.
-async fn set_status(client: &Client, claim: &str, status: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "status": status }));
-    node_claims(client)
-        .patch_status(claim, &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
-}
-
-/// Checks that an event reports the claim as unreadable.
-async fn is_told(client: &Client, claim: &str) -> Result<()> {
-    let what = format!("an event about NodeClaim {claim}");
-    let event = eventually(&what, SOON, async || {
-        let events = events_about(client, "NodeClaim", claim).await?;
-        Ok(events.into_iter().next())
-    })
-    .await?;
-    assert_eq!(event.type_.as_deref(), Some("Warning"));
-    assert_eq!(event.reason.as_deref(), Some("ObjectUnreadable"));
-    let said = format!(
-        "NodeClaim {claim} cannot be understood: status.conditions has a form that the API does not know"
-    );
-    assert_eq!(event.message, Some(said));
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_claim_of_another_form_affects_no_others() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install().await?;
-    cluster.install_karpenter().await?;
-    let client = cluster.client().await?;
-    // A definition without a schema for a claim's status.
-    let lax = json!([{
-        "op": "replace",
-        "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status",
-        "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-    }])
-    .to_string();
-    let crd = "nodeclaims.karpenter.sh";
-    cluster
-        .kubectl(&["patch", "crd", crd, "--type=json", "-p", &lax])
-        .await?;
-    for (claim, status) in [
-        ("number", json!({"nodeName": 5})),
-        ("odd", json!({"conditions": 5})),
-    ] {
-        node_claim(claim).create(&client).await?;
-        eventually("the lax definition is in force", SOON, async || {
-            Ok(set_status(&client, claim, status.clone()).await.is_ok())
-        })
-        .await?;
-    }
-    let _controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
-    is_told(&client, "odd").await?;
-    // The watch continues.
-    node_claim("later").create(&client).await?;
-    set_status(&client, "later", json!({"conditions": 5})).await?;
-    is_told(&client, "later").await?;
-    let about_number = events_about(&client, "NodeClaim", "number").await?;
-    assert!(about_number.is_empty(), "{about_number:?}");
-    Ok(())
 }

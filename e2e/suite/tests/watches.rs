@@ -70,22 +70,27 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_watch_that_dies_silently_is_noticed_and_resumed() -> Result<()> {
+async fn a_watch_that_dies_silently_is_resumed_or_listed_anew_and_one_that_stays_frozen_tried_again()
+-> Result<()> {
     let scene = Scene::set().await?;
     let controller = scene.start().await?;
+    let lists = || scene.relay.count(Asked::List(Kind::NODES));
     scene.relay.lose_watches(Kind::NODES);
     scene.turn("True").await?;
     scene.follows("True", NOTICED).await?;
     let log = controller.log();
     ensure!(log.contains("nothing is seen of nodes any more"), "{log}");
-    assert_eq!(scene.relay.count(Asked::List(Kind::NODES)), 1, "no relist");
-    Ok(())
-}
+    assert_eq!(lists(), 1, "no relist");
 
-#[tokio::test]
-async fn a_watch_that_stays_frozen_is_tried_again_until_it_thaws() -> Result<()> {
-    let scene = Scene::set().await?;
-    let controller = scene.start().await?;
+    // A version that is refused as too old.
+    let watch = Asked::Watch(Kind::NODES);
+    scene.relay.doom_next(watch, Fate::Refused(410));
+    scene.relay.lose_watches(Kind::NODES);
+    scene.turn("False").await?;
+    scene.follows("False", NOTICED).await?;
+    assert_eq!(lists(), 2);
+    ensure!(controller.is_ready().await);
+
     scene.relay.freeze(Kind::NODES);
     scene.turn("True").await?;
     eventually(
@@ -123,20 +128,6 @@ async fn a_request_that_is_never_answered_is_made_again() -> Result<()> {
     for asked in lists.into_iter().chain(watches) {
         ensure!(scene.relay.count(asked) >= 2, "{asked:?}");
     }
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_version_that_is_refused_as_too_old_is_listed_anew() -> Result<()> {
-    let scene = Scene::set().await?;
-    let controller = scene.start().await?;
-    let watch = Asked::Watch(Kind::NODES);
-    scene.relay.doom_next(watch, Fate::Refused(410));
-    scene.relay.lose_watches(Kind::NODES);
-    scene.turn("True").await?;
-    scene.follows("True", NOTICED).await?;
-    assert_eq!(scene.relay.count(Asked::List(Kind::NODES)), 2);
-    ensure!(controller.is_ready().await);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::instance::is_nodegate;
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 pub(super) fn definition(facts: &ClusterFacts) -> Item {
-    let what = "definition of rules";
+    let what = "CRD";
     let apply = |item: Item| item.next("apply the definition", "nodegate crd | kubectl apply -f -");
     let definition = match &facts.definition {
         Ok(Some(definition)) => definition,
@@ -73,7 +73,7 @@ pub(super) fn birth(facts: &ClusterFacts) -> Item {
         _ => Item::new(
             what,
             ItemHealth::Warning,
-            format!("of the policy {BIRTH} and its binding only one is there: {gap}"),
+            format!("only one of the policy {BIRTH} and its binding is installed: {gap}"),
         )
         .next("install both", "kubectl apply -k config/birth"),
     }
@@ -85,7 +85,7 @@ pub(super) fn webhook(facts: &ClusterFacts) -> Item {
         Ok(Some(webhook)) => webhook,
         Ok(None) => {
             let message =
-                "it is not installed: rules that conflict are taken, and say so in their status";
+                "it is not installed: conflicting rules are accepted, and their status says so";
             return Item::new(what, ItemHealth::Ok, message);
         }
         Err(why) => return Item::new(what, ItemHealth::Unknown, why),
@@ -93,19 +93,19 @@ pub(super) fn webhook(facts: &ClusterFacts) -> Item {
     let refused = if webhook.fails_closed {
         "no rule can be created or changed"
     } else {
-        "rules are taken unseen"
+        "rules are accepted without a check"
     };
     let failed = |message: String| Item::new(what, ItemHealth::Failed, message);
     let of_service = |item: Item, webhook: &WebhookFacts| match &webhook.service {
         Some((namespace, _)) => item.next(
-            "see how the controller does, which serves it with --enable-webhook",
+            "check the controller, which serves it with --enable-webhook",
             format!("kubectl -n {namespace} get pods"),
         ),
         None => item,
     };
     if !webhook.has_ca {
         let message =
-            format!("the API server has not been told which CA to trust ({WEBHOOK}): {refused}");
+            format!("the API server does not know which CA to trust ({WEBHOOK}): {refused}");
         return of_service(failed(message), webhook);
     }
     if webhook.ready == Some(0) {
@@ -114,7 +114,7 @@ pub(super) fn webhook(facts: &ClusterFacts) -> Item {
         return of_service(failed(message), webhook);
     }
     if webhook.service.is_some() && webhook.ready.is_none() {
-        let message = "it is configured; whether anything serves it is unknown, since its EndpointSlices cannot be listed";
+        let message = "it is configured; its EndpointSlices cannot be listed, so whether anything serves it is unknown";
         return Item::new(what, ItemHealth::Unknown, message);
     }
     match webhook.ca_ends {
@@ -156,7 +156,7 @@ pub(super) fn api_server(facts: &ClusterFacts) -> Item {
     let what = "API server";
     match &facts.version {
         Ok((major, minor, name)) if (*major, *minor) < OLDEST => {
-            let message = format!("it is {name}; 1.30 is the oldest that will do");
+            let message = format!("it is {name}; 1.30 is the oldest supported version");
             Item::new(what, ItemHealth::Failed, message)
         }
         Ok((_, _, name)) => Item::new(what, ItemHealth::Ok, format!("it is {name}")),
@@ -187,7 +187,7 @@ pub(super) fn clock(facts: &ClusterFacts) -> Item {
          controller, heartbeat timeouts and repair would be, too"
     );
     Item::new(what, ItemHealth::Warning, message)
-        .next("see whether the clock is kept", "timedatectl")
+        .next("check that the clock is synchronized", "timedatectl")
 }
 
 pub(super) fn rights(facts: &ClusterFacts) -> Item {
@@ -197,7 +197,7 @@ pub(super) fn rights(facts: &ClusterFacts) -> Item {
         Ok(denied) if denied.is_empty() => Item::new(
             what,
             ItemHealth::Ok,
-            "you may read all that these commands ask for",
+            "you may read everything that these commands need",
         ),
         Ok(denied) => {
             let denied: Vec<_> = denied
@@ -206,7 +206,7 @@ pub(super) fn rights(facts: &ClusterFacts) -> Item {
                 .collect();
             let message = format!("you may not list {}", denied.join(", "));
             Item::new(what, ItemHealth::Warning, message).next(
-                "have the right to read bound to you",
+                "ask for the right to read",
                 "kubectl create clusterrolebinding nodegate-view --clusterrole=nodegate-view --user=NAME",
             )
         }
@@ -218,8 +218,7 @@ pub(super) fn leader(facts: &ClusterFacts) -> Item {
     let leader = match &facts.leader {
         Ok(Some(leader)) => leader,
         Ok(None) => {
-            let message = "no controller has ever led here: nothing closes or opens nodes (without --leader-elect there is \
-                           no Lease to tell)";
+            let message = "no controller has ever led here: nothing closes or opens nodes (without --leader-elect there is no Lease to show it)";
             return Item::new(what, ItemHealth::Warning, message).next(
                 "see whether it runs",
                 format!("kubectl -n {NAMESPACE} get pods"),
@@ -235,15 +234,15 @@ pub(super) fn leader(facts: &ClusterFacts) -> Item {
         }
         LeaderHealth::Alive if !is_nodegate(&leader.holder) => {
             let message = format!(
-                "{} leads, which is not Nodegate: Nodegate waits until it is stopped",
+                "{} leads, which is not Nodegate: Nodegate waits until that one stops",
                 leader.pod()
             );
             Item::new(what, ItemHealth::Warning, message).next("see which image it runs", look)
         }
         LeaderHealth::Alive => Item::new(what, ItemHealth::Ok, format!("{} leads", leader.pod())),
         LeaderHealth::Nobody => {
-            let message = "nobody leads: nothing closes or opens nodes";
-            Item::new(what, ItemHealth::Failed, message).next("see how the controller does", look)
+            let message = "no instance leads: nothing closes or opens nodes";
+            Item::new(what, ItemHealth::Failed, message).next("check the controller", look)
         }
         LeaderHealth::Silent => {
             let renewed = leader.renewed;
@@ -252,7 +251,7 @@ pub(super) fn leader(facts: &ClusterFacts) -> Item {
                 "{} leads, and has not renewed its Lease{since}",
                 leader.pod()
             );
-            Item::new(what, ItemHealth::Failed, message).next("see how the controller does", look)
+            Item::new(what, ItemHealth::Failed, message).next("check the controller", look)
         }
     }
 }
@@ -269,7 +268,7 @@ pub(super) fn deletions(facts: &ClusterFacts) -> Item {
         None => Item::new(what, ItemHealth::Ok, "no rule is stuck while it is deleted"),
         Some((name, since)) => {
             let message = format!(
-                "rule {name} has been going since {since}: its finalizer {FINALIZER} stays until its taint is off every \
+                "rule {name} has been in deletion since {since}: its finalizer {FINALIZER} stays until its taint is off every \
                  node, which takes a controller that leads and may write"
             );
             let see = format!(

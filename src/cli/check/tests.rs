@@ -111,19 +111,19 @@ fn faults_of_what_runs_are_reported() {
 #[test]
 fn what_is_not_installed_as_it_should_be_is_told() {
     let missing = but(|it| it.definition = Ok(None));
-    tells("definition of rules", Failed, &missing);
+    tells("CRD", Failed, &missing);
     let older = but(|it| {
         if let Ok(Some(definition)) = &mut it.definition {
             definition.lacks = vec!["gracePeriod".into()];
         }
     });
-    tells("definition of rules", Warning, &older);
+    tells("CRD", Warning, &older);
     let owned = but(|it| {
         if let Ok(Some(definition)) = &mut it.definition {
             definition.owner = Some("example-cloud".into());
         }
     });
-    tells("definition of rules", Warning, &owned);
+    tells("CRD", Warning, &owned);
     let half = but(|it| it.birth_binding = Ok(None));
     tells("closed at birth", Warning, &half);
     let none = but(|it| it.policies = Ok(None));
@@ -147,7 +147,7 @@ fn what_has_failed_is_told_with_what_to_do() {
     for told in [
         "ok       API server: it is v1.36.0\n",
         "failed   webhook: nothing serves it: its service has no ready endpoint, and no rule can be created or changed\n\
-         └─ next: see how the controller does, which serves it with --enable-webhook: kubectl -n nrr-system get pods\n",
+         └─ next: check the controller, which serves it with --enable-webhook: kubectl -n nrr-system get pods\n",
         "warning  controller: no controller has ever led here",
     ] {
         assert!(printed.contains(told), "{told} is not in\n{printed}");

@@ -40,7 +40,8 @@ fn paths(kind: ResourceKind) -> &'static [&'static str] {
             "status.nodeInfo.bootID",
             "status.nodeInfo.kubeletVersion",
         ],
-        ResourceKind::CsiNodes => &["spec.drivers"],
+        ResourceKind::CsiNodes => &["spec.drivers", "status.storageHealth"],
+        ResourceKind::CsiDrivers => &["spec.preventPodSchedulingIfMissing"],
         ResourceKind::DaemonSets => &[
             "spec.selector",
             "spec.template.metadata.labels",

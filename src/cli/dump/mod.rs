@@ -167,6 +167,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         ResourceKind::Rules
         | ResourceKind::Nodes
         | ResourceKind::CsiNodes
+        | ResourceKind::CsiDrivers
         | ResourceKind::DaemonSets
         | ResourceKind::ResourceSlices
         | ResourceKind::NodeClaims
@@ -269,14 +270,13 @@ impl Render for Dumped {
             page.line(&mut out, line);
         }
         if !self.redacted {
-            let note =
-                "note: it has what events, conditions and containers say; --redact leaves that out";
+            let note = "note: it contains messages of events, conditions and containers; --redact leaves them out";
             page.line(&mut out, note);
         }
         page.line(
             &mut out,
             format!(
-                "next: ask it: kubectl nodegate status --from {}",
+                "next: use it: kubectl nodegate status --from {}",
                 self.folder
             ),
         );

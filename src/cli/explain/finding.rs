@@ -100,7 +100,7 @@ impl ConditionOnNode {
             requirement.status_of(it)
         });
         let text = published.map_or_else(
-            || "the controller has published nothing of it".into(),
+            || "the controller has not published it".into(),
             |it| it.message.clone(),
         );
         Self {
@@ -151,13 +151,14 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
         Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => pods
             .iter()
             .map(|key| Cause {
-                message: "it has not told the kubelet of this node anew that it is Ready; it does so within a minute"
-                    .into(),
+                message:
+                    "its readiness has not been confirmed since then; that takes at most a minute"
+                        .into(),
                 ..Cause::new("pod", key)
             })
             .collect(),
         Detail::DaemonSetNotFound { daemon_set } => vec![Cause {
-            message: "there is none of this name".into(),
+            message: "there is no DaemonSet of this name".into(),
             next: Some(NextStep::new(
                 "create the DaemonSet, or name another one in a new rule",
                 format!("kubectl -n {} get daemonsets", daemon_set.namespace),
@@ -166,13 +167,26 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
         }],
         Detail::CsiDriverMissing { drivers }
         | Detail::CsiDriverOlderThanBoot { drivers }
-        | Detail::CsiDriverWithoutCount { drivers } => {
-            drivers.iter().map(|driver| of_driver(driver, node)).collect()
-        }
-        Detail::ResourceNotAllocatable { resource } => vec![Cause {
-            message: format!("the kubelet reports no {resource} to allocate: its device plugin has not registered it"),
+        | Detail::CsiDriverWithoutCount { drivers } => drivers
+            .iter()
+            .map(|driver| of_driver(driver, node))
+            .collect(),
+        Detail::CsiDriverUnhealthy { storage } => vec![Cause {
+            object: format!("csidriver/{}", storage.driver),
+            message: "the driver's pod on this node reports this of its storage to the kubelet"
+                .into(),
             next: Some(NextStep::new(
-                "see what the device plugin on the node says",
+                "see all that it reports, and look at the storage",
+                format!("kubectl get csinode {} -o yaml", node.name),
+            )),
+            ..Cause::default()
+        }],
+        Detail::ResourceNotAllocatable { resource } => vec![Cause {
+            message: format!(
+                "the kubelet reports no {resource} to allocate: its device plugin has not registered it"
+            ),
+            next: Some(NextStep::new(
+                "read the log of the device plugin's pod on the node",
                 pods_on(node),
             )),
             ..Cause::of_node(node)
@@ -187,7 +201,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             ..Cause::of_node(node)
         }],
         Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => vec![Cause {
-            message: "whatever reports it on this node is silent".into(),
+            message: "its reporter on this node is silent".into(),
             since: finding.transition(),
             next: Some(NextStep::new(
                 "look for the reporter's pod on the node",
@@ -196,10 +210,10 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             ..Cause::of_node(node)
         }],
         Detail::Reported { .. } => vec![Cause {
-            message: "its reporter on this node says so".into(),
+            message: "its reporter on this node reports so".into(),
             since: finding.transition(),
             next: Some(NextStep::new(
-                "see what the reporter's pod on the node says",
+                "read the log of the reporter's pod on the node",
                 pods_on(node),
             )),
             ..Cause::of_node(node)
@@ -216,7 +230,7 @@ fn too_few(count: &Count<'_>, node: &Node) -> Cause {
     Cause {
         message: format!("{has_told} {} {}", count.number, count.of),
         next: Some(NextStep::new(
-            format!("see what the {teller} on the node says"),
+            format!("read the log of the {teller}'s pod on the node"),
             pods_on(node),
         )),
         ..Cause::of_node(node)
@@ -340,7 +354,7 @@ pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
         return cause;
     }
     let Some(container) = pod.culprit() else {
-        cause.message = format!("it is {}, and not Ready", pod.phase);
+        cause.message = format!("it is {} but not Ready", pod.phase);
         return cause;
     };
     cause.message = container.why();
@@ -348,19 +362,19 @@ pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
     match container.waits_for() {
         Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
             cause.next = Some(NextStep {
-                say: "check the image's name, and that the node may pull it".into(),
+                say: "check the image's name, and that the node can pull it".into(),
                 ..describe(&pod.key)
             });
         }
         Some("CrashLoopBackOff") => {
             cause.next = Some(NextStep::new(
-                "see what it said before it ended",
+                "read the log from before it ended",
                 format!("{logs} --previous"),
             ));
         }
         Some(_) => {}
         None => {
-            cause.next = Some(NextStep::new("see what the container says", logs));
+            cause.next = Some(NextStep::new("read the container's log", logs));
         }
     }
     if let Some(event) = pod.probe() {
@@ -380,7 +394,7 @@ fn of_driver(driver: &str, node: &Node) -> Cause {
         object: format!("csidriver/{driver}"),
         message: "the kubelet has not registered it on this node".into(),
         next: Some(NextStep::new(
-            "see which drivers are registered, and what the driver's pod on the node says",
+            "see which drivers are registered, and read the log of the driver's pod on the node",
             format!("kubectl describe csinode {}", node.name),
         )),
         ..Cause::default()
@@ -430,7 +444,7 @@ mod tests {
                     "ReasonNotAccepted",
                     "A is Unknown, must be True: ReasonNotAccepted: it is True for reason 'Starting', and counts only \
                      with Done, Skipped",
-                    "its reporter on this node says so",
+                    "its reporter on this node reports so",
                 ),
                 (
                     "ReasonNotAccepted",

@@ -10,9 +10,11 @@ use crate::api::{ConditionStatus, EnforcementMode};
 use crate::cli::fleet::{State, clock, is_unknown, remark, since};
 use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
+use crate::engine::broken::Identity;
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::Outcome;
 use crate::repair::{Deadline, RemediationRecord, Verdict};
+use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{RuleSet, WhyStray};
 
 /// Why a node is open or closed.
@@ -127,7 +129,10 @@ pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> 
     notes.extend(left_alone.map(|why| format!("the controller leaves this node as it is: {why}")));
     notes.extend(about_the_controller(snapshot));
     let since = holds().filter_map(|rule| rule.since).min();
-    let next = next(snapshot, verdict, &rules, &obstacles);
+    let next = match left_alone {
+        Some(broken) => see_object(&broken.object),
+        None => next(snapshot, verdict, &rules, &obstacles),
+    };
     Some(NodeExplanation {
         node: node.name.clone(),
         verdict,
@@ -153,16 +158,16 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     let mut remarks: Vec<String> = remark(outcome, node).into_iter().collect();
     if is_unknown && !rule.is_suspended() {
         remarks = vec![
-            "not all that it depends on may be read: this is what the node itself says".into(),
+            "you may not read everything that this depends on: this is what the node's taint and conditions show".into(),
         ];
     }
     if let Some(deadline) = &outcome.deadline
         && outcome.tainted
     {
         remarks.push(match deadline {
-            Ok(Deadline::At(at)) => format!("its time is up at {}", clock(*at)),
-            Ok(Deadline::Never) => "it may take as long as it wants".into(),
-            Err(why) => format!("how long it may take cannot be said: {why}"),
+            Ok(Deadline::At(at)) => format!("its readiness TTL ends at {}", clock(*at)),
+            Ok(Deadline::Never) => "it may take any time to become ready".into(),
+            Err(why) => format!("its readiness TTL is unknown: {why}"),
         });
     }
     match outcome.verdict {
@@ -180,10 +185,13 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     }
     if outcome.rebooted.is_some() {
         remarks.push(
-            "the node has rebooted since its bootstrap; what is from before counts only where it has been told anew, which \
-             the controller sees and this command takes the times on the node for"
+            "the node has rebooted since its bootstrap: evidence from before counts only once it is renewed. This command \
+             judges that by the times on the node, the controller by what it sees"
                 .into(),
         );
+    }
+    if !outcome.evaluation.met {
+        remarks.extend(why_again(outcome.bootstrap));
     }
     let why = if outcome.evaluation.met || is_unknown {
         String::new()
@@ -203,14 +211,32 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     }
 }
 
+/// Why a rule closes a node again whose bootstrap was complete, other than for a reboot.
+fn why_again(bootstrap: BootstrapRecord<'_>) -> Option<String> {
+    match bootstrap {
+        BootstrapRecord::Revised { daemon_set } => Some(format!(
+            "its bootstrap was completed with another revision of DaemonSet {daemon_set}, whose pod has gone: it does not count \
+             any more (regateOnRevision)"
+        )),
+        BootstrapRecord::Maintained => Some(
+            "its bootstrap was completed before a maintenance: it does not count any more (regateAfterMaintenance)"
+                .to_owned(),
+        ),
+        BootstrapRecord::No
+        | BootstrapRecord::Done
+        | BootstrapRecord::Unstamped
+        | BootstrapRecord::Outdated { .. } => None,
+    }
+}
+
 /// A problem of the controller that should act on the node.
 fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
     let leader = snapshot.leader.as_ref()?;
     match leader.health(snapshot.at) {
         LeaderHealth::Alive => None,
-        LeaderHealth::Nobody => Some("no controller leads: nothing is put on or lifted".into()),
+        LeaderHealth::Nobody => Some("no controller leads: no taint is added or lifted".into()),
         LeaderHealth::Silent => Some(format!(
-            "the controller {} has not renewed its lease{}: nothing may be put on or lifted",
+            "the controller {} has not renewed its lease{}: it may add and lift no taints",
             leader.pod(),
             leader
                 .renewed
@@ -229,21 +255,17 @@ fn next(
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
     let controllers = |leader: &Leader| {
         NextStep::new(
-            "see how the controller does",
+            "check the controller",
             format!("kubectl -n {} get pods", leader.namespace),
         )
     };
     let leader = snapshot.leader.as_ref();
     let ailing = leader.filter(|leader| leader.health(snapshot.at) != LeaderHealth::Alive);
     match verdict {
-        NodeVerdict::Deleting | NodeVerdict::NotSelected | NodeVerdict::Open => None,
-        NodeVerdict::LeftAlone => Some(NextStep::new(
-            "mend the object that cannot be understood",
-            format!(
-                "kubectl nodegate explain node/{} -o yaml",
-                rules.first()?.rule
-            ),
-        )),
+        NodeVerdict::Deleting
+        | NodeVerdict::NotSelected
+        | NodeVerdict::Open
+        | NodeVerdict::LeftAlone => None,
         NodeVerdict::Opening => ailing.map(controllers),
         NodeVerdict::Obstructed => of_obstacles(),
         NodeVerdict::Held => {
@@ -264,10 +286,27 @@ fn next(
     }
 }
 
+/// Where to look for what the controller cannot parse.
+fn see_object(object: &Identity) -> Option<NextStep> {
+    let (namespace, name) = (&*object.key.namespace, &*object.key.name);
+    if name.is_empty() {
+        return None;
+    }
+    let namespace = match namespace {
+        "" => String::new(),
+        namespace => format!("-n {namespace} "),
+    };
+    let kind = object.watch.kind().to_lowercase();
+    Some(NextStep::new(
+        "correct the field that cannot be parsed",
+        format!("kubectl {namespace}get {kind} {name} -o yaml"),
+    ))
+}
+
 pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {
     match leader.filter(|leader| leader.suspends_all) {
         Some(leader) => NextStep::new(
-            "let all rules go on",
+            "resume all rules",
             format!(
                 "kubectl -n {} annotate lease {} {}-",
                 leader.namespace,
@@ -276,7 +315,7 @@ pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {
             ),
         ),
         None => NextStep::new(
-            "let the rule go on",
+            "resume the rule",
             format!(
                 "kubectl patch nodereadinessrule {rule} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
             ),
@@ -330,7 +369,7 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
     if node.deleting {
         all.push(Obstacle {
             taint: String::new(),
-            message: "the node is being deleted: no rule is about it any more".into(),
+            message: "the node is being deleted: rules no longer apply to it".into(),
             next: None,
         });
     }
@@ -364,7 +403,7 @@ fn of_stray(taint: &Taint, why: &WhyStray, node: &Node) -> Obstacle {
         ),
         WhyStray::NoRule | WhyStray::OtherEffect { .. } | WhyStray::NotSelected { .. } => {
             NextStep::new(
-                "mend what gives nodes this taint, and take it off",
+                "correct what gives nodes this taint, and remove it",
                 format!("kubectl taint node {} {key}:{effect}-", node.name),
             )
         }
@@ -382,7 +421,7 @@ fn of_taint(taint: &Taint, node: &Node) -> Obstacle {
         CORDONED => (
             "the node is cordoned".to_owned(),
             Some(NextStep::new(
-                "let pods come again",
+                "allow pods again",
                 format!("kubectl uncordon {}", node.name),
             )),
         ),
@@ -391,16 +430,18 @@ fn of_taint(taint: &Taint, node: &Node) -> Obstacle {
             None,
         ),
         "node.cloudprovider.kubernetes.io/uninitialized" => (
-            "the cloud provider has not said yet what the node is".to_owned(),
+            "the cloud provider has not initialized the node yet".to_owned(),
             None,
         ),
-        "karpenter.sh/unregistered" => ("Karpenter has not taken the node on yet".to_owned(), None),
+        "karpenter.sh/unregistered" => {
+            ("Karpenter has not registered the node yet".to_owned(), None)
+        }
         key if key.starts_with("node.kubernetes.io/") => (
-            "Kubernetes keeps pods away while the node is short of something".to_owned(),
+            "Kubernetes keeps pods away while the node is short of a resource".to_owned(),
             None,
         ),
         _ => (
-            "somebody else's taint, which no rule lifts".to_owned(),
+            "the taint of another component, which no rule lifts".to_owned(),
             None,
         ),
     };
@@ -408,5 +449,34 @@ fn of_taint(taint: &Taint, node: &Node) -> Obstacle {
         taint: format!("{key}:{effect}"),
         message,
         next,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::testing::Scene;
+    use crate::object::ObjectKey;
+    use crate::testing::{Builder, GATE, at, node, rule};
+
+    #[test]
+    fn why_a_completed_bootstrap_does_not_count_is_said_while_conditions_are_unmet() {
+        let regates = rule("r").bootstrap_only().waits_for("Net");
+        let regates = regates.spec("regateAfterMaintenance: true");
+        let held = node("n").dated_taint(GATE, "NoSchedule").annotation(
+            "readiness.k8s.io/bootstrap-completed-r-uid",
+            r#"{"rule-name":"r","maintenance":true}"#,
+        );
+        let met = held.clone().condition("Net", "True");
+        for (node, expected) in [(held, 1), (met, 0)] {
+            let snapshot = Scene::default().rule(&regates).node(node).read(at(60));
+            let rules = explain_node(&snapshot, "n").unwrap().rules;
+            let said = rules[0].remarks.iter();
+            let said = said.filter(|it| it.contains("before a maintenance"));
+            assert_eq!(said.count(), expected, "{rules:?}");
+        }
+        let daemon_set = &ObjectKey::new("kube-system", "driver");
+        let revised = why_again(BootstrapRecord::Revised { daemon_set }).unwrap();
+        assert!(revised.contains("revision of DaemonSet kube-system/driver"));
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation
     let is_open = candidates.as_ref().is_some_and(|it| it.open > 0);
     let next = match closed.filter(|_| !is_open) {
         Some(closed) => Some(NextStep::new(
-            "see why the first of these nodes is closed, and what to do about it",
+            "see why the first of these nodes is closed",
             format!("kubectl nodegate explain node/{}", closed.example),
         )),
         None => cause.as_ref().and_then(|it| it.next.clone()),

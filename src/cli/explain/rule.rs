@@ -127,7 +127,7 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Optio
     let rule = &status.rule;
     match status.state {
         RuleState::Invalid => Some(NextStep::new(
-            "mend the rule",
+            "correct the rule",
             format!("kubectl edit nodereadinessrule {rule}"),
         )),
         RuleState::Suspended => Some(go_on(snapshot.leader.as_ref(), rule)),
@@ -138,14 +138,14 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Optio
         RuleState::InForce | RuleState::DryRun | RuleState::Deleting => {
             if let Some(first) = nodes.first() {
                 return Some(NextStep::new(
-                    "see why the first of them is as it is",
+                    "see why, and what to do",
                     format!("kubectl nodegate explain node/{}", first.node),
                 ));
             }
             let is_wrong = !status.published.is_empty();
             is_wrong.then(|| {
                 NextStep::new(
-                    "see what else is wrong, and how to mend it",
+                    "see what else is wrong, and how to correct it",
                     "kubectl nodegate lint".to_owned(),
                 )
             })

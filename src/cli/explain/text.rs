@@ -99,13 +99,16 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
         tree.push(Branch::new(Line::mark(false).plain(why)));
         return tree;
     }
+    let waiting = match status.waiting {
+        0 => String::new(),
+        waiting => format!(", {waiting} of these waiting to close"),
+    };
     tree.push(Branch::new(format!(
-        "selects {} by {}: {} held, {} open, {} of these not met",
+        "selects {} by {}: {} held, {} open{waiting}",
         counted(status.matched, "node"),
         rule.selector,
         status.held,
         status.open,
-        status.spared,
     )));
     for condition in &rule.conditions {
         let line = Line::mark(condition.unmet == 0)
@@ -173,24 +176,35 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
         Some(cause) => tree.push(of_cause(cause, page)),
         None => {
             let line = Line::mark(true);
-            tree.push(Branch::new(line.plain("nothing is amiss with it")));
+            tree.push(Branch::new(line.plain("no problems found")));
         }
     }
     let Some(candidates) = &pod.candidates else {
         return tree;
     };
-    let mut nodes = Branch::new(format!(
-        "{} of {} suit what it asks of labels and names; {} of them it tolerates the taints of",
-        candidates.asked_for,
-        counted(candidates.nodes, "node"),
-        candidates.open,
-    ));
+    let mut nodes = Branch::new(match (candidates.nodes, candidates.asked_for) {
+        (0, _) => "there are no nodes".to_owned(),
+        (all, 0) => format!(
+            "none of {} matches its node selector and affinity",
+            counted(all, "node")
+        ),
+        (all, matching) => format!(
+            "{matching} of {} {} its node selector and affinity; it tolerates the taints of {}",
+            counted(all, "node"),
+            if matching == 1 { "matches" } else { "match" },
+            match candidates.open {
+                0 => "none of them".to_owned(),
+                open if open == matching => "all of them".to_owned(),
+                open => format!("{open} of them"),
+            },
+        ),
+    });
     for closed in &candidates.closed {
         let line = Line::new()
             .bad(counted(closed.nodes, "node"))
             .plain(" closed by ")
             .strong(format!("rule/{}", closed.rule))
-            .plain(format!(", node/{} for one: {}", closed.example, closed.why));
+            .plain(format!(", such as node/{}: {}", closed.example, closed.why));
         nodes.push(Branch::new(line));
     }
     for (taint, count) in &candidates.repelled {
@@ -206,7 +220,7 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
 fn look_of(state: State) -> Look {
     match state {
         State::Held | State::Closing => Look::Bad,
-        State::Spared | State::Suspended | State::Conflicted | State::WouldHold => Look::Poor,
+        State::Waiting | State::Suspended | State::Conflicted | State::WouldClose => Look::Poor,
         State::Opening | State::Open | State::WouldOpen => Look::Good,
     }
 }
@@ -217,7 +231,11 @@ fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
         .strong(format!("rule/{}", rule.rule))
         .plain("  ")
         .with(look, rule.state.word());
-    if let Some(since) = rule.since.filter(|_| rule.state != State::Open) {
+    let is_moment = matches!(
+        rule.state,
+        State::Open | State::WouldOpen | State::WouldClose
+    );
+    if let Some(since) = rule.since.filter(|_| !is_moment) {
         line = line.plain(format!(" for {}", page.age(since)));
     }
     line = line.faint(format!("  {} {}", rule.taint, rule.mode));

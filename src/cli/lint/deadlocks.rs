@@ -59,11 +59,11 @@ fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
                 rule.name,
                 critical.daemon_set.key.name
             );
-            let way_out = format!(
+            let fix = format!(
                 "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
                 spec.taint.key
             );
-            faults.push(Fault::new(FaultKind::DEADLOCK, name(agent), what, way_out));
+            faults.push(Fault::new(FaultKind::DEADLOCK, name(agent), what, fix));
         }
     }
     faults
@@ -86,8 +86,8 @@ fn later(
                 "it comes after rule '{}', which waits for DaemonSet {key}, and that does not tolerate {}:{}: on a node that                  both close, neither ever lets go",
                 rule.name, laters.taint.key, laters.effect
             );
-            let way_out = format!("let DaemonSet {key} tolerate both taints");
-            Some(Fault::new(FaultKind::DEADLOCK, rule_name(later), what, way_out))
+            let fix = format!("let DaemonSet {key} tolerate both taints");
+            Some(Fault::new(FaultKind::DEADLOCK, rule_name(later), what, fix))
         })
         .collect()
 }
@@ -139,11 +139,6 @@ fn each_other(
         spec.taint.key,
         spec.effect
     );
-    let way_out = "let both DaemonSets tolerate both taints";
-    Some(Fault::new(
-        FaultKind::DEADLOCK,
-        rule_name(rule),
-        what,
-        way_out,
-    ))
+    let fix = "let both DaemonSets tolerate both taints";
+    Some(Fault::new(FaultKind::DEADLOCK, rule_name(rule), what, fix))
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::documentation;
+
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +25,7 @@ pub(crate) struct FaultKind {
 
 impl FaultKind {
     /// A class's label is on only one of a `DaemonSet` and its pod template.
-    pub(crate) const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label on one place only");
+    pub(crate) const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label in one place only");
     /// A critical `DaemonSet` does not tolerate the taint of the rule that waits for it.
     pub(crate) const SHUT_OUT: Self = Self::error("NG002", "Missing toleration");
     /// A rule waits for a class without any `DaemonSet`.
@@ -34,12 +36,13 @@ impl FaultKind {
     /// Something waits for itself.
     pub(crate) const DEADLOCK: Self = Self::error("NG005", "Deadlock");
     /// A critical `DaemonSet` selects nodes by a label that is added after they join.
-    pub(crate) const LATE_LABEL: Self = Self::warning("NG006", "Label that comes after birth");
+    pub(crate) const LATE_LABEL: Self =
+        Self::warning("NG006", "Label that comes after the node joins");
     /// A taint of new nodes evicts pods.
     pub(crate) const EVICTS: Self = Self::warning("NG007", "NoExecute");
     /// A heartbeat timeout is shorter than the reporter's heartbeat period.
     pub(crate) const SHORT_HEARTBEAT: Self =
-        Self::warning("NG008", "Heartbeat timeout below the beat");
+        Self::warning("NG008", "Heartbeat timeout below the heartbeat period");
     /// A `NodePool` lacks the startup taint.
     pub(crate) const NODE_POOL: Self = Self::warning("NG009", "NodePool without the startup taint");
     /// Cluster Autoscaler does not treat the taint as a startup taint.
@@ -56,15 +59,20 @@ impl FaultKind {
     /// An object cannot be parsed.
     pub(crate) const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
     /// A rule comes after one that does not exist or is not accepted.
-    pub(crate) const AFTER_UNKNOWN: Self = Self::error("NG016", "A rule that comes after none");
+    pub(crate) const AFTER_UNKNOWN: Self =
+        Self::error("NG016", "A rule after one that does not exist");
 
     /// A taint looks like a rule's, and no rule lifts it.
     pub(crate) const STRAY_TAINT: Self = Self::error("NG017", "A taint that no rule lifts");
     /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
     pub(crate) const ON_NO_NODE: Self = Self::warning("NG018", "A DaemonSet on none of the nodes");
 
+    /// The scheduler itself waits for a CSI driver that a rule names.
+    pub(crate) const SCHEDULER_WAITS: Self =
+        Self::warning("NG019", "A driver that the scheduler waits for");
+
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -83,6 +91,7 @@ impl FaultKind {
         Self::AFTER_UNKNOWN,
         Self::STRAY_TAINT,
         Self::ON_NO_NODE,
+        Self::SCHEDULER_WAITS,
     ];
 
     const fn error(id: &'static str, title: &'static str) -> Self {
@@ -115,8 +124,8 @@ pub(crate) struct Fault {
     pub object: String,
     pub what: String,
     /// How to fix it.
-    pub way_out: String,
-    /// Its section in the documentation.
+    pub fix: String,
+    /// The address of its section in the documentation.
     pub page: String,
 }
 
@@ -125,7 +134,7 @@ impl Fault {
         check: FaultKind,
         object: impl Into<String>,
         what: impl Into<String>,
-        way_out: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
         Self {
             id: check.id,
@@ -133,8 +142,8 @@ impl Fault {
             title: check.title,
             object: object.into(),
             what: what.into(),
-            way_out: way_out.into(),
-            page: format!("docs/lint.md#{}", check.id.to_lowercase()),
+            fix: fix.into(),
+            page: documentation::page(&format!("lint.md#{}", check.id.to_lowercase())),
         }
     }
 

@@ -47,7 +47,12 @@ pub(super) fn lint(inventory: &Inventory) -> Lint {
     let field = LintInput::new(inventory);
     let unreadable = inventory.unreadable.iter();
     let unreadable = unreadable.map(|(place, why)| {
-        Fault::new(FaultKind::UNREADABLE, place, why, "mend it, and look again")
+        Fault::new(
+            FaultKind::UNREADABLE,
+            place,
+            why,
+            "correct it, and run lint again",
+        )
     });
     let mut findings: Vec<Fault> = unreadable
         .chain(of_rules::faults(&field))
@@ -79,7 +84,7 @@ impl Render for Lint {
         }
         page.notes(&mut out, &self.notes);
         let seen = format!(
-            "{} and {} looked over: ",
+            "checked {} and {}: ",
             counted(self.rules, "rule"),
             counted(self.daemon_sets, "DaemonSet")
         );
@@ -87,8 +92,8 @@ impl Render for Lint {
         let line = match (errors, warnings) {
             (0, 0) if self.unread.is_some() => Line::new()
                 .plain(seen)
-                .poor("nothing found in what could be read"),
-            (0, 0) => Line::new().plain(seen).good("nothing found"),
+                .poor("no faults found in what could be read"),
+            (0, 0) => Line::new().plain(seen).good("no faults found"),
             (errors, warnings) => {
                 let look = if errors > 0 { Look::Bad } else { Look::Poor };
                 let found = format!(
@@ -130,7 +135,7 @@ fn of_fault(fault: &Fault) -> Branch {
         .faint(format!("  {}", fault.title));
     Branch::new(head).over([
         Branch::new(fault.what.as_str()),
-        Branch::new(Line::new().strong("way out: ").plain(&fault.way_out)),
+        Branch::new(Line::new().strong("fix: ").plain(&fault.fix)),
         Branch::new(Line::new().faint(&fault.page)),
     ])
 }

@@ -4,6 +4,7 @@ use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, name};
 use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
+use crate::documentation;
 use crate::object::NodeAffinityTerm;
 use crate::selector::Operator;
 use crate::webhook::Advice;
@@ -34,12 +35,12 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
                     key: &spec.taint.key,
                     effect: spec.effect,
                 };
-                let way_out = format!(
+                let fix = format!(
                     "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
                     spec.taint.key
                 );
                 let what = advice.to_string();
-                faults.push(Fault::new(FaultKind::SHUT_OUT, name(agent), what, way_out));
+                faults.push(Fault::new(FaultKind::SHUT_OUT, name(agent), what, fix));
             }
             faults.extend(late(agent));
         }
@@ -67,12 +68,12 @@ fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
                 "the label of class '{}' ({}) is on {there} and not on {missing}: it is not waited for",
                 class.name, class.selector
             );
-            let way_out = format!("put it on {missing}, too, or take it off");
+            let fix = format!("add it to {missing} too, or remove it");
             faults.push(Fault::new(
                 FaultKind::LABEL_ON_ONE_PLACE,
                 name(agent),
                 what,
-                way_out,
+                fix,
             ));
         }
         let mut rules = field.usable();
@@ -85,13 +86,14 @@ fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
                 more: 0,
                 class: &class.name,
             };
-            let way_out = "docs/conditions.md#configuration-file says how a class names namespaces";
+            let page = documentation::page("conditions.md#configuration-file");
+            let fix = format!("name the namespace in the class: {page}");
             let what = advice.to_string();
             faults.push(Fault::new(
                 FaultKind::OUTSIDE_NAMESPACES,
                 name(agent),
                 what,
-                way_out,
+                fix,
             ));
         }
     }
@@ -125,15 +127,10 @@ pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
 fn late(agent: &Agent) -> Option<Fault> {
     let (label, who) = late_label(agent)?;
     let what = format!(
-        "it selects nodes by {label}, which {who} puts on them after they have come: until then it is not meant for the \
-         node, is not waited for, and the node may be opened without it"
+        "it selects nodes by {label}, which {who} sets after they join: until then it is not meant for the node, is not waited for, \
+                 and the node may open without it"
     );
-    let way_out = "select nodes by a label that they are born with (of the node group or NodePool), or wait for what it \
-                   brings, such as resource.nodegate.dev/<resource>";
-    Some(Fault::new(
-        FaultKind::LATE_LABEL,
-        name(agent),
-        what,
-        way_out,
-    ))
+    let fix = "select nodes by a label that they join with (of the node group or NodePool), or wait for what it provides, \
+                 such as resource.nodegate.dev/<resource>";
+    Some(Fault::new(FaultKind::LATE_LABEL, name(agent), what, fix))
 }

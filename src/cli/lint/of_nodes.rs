@@ -54,12 +54,12 @@ fn stray_taints(field: &LintInput<'_>) -> Vec<Fault> {
             more => format!(" (and {})", counted(more, "other node")),
         };
         let what = format!("its taint {taint}{others} is lifted by no rule: {why}");
-        let way_out = format!(
-            "mend what gives nodes this taint (kubelet --register-with-taints), or the rule; kubectl taint node {first} \
-             {taint}- takes it off"
+        let fix = format!(
+            "correct what gives nodes this taint (kubelet --register-with-taints), or the rule; \
+             kubectl taint node {first} {taint}- removes it"
         );
         let object = format!("node/{first}");
-        Some(Fault::new(FaultKind::STRAY_TAINT, object, what, way_out))
+        Some(Fault::new(FaultKind::STRAY_TAINT, object, what, fix))
     });
     faults.collect()
 }
@@ -73,9 +73,9 @@ fn stray_of_pool(field: &LintInput<'_>, pool: &Pool) -> Vec<Fault> {
     let faults = pool.startup_taints.iter().filter_map(|(key, effect)| {
         let why = field.rules.why_stray(key, effect.parse().ok()?, selects)?;
         let what = format!("its startup taint {key}:{effect} is lifted by no rule: {why}");
-        let way_out = "name the very taint of a rule, key and effect, or take it out";
+        let fix = "use the key and effect of a rule's taint, or remove it";
         let object = format!("nodepool/{}", pool.name);
-        let fault = Fault::new(FaultKind::STRAY_TAINT, object, what, way_out);
+        let fault = Fault::new(FaultKind::STRAY_TAINT, object, what, fix);
         // The rule may exist outside these files.
         Some(if field.inventory.is_of_files {
             fault.only_a_warning()
@@ -99,32 +99,32 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
     if has(&pool.startup_taints) {
         return (effect == TaintEffect::NoExecute).then(|| {
             let what = format!(
-                "its startup taint {key}:{effect} evicts what runs on a new node before the kubelet has all of it up, \
-                 DaemonSets without a toleration included"
+                "its startup taint {key}:{effect} evicts what runs on a new node before it is up, \
+                 including DaemonSets without a toleration"
             );
-            let way_out = "use effect NoSchedule, in the rule and in the NodePool";
-            Fault::new(FaultKind::EVICTS, object, what, way_out)
+            let fix = "use effect NoSchedule, in the rule and in the NodePool";
+            Fault::new(FaultKind::EVICTS, object, what, fix)
         });
     }
-    let (what, way_out) = if has(&pool.taints) {
+    let (what, fix) = if has(&pool.taints) {
         (
             format!(
-                "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes for ones that stay: \
-                 it makes no nodes for pods that do not tolerate it"
+                "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes to be permanent: it creates no nodes for pods \
+                     that do not tolerate it"
             ),
             "move it to spec.template.spec.startupTaints".to_owned(),
         )
     } else {
         (
             format!(
-                "its nodes come without the taint {key}:{effect} of rule '{rule}': pods may slip in before it is put on"
+                "its nodes come without the taint {key}:{effect} of rule '{rule}': pods may be scheduled before it is added"
             ),
             format!(
                 "spec.template.spec.startupTaints: [{{key: {key}, value: pending, effect: {effect}}}]"
             ),
         )
     };
-    Some(Fault::new(FaultKind::NODE_POOL, object, what, way_out))
+    Some(Fault::new(FaultKind::NODE_POOL, object, what, fix))
 }
 
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
@@ -175,11 +175,11 @@ fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<F
     });
     (!is_known).then(|| {
         let what = format!(
-            "it does not know that the taint {key} of rule '{rule}' goes by itself: it may add too many nodes, or none"
+            "it does not treat the taint {key} of rule '{rule}' as a startup taint: it may add too many nodes, or none"
         );
-        let way_out = format!(
+        let fix = format!(
             "add --startup-taint={key} (1.29 and newer), or --startup-taint-prefix=readiness.k8s.io/ (1.36 and newer)"
         );
-        Fault::new(FaultKind::AUTOSCALER, format!("deployment/{}", program.name), what, way_out)
+        Fault::new(FaultKind::AUTOSCALER, format!("deployment/{}", program.name), what, fix)
     })
 }

@@ -6,6 +6,7 @@ use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::cli::page::counted;
 use crate::cli::snapshot::{Agent, Program, ResourceKind};
 use crate::condition::{Source, is_meant_for, is_under_our_domain};
+use crate::documentation;
 use crate::object::{Node, ObjectKey, Taint};
 use crate::plan::WhyUnmade;
 use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
@@ -22,6 +23,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
     for (rule, spec) in field.usable() {
         faults.extend(conflicts(field, rule, spec));
         faults.extend(conditions(field, rule, spec));
+        faults.extend(scheduler_waits(field, rule, spec));
         faults.extend(after_unknown(field, rule, spec));
         faults.extend(evicts(rule, spec));
         faults.extend(heartbeat(field, rule, spec));
@@ -31,12 +33,12 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
 
 fn rejected(rule: &Rule) -> Option<Fault> {
     let why: &Rejection = rule.spec.as_ref().err()?;
-    let way_out = "correct the field; until then the rule has no effect";
+    let fix = "correct the field; until then the rule has no effect";
     Some(Fault::new(
         FaultKind::REJECTED,
         rule_name(rule),
         why.to_string(),
-        way_out,
+        fix,
     ))
 }
 
@@ -51,13 +53,13 @@ fn conflicts<'a>(
     earlier
         .filter_map(|(other, _)| spec.conflict_with(other))
         .map(|conflict| {
-            let way_out =
-                "give one of them another taint key, or selectors that no node fulfils both of";
+            let fix =
+                "give one of them another taint key, or node selectors that match no node in common";
             Fault::new(
                 FaultKind::CONFLICT,
                 rule_name(rule),
                 conflict.to_string(),
-                way_out,
+                fix,
             )
         })
 }
@@ -91,10 +93,11 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             }
             _ => None,
         };
-        let way_out = "docs/conditions.md has all types that there are";
+        let page = documentation::page("conditions.md");
+        let fix = format!("use one of the types listed in {page}");
         let fault = advice.map(|advice| {
             let what = advice.to_string();
-            Fault::new(FaultKind::NOBODY, rule_name(rule), what, way_out)
+            Fault::new(FaultKind::NOBODY, rule_name(rule), what, fix)
         });
         // Nodes are not among files: something may report it.
         let is_open_question = inventory.is_of_files && condition.source == Source::Node;
@@ -117,13 +120,8 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             more: 0,
         }
         .to_string();
-        let way_out = "kubectl get daemonsets --all-namespaces lists those that there are";
-        let fault = Fault::new(
-            FaultKind::NO_SUCH_DAEMON_SET,
-            rule_name(rule),
-            what,
-            way_out,
-        );
+        let fix = "kubectl get daemonsets --all-namespaces lists the existing ones";
+        let fault = Fault::new(FaultKind::NO_SUCH_DAEMON_SET, rule_name(rule), what, fix);
         // The `DaemonSet` may exist outside these files.
         faults.push(if field.inventory.is_of_files {
             fault.only_a_warning()
@@ -143,10 +141,10 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
             .any(|agent| class.selector.matches(&agent.labels) && class.has(&agent.daemon_set));
         if !has_some {
             let what = format!(
-                "it waits for class '{}', and no DaemonSet is of it: there is nothing to wait for, and nodes open at once",
+                "it waits for class '{}', which has no DaemonSet: nodes open at once",
                 class.name
             );
-            let way_out = format!(
+            let fix = format!(
                 "label what nodes need ({}), on the DaemonSet and on its pod template, or wait for it by its name: \
                  daemonset.nodegate.dev/<namespace>.<name>",
                 class.selector
@@ -155,11 +153,30 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
                 FaultKind::EMPTY_CLASS,
                 rule_name(rule),
                 what,
-                way_out,
+                fix,
             ));
         }
     }
     faults
+}
+
+/// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
+fn scheduler_waits(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+    let named = spec.conditions.iter().filter_map(|it| match &it.source {
+        Source::CsiDriver(driver) => Some(driver),
+        _ => None,
+    });
+    let named = named.filter(|driver| field.inventory.scheduler_waits_for.contains(*driver));
+    named
+        .map(|driver| {
+            let what = format!(
+                "the scheduler itself keeps pods with volumes of {driver} off nodes without that driver (its CSIDriver has \
+                 preventPodSchedulingIfMissing): what the rule adds is that all other pods wait, too"
+            );
+            let way_out = "leave the condition out where only pods with its volumes need the driver";
+            Fault::new(FaultKind::SCHEDULER_WAITS, rule_name(rule), what, way_out)
+        })
+        .collect()
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes.
@@ -190,8 +207,8 @@ fn on_no_node(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
                 agent.daemon_set.key,
                 counted(selected.len(), "node")
             );
-            let way_out = "check the DaemonSet's node selector, affinity and tolerations, or the rule's node selector";
-            Fault::new(FaultKind::ON_NO_NODE, rule_name(rule), what, way_out)
+            let fix = "check the DaemonSet's node selector, affinity and tolerations, or the rule's node selector";
+            Fault::new(FaultKind::ON_NO_NODE, rule_name(rule), what, fix)
         })
         .collect()
 }
@@ -199,12 +216,12 @@ fn on_no_node(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
 /// Rules that it comes after and that are not there, or cannot be used.
 fn after_unknown(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
     let unknown = AfterUnknown::of(spec, field.rules.rules())?;
-    let way_out = "kubectl get nodereadinessrules lists those that there are";
+    let fix = "kubectl get nodereadinessrules lists the existing ones";
     let fault = Fault::new(
         FaultKind::AFTER_UNKNOWN,
         rule_name(rule),
         unknown.to_string(),
-        way_out,
+        fix,
     );
     // The rule may exist outside these files.
     let is_elsewhere = field.inventory.is_of_files && unknown.rejected.is_empty();
@@ -225,12 +242,12 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
             is_limited: spec.disruption.is_some(),
         },
     };
-    let way_out = "use effect NoSchedule, unless what runs has to go";
+    let fix = "use effect NoSchedule, unless running pods have to be evicted";
     Some(Fault::new(
         FaultKind::EVICTS,
         rule_name(rule),
         advice.to_string(),
-        way_out,
+        fix,
     ))
 }
 
@@ -251,27 +268,27 @@ fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
         match beat {
             Some(beat) if timeout <= beat => {
                 let what = format!(
-                    "heartbeatTimeout {timeout} is no longer than the time between two beats of the reporter of '{}', \
-                     {beat}: the condition would count as Unknown in between",
+                    "heartbeatTimeout {timeout} is not longer than the heartbeat period of the reporter of '{}', {beat}: the condition \
+                 would count as Unknown in between",
                     condition.kind
                 );
-                let way_out =
-                    "let the reporter beat more often (HEARTBEAT_PERIOD), or give it more time";
+                let fix =
+                    "shorten the reporter's HEARTBEAT_PERIOD, or lengthen the heartbeatTimeout";
                 faults.push(Fault::new(
                     FaultKind::SHORT_HEARTBEAT,
                     rule_name(rule),
                     what,
-                    way_out,
+                    fix,
                 ));
             }
             None if timeout.as_std() < SHORTEST_HEARTBEAT => {
                 let what = Advice::ShortHeartbeat(timeout).to_string();
-                let way_out = "leave it as it is where the reporter beats often enough";
+                let fix = "ignore this if the reporter's heartbeat period is shorter";
                 faults.push(Fault::new(
                     FaultKind::SHORT_HEARTBEAT,
                     rule_name(rule),
                     what,
-                    way_out,
+                    fix,
                 ));
             }
             _ => {}

@@ -185,6 +185,20 @@ fn faults_of_rules_are_found() {
 }
 
 #[test]
+fn a_driver_that_the_scheduler_waits_for_is_found() {
+    let driver = |name: &str, prevents: &Value| json!({"kind": "CSIDriver", "metadata": {"name": name}, "spec": {"preventPodSchedulingIfMissing": prevents}});
+    let waits = rule("storage", "csidriver.nodegate.dev/a.csi");
+    for (name, prevents, expected) in [
+        ("a.csi", json!(true), &[("NG019", "rule/storage")][..]),
+        ("a.csi", json!(false), &[]),
+        ("a.csi", json!(null), &[]),
+        ("b.csi", json!(true), &[]),
+    ] {
+        finds(&[waits.clone(), driver(name, &prevents)], expected);
+    }
+}
+
+#[test]
 fn a_timeout_below_the_reporters_beat_is_found() {
     let mut impatient = rule("reported", "example.com/Ready");
     impatient["spec"]["enforcementMode"] = json!("continuous");
@@ -313,7 +327,7 @@ fn what_could_not_be_read_is_not_missing() {
         let unread = answer.unread().unwrap();
         assert!(unread.contains(kind.name()), "{unread}");
         let text = answer.text(&Page::plain(crate::testing::at(0)));
-        assert!(!text.contains("nothing found\n"), "{text}");
+        assert!(!text.contains("no faults found\n"), "{text}");
     }
 }
 

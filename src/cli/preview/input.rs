@@ -26,7 +26,7 @@ pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
         for rule in in_file(file)? {
             if all.iter().any(|known| known.name == rule.name) {
                 return Err(format!(
-                    "{}: rule {} is there twice; which one counts?",
+                    "{}: rule {} is there twice; remove one",
                     file.name, rule.name
                 ));
             }
@@ -61,7 +61,7 @@ fn in_file(File { name, text }: &File) -> Result<Vec<Written>, String> {
         }
     }
     if rules.is_empty() {
-        return Err(format!("{name}: there is nothing in it"));
+        return Err(format!("{name}: it is empty"));
     }
     Ok(rules)
 }
@@ -82,7 +82,7 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
             kind => format!("is a {kind} ({version})"),
         };
         return Err(format!(
-            "{place} {what}: a preview takes NodeReadinessRules ({GROUP}) alone; take the others out"
+            "{place} {what}: preview takes NodeReadinessRules ({GROUP}) only; remove the others"
         ));
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -165,7 +165,7 @@ mod tests {
                 "r.yaml line 2: a template is left in it",
             ),
             ("just text".into(), "document 1 is no Kubernetes object"),
-            (String::new(), "there is nothing in it"),
+            (String::new(), "r.yaml: it is empty"),
             (RULE.replace("name: a", ""), "has no metadata.name"),
             ("a: [".into(), "r.yaml: "),
         ] {

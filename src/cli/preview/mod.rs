@@ -68,7 +68,7 @@ pub(super) struct RulePreview {
     pub closed_already: usize,
     /// What the open nodes that it would close lack, as condition and reason, and on how many nodes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub lacking: BTreeMap<String, usize>,
+    pub unmet: BTreeMap<String, usize>,
     /// The earliest time at which nodes in their grace period would be closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ends: Option<Timestamp>,
@@ -138,12 +138,12 @@ pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) ->
         .collect();
     let closed_after = closed(&nodes);
     let is_closed = |it: &&OnNode| it.state.holds() && !closed_before.contains(&it.node);
-    let is_spared = |it: &&OnNode| {
+    let is_waiting = |it: &&OnNode| {
         let before = before.nodes.iter();
         let mut same = before.filter(|was| was.node == it.node && was.rule == it.rule);
-        it.state == State::Spared
+        it.state == State::Waiting
             && !closed_before.contains(&it.node)
-            && same.all(|was| was.state != State::Spared)
+            && same.all(|was| was.state != State::Waiting)
     };
     let change = |it: &OnNode, when| Change {
         node: it.node.clone(),
@@ -156,7 +156,7 @@ pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) ->
         .filter(is_closed)
         .map(|it| change(it, When::AtOnce))
         .collect();
-    let later = nodes.iter().filter(is_spared);
+    let later = nodes.iter().filter(is_waiting);
     closes.extend(later.map(|it| change(it, When::Later)));
     let mut seen = BTreeSet::new();
     closes.retain(|it| seen.insert(it.node.clone()));
@@ -208,20 +208,20 @@ fn of_rule(
         .collect();
     let mut states: BTreeMap<State, usize> = BTreeMap::new();
     let mut closed_already = 0;
-    let mut lacking: BTreeMap<String, usize> = BTreeMap::new();
+    let mut unmet: BTreeMap<String, usize> = BTreeMap::new();
     for it in &own {
         *states.entry(it.state).or_default() += 1;
         closed_already +=
             usize::from(it.state == State::Closing && closed_before.contains(&it.node));
-        if matches!(it.state, State::Closing | State::Spared) {
+        if matches!(it.state, State::Closing | State::Waiting) {
             for lack in &it.lacks {
                 let name = format!("{}: {}", lack.kind, lack.reason);
-                *lacking.entry(name).or_default() += 1;
+                *unmet.entry(name).or_default() += 1;
             }
         }
     }
     let grace = spec.and_then(|spec| spec.grace_period);
-    let is_spared = own.iter().any(|it| it.state == State::Spared);
+    let is_waiting = own.iter().any(|it| it.state == State::Waiting);
     RulePreview {
         rule: written.name.clone(),
         is_edit: there.is_some(),
@@ -231,9 +231,9 @@ fn of_rule(
         selected: own.len(),
         states,
         closed_already,
-        lacking,
+        unmet,
         grace_ends: grace
-            .filter(|_| is_spared)
+            .filter(|_| is_waiting)
             .and_then(|grace| after.at.checked_add(grace.as_std()).ok()),
         guard: rule
             .and_then(|rule| view.guard(rule))
@@ -254,8 +254,7 @@ fn notes(after: &Snapshot, rules: &[RulePreview]) -> Vec<String> {
     let mut notes = after.notes();
     if after.limits.is_none() && rules.iter().any(|rule| rule.guard.is_some()) {
         notes.push(
-            "the controller's arguments could not be read from its Deployment: its disruption limits are taken to be the \
-             default ones"
+            "the controller's arguments could not be read from its Deployment: the default disruption limits are assumed"
                 .into(),
         );
     }
@@ -295,7 +294,7 @@ fn refusals(
         };
         if differences.iter().any(is_changed) {
             refusals.push(format!(
-                "{path} is immutable: delete the rule and create it anew, or create another one"
+                "{path} is immutable: delete the rule and create it again, or create another one"
             ));
         }
     }
@@ -355,7 +354,7 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
         warnings.push(format!("no node is selected by {}", spec.selector));
     }
     if rule.is_suspended() {
-        warnings.push("it is suspended: nothing is changed for it".into());
+        warnings.push("it is suspended: it changes nothing".into());
     }
     warnings
 }
@@ -470,7 +469,7 @@ mod tests {
             let note = "  (a dry run: what follows is what it would do in force)";
             assert_eq!(dry.replace(note, ""), live, "{name}");
             assert!(
-                !dry.contains("would hold") && !dry.contains("would open"),
+                !dry.contains("would close") && !dry.contains("would open"),
                 "{dry}"
             );
         }

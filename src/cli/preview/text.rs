@@ -76,7 +76,7 @@ fn of_rule(rule: &RulePreview) -> Branch {
     }
     let states = rule.states.iter();
     let effects = states.filter_map(|(state, count)| effect(*state, *count, rule.closed_already));
-    let unchanged = [State::WouldHold, State::WouldOpen, State::Suspended];
+    let unchanged = [State::WouldClose, State::WouldOpen, State::Suspended];
     let unchanged: usize = unchanged.iter().filter_map(|it| rule.states.get(it)).sum();
     let unchanged = (unchanged > 0).then(|| format!("leaves {unchanged} as they are"));
     let effects: Vec<_> = effects.chain(unchanged).collect();
@@ -84,8 +84,8 @@ fn of_rule(rule: &RulePreview) -> Branch {
         0 => "selects no node".to_owned(),
         count => format!("selects {}: {}", counted(count, "node"), effects.join(", ")),
     });
-    for (lacking, count) in &rule.lacking {
-        let line = Line::mark(false).plain(format!("{lacking} on {count}"));
+    for (unmet, count) in &rule.unmet {
+        let line = Line::mark(false).plain(format!("{unmet} on {count}"));
         selects.push(Branch::new(line));
     }
     tree.push(selects);
@@ -113,11 +113,11 @@ fn effect(state: State, count: usize, closed_already: usize) -> Option<String> {
             format!("closes {count} ({closed_already} closed by another rule already)")
         }
         State::Closing => format!("closes {count}"),
-        State::Spared => format!("closes {count} later"),
+        State::Waiting => format!("closes {count} later"),
         State::Opening => format!("opens {count}"),
         State::Open => format!("leaves {count} open"),
         State::Conflicted => format!("leaves {count} to another rule with the same taint"),
-        State::WouldHold | State::WouldOpen | State::Suspended => return None,
+        State::WouldClose | State::WouldOpen | State::Suspended => return None,
     })
 }
 
@@ -128,7 +128,7 @@ fn of_difference(difference: &Difference) -> Line {
             .bad(from.to_string())
             .plain(" -> ")
             .good(to.to_string()),
-        (Some(from), None) => line.bad(from.to_string()).plain(" is taken out"),
+        (Some(from), None) => line.bad(from.to_string()).plain(" is removed"),
         (None, Some(to)) => line.plain("set to ").good(to.to_string()),
         (None, None) => line,
     }
@@ -137,7 +137,7 @@ fn of_difference(difference: &Difference) -> Line {
 fn of_change(change: &Change) -> Branch {
     let when = match change.when {
         When::AtOnce => "",
-        When::Later => " later, by grace period and guard",
+        When::Later => " later, by its grace period or disruption limit",
     };
     let line = Line::new()
         .strong(format!("node/{}", change.node))

@@ -19,7 +19,6 @@ use super::controller::{config, instances, leader, limits};
 use super::list::ListError;
 use super::source::{ObjectSource, or_note};
 use super::watches::Watchers;
-use crate::api::NodeReadinessRuleStatus;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{
     Binding, EventAbout, Filter, Gap, Leader, NodeOrigin, PodDiagnosis, PodEvent, Recorded,
@@ -30,7 +29,7 @@ use crate::condition::{self, CriticalComponentClass};
 use crate::config::Config;
 use crate::engine::io::{Now, Object, Seen};
 use crate::engine::kind::{Scope, Watch};
-use crate::engine::{SUSPENDED, View};
+use crate::engine::{View, says_all_suspended};
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
 
@@ -487,20 +486,10 @@ impl Needs {
     }
 }
 
-/// Whether all rules are suspended: the Lease says so, or the controller's flag does, which shows in a rule that is reported as
-/// suspended though its spec does not ask for it.
+/// Whether all rules are suspended: the Lease says so, or the controller's flag does, which shows in the rules' statuses.
 pub(super) fn suspends_all(leader: Option<&Leader>, rules: &[RuleObject]) -> bool {
-    let is_suspended = |status: &NodeReadinessRuleStatus| {
-        let mut conditions = status.conditions.iter();
-        conditions.any(|it| it.type_ == SUSPENDED && it.status == "True")
-    };
-    let mut rules = rules.iter();
     leader.is_some_and(|leader| leader.suspends_all)
-        || rules.any(|rule| {
-            let is_told = rule.status.observed_generation == rule.metadata.generation;
-            let asks = rule.spec.as_ref().is_ok_and(|spec| spec.suspend);
-            is_told && is_suspended(&rule.status) && !asks
-        })
+        || rules.iter().any(|rule| says_all_suspended(&rule.status))
 }
 
 pub(super) fn now(wall: Timestamp) -> Now {

@@ -112,9 +112,8 @@ impl Cluster {
                 return Err(ListError::Failed(why));
             }
         };
-        let page: ListPage = serde_json::from_str(&text).map_err(|error| {
-            ListError::Failed(format!("the answer cannot be understood: {error}"))
-        })?;
+        let page: ListPage = serde_json::from_str(&text)
+            .map_err(|error| ListError::Failed(format!("the answer cannot be parsed: {error}")))?;
         let objects = page.objects().map(str::to_owned).collect();
         Ok(Ok((
             objects,

@@ -99,7 +99,7 @@ fn version_of(version: &Value) -> Result<(u32, u32, String), String> {
         let digits = text(field).trim_end_matches(|c: char| !c.is_ascii_digit());
         digits
             .parse()
-            .map_err(|_| "its version cannot be understood".to_owned())
+            .map_err(|_| "its version cannot be parsed".to_owned())
     };
     Ok((
         number("major")?,

@@ -28,12 +28,12 @@ pub(crate) const KINDS: [Written; 5] = [
     (ResourceKind::NodePools, "NodePool"),
     (ResourceKind::Deployments, "Deployment"),
 ];
+pub(crate) const RULES: Written = (ResourceKind::Rules, "NodeReadinessRule");
 const NODES: Written = (ResourceKind::Nodes, "Node");
+/// What `lint` reads where a rule names a CSI driver.
+const CSI_DRIVERS: Written = (ResourceKind::CsiDrivers, "CSIDriver");
 /// The kinds that `suggest` reads.
-pub(crate) const SUGGESTED_FROM: [Written; 2] = [
-    (ResourceKind::Rules, "NodeReadinessRule"),
-    (ResourceKind::DaemonSets, "DaemonSet"),
-];
+pub(crate) const SUGGESTED_FROM: [Written; 2] = [RULES, (ResourceKind::DaemonSets, "DaemonSet")];
 
 /// The inventory of a cluster or a dump: its objects of these kinds.
 pub(crate) async fn inventory(
@@ -42,8 +42,9 @@ pub(crate) async fn inventory(
     kinds: &[Written],
 ) -> Result<Inventory, CliError> {
     let mut inventory = objects(source, kinds).await;
-    if kinds.contains(&NODES) {
+    if kinds.contains(&NODES) && names_csi_driver(&inventory) {
         inventory.csi_drivers = csi_drivers(source, &mut inventory).await;
+        take_all(source, &mut inventory, CSI_DRIVERS).await;
     }
     let gaps = &mut inventory.gaps;
     let config = if let Some(path) = config {
@@ -60,9 +61,11 @@ pub(crate) async fn inventory_beside(source: &ObjectSource, snapshot: &Snapshot)
     let of_rest = KINDS.into_iter().filter(|kind| *kind != NODES);
     let mut inventory = objects(source, &of_rest.collect::<Vec<_>>()).await;
     inventory.nodes = snapshot.view.nodes().cloned().collect();
-    if names_csi_driver(&inventory) && snapshot.gap(ResourceKind::CsiNodes).is_none() {
+    if names_csi_driver(&inventory) {
         let drivers = snapshot.view.csi_drivers().map(str::to_owned);
-        inventory.csi_drivers = Some(drivers.collect());
+        let is_known = snapshot.gap(ResourceKind::CsiNodes).is_none();
+        inventory.csi_drivers = is_known.then(|| drivers.collect());
+        take_all(source, &mut inventory, CSI_DRIVERS).await;
     }
     let of_config = [ResourceKind::Leases, ResourceKind::ConfigMaps];
     let gaps = of_config.iter().filter_map(|kind| snapshot.gap(*kind));
@@ -77,11 +80,8 @@ fn with_classes(mut inventory: Inventory, classes: Vec<CriticalComponentClass>) 
     inventory
 }
 
-/// The CSI drivers that are registered on any node, if any rule names one and they may be read.
+/// The CSI drivers that are registered on any node, if they may be read.
 async fn csi_drivers(source: &ObjectSource, inventory: &mut Inventory) -> Option<BTreeSet<String>> {
-    if !names_csi_driver(inventory) {
-        return None;
-    }
     let (kind, all) = (ResourceKind::CsiNodes, Filter::default());
     let listed = source.all::<CsiNodeObject>(kind, &all).await;
     let is_known = listed.is_ok();
@@ -101,26 +101,32 @@ fn names_csi_driver(inventory: &Inventory) -> bool {
 
 async fn objects(source: &ObjectSource, kinds: &[Written]) -> Inventory {
     let mut inventory = Inventory::default();
-    for (kind, name) in kinds.iter().copied() {
-        let mut objects = source.list(kind, &Filter::default());
-        let listed = loop {
-            match objects.try_next().await {
-                Ok(Some(json)) => {
-                    if let Ok(object) = serde_json::from_str(&json) {
-                        inventory.take(name, object, name);
-                    }
-                }
-                end => break end.map(drop),
-            }
-        };
-        if let (Err(ListError::NotInstalled), ResourceKind::Rules) = (&listed, kind) {
-            inventory.notes.push(
-                "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed".into(),
-            );
-        }
-        or_note(&mut inventory.gaps, kind, listed);
+    for kind in kinds {
+        take_all(source, &mut inventory, *kind).await;
     }
     inventory
+}
+
+/// Adds all objects of a kind.
+async fn take_all(source: &ObjectSource, inventory: &mut Inventory, (kind, name): Written) {
+    let mut objects = source.list(kind, &Filter::default());
+    let listed = loop {
+        match objects.try_next().await {
+            Ok(Some(json)) => {
+                if let Ok(object) = serde_json::from_str(&json) {
+                    inventory.take(name, object, name);
+                }
+            }
+            end => break end.map(drop),
+        }
+    };
+    if let (Err(ListError::NotInstalled), ResourceKind::Rules) = (&listed, kind) {
+        inventory.notes.push(
+            "the cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed"
+                .into(),
+        );
+    }
+    or_note(&mut inventory.gaps, kind, listed);
 }
 
 /// The inventory of a file, or of a folder of YAML and JSON files with its subfolders.

@@ -33,7 +33,7 @@ pub(super) fn head(report: &ReportPage) -> Html {
             None => "there is no Lease".to_owned(),
         },
         |leader| match leader.lease.pod() {
-            "" => "nobody leads".to_owned(),
+            "" => "no instance leads".to_owned(),
             pod => format!("{pod} leads"),
         },
     );
@@ -54,9 +54,9 @@ pub(super) fn fleet(report: &ReportPage) -> Html {
         ("opening", nodes.opening, ""),
         ("open", nodes.open, "good"),
         (
-            "spared",
-            nodes.spared,
-            if nodes.spared > 0 { "poor" } else { "" },
+            "waiting to close",
+            nodes.waiting,
+            if nodes.waiting > 0 { "poor" } else { "" },
         ),
         ("not selected", nodes.not_selected, ""),
         (
@@ -111,7 +111,7 @@ pub(super) fn rules(report: &ReportPage) -> Html {
         "Held",
         "Open",
         "Failing",
-        "What nodes lack",
+        "Unmet conditions",
     ];
     section("Rules", table(&heads, rows))
 }
@@ -195,7 +195,7 @@ pub(super) fn conditions(report: &ReportPage) -> Html {
             (length(spread.max), "number"),
             (spread.slowest.clone(), ""),
             number(spread.last.to_string()),
-            number(length(spread.costs)),
+            number(length(spread.delay)),
         ]
     });
     let heads = [
@@ -207,7 +207,7 @@ pub(super) fn conditions(report: &ReportPage) -> Html {
         "max",
         "Slowest",
         "Last on",
-        "Costs",
+        "Delay",
     ];
     let figure = bars::of_spreads(&spreads).within("figure", &[]);
     section("What takes how long", table(&heads, rows).with(figure))
@@ -224,13 +224,13 @@ pub(super) fn findings(report: &ReportPage) -> Html {
             (word.to_owned(), class),
             (fault.object.clone(), ""),
             (fault.what.clone(), ""),
-            (fault.way_out.clone(), "faint"),
+            (fault.fix.clone(), "faint"),
         ]
     });
     let content = if report.lint.findings.is_empty() {
         Html::text("Nothing found.").within("p", &[])
     } else {
-        table(&["Id", "", "Object", "What", "Way out"], rows)
+        table(&["Id", "", "Object", "What", "Fix"], rows)
     };
     section("Findings", content)
 }
@@ -251,5 +251,5 @@ pub(super) fn notes(report: &ReportPage) -> Html {
         .into_iter()
         .map(|note| Html::text(note).within("li", &[]))
         .collect();
-    section("What this page goes without", notes.within("ul", &[]))
+    section("What could not be read", notes.within("ul", &[]))
 }

@@ -20,6 +20,9 @@ pub(crate) struct Inventory {
     pub nodes: Vec<Node>,
     /// The CSI drivers that are registered on any node; `None` if no rule names one, or if they were not read.
     pub csi_drivers: Option<BTreeSet<String>>,
+    /// The CSI drivers without which the scheduler keeps pods with their volumes off a node (KEP-5030); none if no rule names a
+    /// driver.
+    pub scheduler_waits_for: BTreeSet<String>,
     /// Karpenter's `NodePool`s.
     pub node_pools: Vec<Pool>,
     pub deployments: Vec<Program>,
@@ -101,6 +104,13 @@ impl Inventory {
                 .map_err(|error| error.to_string())
                 .and_then(|node| node.read().map_err(|error| error.to_string()))
                 .map(|node| self.nodes.push(node)),
+            "CSIDriver" => {
+                if part(&object, "/spec/preventPodSchedulingIfMissing") {
+                    let name = part(&object, "/metadata/name");
+                    self.scheduler_waits_for.insert(name);
+                }
+                Ok(())
+            }
             "NodePool" => {
                 self.node_pools.push(pool(&object));
                 Ok(())

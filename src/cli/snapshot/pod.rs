@@ -214,10 +214,10 @@ impl Container {
                 format!("{what} {name}: {reason}: {message}{restarts}")
             }
             ContainerState::Running if self.is_init => {
-                format!("{what} {name} is still at work{restarts}")
+                format!("{what} {name} is still running{restarts}")
             }
             ContainerState::Running => {
-                format!("{what} {name} runs and is not ready{restarts}")
+                format!("{what} {name} runs but is not ready{restarts}")
             }
             ContainerState::Ended { reason, code, .. } => {
                 format!("{what} {name} has ended: {reason} (exit code {code}){restarts}")
@@ -343,7 +343,7 @@ mod tests {
             ),
             (
                 agent(false, 1, json!({"running": {}})),
-                "container agent runs and is not ready, restarted once",
+                "container agent runs but is not ready, restarted once",
             ),
             (
                 agent(

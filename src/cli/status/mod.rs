@@ -73,7 +73,7 @@ pub(super) struct NodeCounts {
     pub held: usize,
     pub opening: usize,
     /// Nodes that lack a condition and stay open for now.
-    pub spared: usize,
+    pub waiting: usize,
     pub open: usize,
     pub not_selected: usize,
     /// Nodes left alone because an object cannot be parsed.
@@ -97,7 +97,7 @@ pub(super) struct RuleStatus {
     /// How many matched nodes it leaves open, or would.
     pub open: usize,
     /// How many of the open nodes lack a condition: within their grace period, or delayed by the guard.
-    pub spared: usize,
+    pub waiting: usize,
     /// On how many nodes the controller failed to apply the rule, as published.
     pub failing: i32,
     /// Since when the longest held node has been held.
@@ -251,14 +251,14 @@ impl RuleStatus {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
         let mut lacks: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
-        let (mut matched, mut held, mut open, mut spared) = (0, 0, 0, 0);
+        let (mut matched, mut held, mut open, mut waiting) = (0, 0, 0, 0);
         let mut longest_held = None;
         for it in nodes {
             matched += 1;
             match it.state {
-                State::Held | State::Closing | State::WouldHold => held += 1,
+                State::Held | State::Closing | State::WouldClose => held += 1,
                 State::Suspended if it.tainted => held += 1,
-                State::Spared => spared += 1,
+                State::Waiting => waiting += 1,
                 _ => {}
             }
             if !it.tainted {
@@ -293,7 +293,7 @@ impl RuleStatus {
             matched,
             held,
             open,
-            spared,
+            waiting,
             failing: cached.status.failed_node_count.unwrap_or_default(),
             longest_held,
             lacks,
@@ -376,7 +376,7 @@ impl RuleState {
             Self::DryRun => "dry run",
             Self::Suspended => "suspended",
             Self::Invalid => "invalid",
-            Self::NotTakenOn => "not taken on",
+            Self::NotTakenOn => "not picked up yet",
             Self::Deleting => "being deleted",
         }
     }
@@ -392,7 +392,7 @@ impl NodeCounts {
                 State::Suspended if it.tainted => 4,
                 state if state.holds() => 4,
                 State::Opening => 3,
-                State::Spared => 2,
+                State::Waiting => 2,
                 _ => 1,
             };
             let known = worst.entry(&it.node).or_default();
@@ -406,7 +406,7 @@ impl NodeCounts {
                 match worst.get(&*node.name) {
                     Some(4) => &mut counts.held,
                     Some(3) => &mut counts.opening,
-                    Some(2) => &mut counts.spared,
+                    Some(2) => &mut counts.waiting,
                     Some(_) => &mut counts.open,
                     None => &mut counts.not_selected,
                 }

@@ -13,11 +13,11 @@ const RULES: [Column; 10] = [
     Column::new("MODE").goes(6),
     Column::new("NODES").goes(3),
     Column::new("HELD"),
-    Column::new("SPARED").goes(4),
+    Column::new("WAITING").goes(4),
     Column::new("OPEN").goes(5),
     Column::new("FAILING").goes(2),
     Column::new("LONGEST").goes(1),
-    Column::new("LACKING").wraps(),
+    Column::new("UNMET").wraps(),
 ];
 const HELD: [Column; 4] = [
     Column::new("HELD NODE"),
@@ -107,7 +107,9 @@ pub(crate) fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page:
         instances,
     }) = leader
     else {
-        return line.plain("there is no Lease: it does not run, or without leader election");
+        return line.plain(
+            "there is no Lease: the controller does not run, or runs without leader election",
+        );
     };
     let renewed = lease
         .renewed
@@ -117,10 +119,10 @@ pub(crate) fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page:
             .good("leading")
             .plain(format!("  {} (lease renewed{renewed})", lease.pod())),
         LeaderHealth::Silent => line.bad("silent").plain(format!(
-            "  {} renewed its lease{renewed}: nothing may be put on or lifted",
+            "  {} renewed its lease{renewed}: it may add and lift no taints",
             lease.pod()
         )),
-        LeaderHealth::Nobody => line.bad("nobody leads"),
+        LeaderHealth::Nobody => line.bad("no instance leads"),
     };
     let line = match instances {
         (0, _) => line,
@@ -154,9 +156,9 @@ pub(crate) fn nodes(nodes: &NodeCounts) -> Line {
     for (count, look, word) in [
         (nodes.held, Look::Bad, "held"),
         (nodes.opening, Look::Good, "opening"),
-        (nodes.spared, Look::Poor, "not met and still open"),
+        (nodes.waiting, Look::Poor, "waiting to close"),
         (nodes.open, Look::Good, "open"),
-        (nodes.not_selected, Look::Plain, "of no rule"),
+        (nodes.not_selected, Look::Plain, "not selected"),
         (nodes.left_alone, Look::Bad, "left as they are"),
     ] {
         if count > 0 {
@@ -193,7 +195,7 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
                 mode.into(),
                 count(Look::Plain, rule.matched),
                 count(Look::Bad, rule.held),
-                count(Look::Poor, rule.spared),
+                count(Look::Poor, rule.waiting),
                 count(Look::Plain, rule.open),
                 count(Look::Bad, failing),
                 longest.into(),

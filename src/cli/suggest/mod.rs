@@ -253,7 +253,7 @@ spec:
   dryRun: true
   # A node that has been open stays open while these are updated.
   enforcementMode: bootstrap-only
-  # Nodes that are there already are left alone until they join anew.
+  # Nodes that exist already are left alone until they join again.
   existingNodes: Leave
   conditions:
 {conditions}{tolerations}  taint:

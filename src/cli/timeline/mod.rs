@@ -28,7 +28,7 @@ pub(super) struct Timeline {
     pub held: usize,
     /// The slowest starts, slowest first, as many as requested.
     pub starts: Vec<Start>,
-    /// The durations of each condition, most costly first.
+    /// The durations of each condition, longest delay first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Spread>,
     /// What could not be read.

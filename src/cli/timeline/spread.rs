@@ -1,4 +1,4 @@
-//! The durations of each condition over many starts, and its cost.
+//! The durations of each condition over many starts.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ pub(crate) struct Spread {
     /// On how many nodes it was met last.
     pub last: usize,
     /// How much earlier nodes would have opened without it, averaged over all ended starts of the rule.
-    pub costs: f64,
+    pub delay: f64,
 }
 
-/// The spreads of all conditions by rule, most costly first; each rule's last one is its whole start.
+/// The spreads of all conditions by rule, longest delay first; each rule's last one is its whole start.
 pub(crate) fn spreads(starts: &[Start]) -> Vec<Spread> {
     let mut of_rules: BTreeMap<&str, Vec<&Start>> = BTreeMap::new();
     for start in starts {
@@ -58,19 +58,19 @@ fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
             let lasts = stages
                 .iter()
                 .filter(|(start, stage)| stage.last && start.opened.is_some());
-            let costs: f64 = lasts.clone().map(|(start, _)| cost_of_last(start)).sum();
+            let delay: f64 = lasts.clone().map(|(start, _)| delay_by_last(start)).sum();
             // An empty sum of floats is -0.
-            let costs = costs + 0.0;
+            let delay = delay + 0.0;
             Spread {
                 last: lasts.count(),
-                costs: mean(costs, ended),
+                delay: mean(delay, ended),
                 ..spread(rule, condition, stages.len(), times.collect())
             }
         })
         .collect();
     spreads.sort_by(|a, b| {
-        let costs = b.costs.total_cmp(&a.costs);
-        costs.then_with(|| b.p90.total_cmp(&a.p90))
+        let delay = b.delay.total_cmp(&a.delay);
+        delay.then_with(|| b.p90.total_cmp(&a.p90))
     });
     let whole = starts.iter().filter(|start| start.opened.is_some());
     let whole = whole.map(|start| (start.seconds, start.node.as_str()));
@@ -79,7 +79,7 @@ fn of_rule(rule: &str, starts: &[&Start]) -> Vec<Spread> {
 }
 
 /// How much earlier the node would have opened if its last condition had been met at once.
-fn cost_of_last(start: &Start) -> f64 {
+fn delay_by_last(start: &Start) -> f64 {
     let mut times: Vec<f64> = start.conditions().filter_map(|it| it.seconds).collect();
     times.sort_by(f64::total_cmp);
     let last = times.pop().unwrap_or_default();
@@ -110,6 +110,6 @@ fn spread(rule: &str, condition: &str, all: usize, mut times: Vec<(f64, &str)>) 
         max,
         slowest: slowest.into(),
         last: 0,
-        costs: 0.0,
+        delay: 0.0,
     }
 }

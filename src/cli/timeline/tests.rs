@@ -55,7 +55,7 @@ fn the_component_comes_first_that_makes_nodes_slow() {
                 it.p90,
                 it.max,
                 it.last,
-                it.costs,
+                it.delay,
             )
         })
         .collect();

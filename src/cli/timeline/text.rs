@@ -19,7 +19,7 @@ const CONDITIONS: [Column; 8] = [
     Column::new("P90"),
     Column::new("MAX").goes(3),
     Column::new("LAST ON").goes(5),
-    Column::new("COSTS"),
+    Column::new("DELAY"),
 ];
 const STARTS: [Column; 5] = [
     Column::new("NODE"),
@@ -135,7 +135,7 @@ fn bar_width(page: &Page, names: impl Iterator<Item = usize>) -> usize {
     width.saturating_sub(names + BESIDE).clamp(BAR.0, BAR.1)
 }
 
-/// The whole fleet: conditions with their costs, and the slowest starts.
+/// The whole fleet: conditions with their delay, and the slowest starts.
 fn of_fleet(timeline: &Timeline, page: &Page, out: &mut String) {
     let Timeline { recorded, held, .. } = timeline;
     let mut head = Line::new().plain(format!("{} on record", counted(*recorded, "start")));
@@ -192,10 +192,10 @@ fn of_spread(spread: &Spread) -> Vec<Line> {
         0 => spread.nodes.to_string(),
         waiting => format!("{} (+{waiting} waiting)", spread.nodes),
     };
-    let costs = match spread.costs {
+    let delay = match spread.delay {
         _ if is_whole => Line::new(),
-        costs if costs >= 1.0 => Line::new().poor(length(costs)),
-        costs => length(costs).into(),
+        delay if delay >= 1.0 => Line::new().poor(length(delay)),
+        delay => length(delay).into(),
     };
     let last = if is_whole {
         String::new()
@@ -214,6 +214,6 @@ fn of_spread(spread: &Spread) -> Vec<Line> {
         time(spread.p90),
         time(spread.max),
         last.into(),
-        costs,
+        delay,
     ]
 }

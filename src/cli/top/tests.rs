@@ -79,7 +79,7 @@ fn the_fleet_is_drawn_longest_first() {
     let shown = screen(&fleet, &TopState::default(), (110, 9));
     let expected = [
         "nodes       4, 3 held, 1 open  (3 joining)",
-        "controller  there is no Lease: it does not run, or without leader election",
+        "controller  there is no Lease: the controller does not run, or runs without leader election",
         "",
         "NODE    STATE     FOR   BY    WHY   (3 closed, longest first)",
         "old     joining   90s   gpu   example.com/Ready is not reported (counts as Unknown, must be True)",

@@ -243,8 +243,15 @@ fn a_driver_is_registered_in_this_boot_if_that_was_seen() {
     observations.see_csi_node(Some(&with(&["a", "b"])), Some(&with(&["b"])));
     observations.see_csi_node(Some(&with(&["b"])), Some(&with(&["a", "b"])));
     assert!(observations.is_registered_in_this_boot("a"));
-    let counted = csi_node("n").counted_driver("a").build();
     see(&mut observations, &booted("c"), &[], &net(), at(20));
+    let ailing = csi_node("n").driver("a");
+    let ailing = ailing.unhealthy("a", "StorageDegraded", "Slow").build();
+    observations.see_csi_node(Some(&with(&["a"])), Some(&ailing));
+    assert!(
+        !observations.is_registered_in_this_boot("a"),
+        "what it reports of its storage is no registration"
+    );
+    let counted = csi_node("n").counted_driver("a").build();
     observations.see_csi_node(Some(&with(&["a"])), Some(&counted));
     assert!(observations.is_registered_in_this_boot("a"));
 }

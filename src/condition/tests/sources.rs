@@ -264,6 +264,47 @@ fn drivers_and_resources_are_asked_about_by_name() {
             driver,
             None,
         ),
+        (
+            "its storage is unreachable, and degraded before that",
+            world(&worker()).csi_node(
+                &csi_node("worker-1")
+                    .driver("a.csi")
+                    .unhealthy("a.csi", "StorageDegraded", "Slow")
+                    .unhealthy("a.csi", "StorageUnreachable", "NetworkPartition"),
+            ),
+            driver,
+            Some("CSI driver a.csi reports StorageUnreachable (NetworkPartition): down (+1 more)"),
+        ),
+        (
+            "its storage is in a state that is not known yet",
+            world(&worker()).csi_node(&csi_node("worker-1").driver("a.csi").unhealthy(
+                "a.csi",
+                "StorageReadOnly",
+                "",
+            )),
+            driver,
+            Some("CSI driver a.csi reports StorageReadOnly: down"),
+        ),
+        (
+            "another driver's storage is unreachable",
+            world(&worker()).csi_node(&csi_node("worker-1").driver("a.csi").unhealthy(
+                "b.csi",
+                "StorageUnreachable",
+                "Down",
+            )),
+            driver,
+            None,
+        ),
+        (
+            "a report without registration",
+            world(&worker()).csi_node(&csi_node("worker-1").unhealthy(
+                "a.csi",
+                "StorageDegraded",
+                "Slow",
+            )),
+            driver,
+            no_driver,
+        ),
         ("no such resource", world(&worker()), resource, no_gpu),
         ("none of the resource", world(&gpus("0")), resource, no_gpu),
         ("some of the resource", world(&gpus("8")), resource, None),

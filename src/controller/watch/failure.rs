@@ -92,7 +92,7 @@ impl Failure {
                 _ => format!("cannot watch {name}: {}", status.message),
             },
             Self::NotUnderstood(error) => {
-                format!("cannot understand the API server's {name}: {error}")
+                format!("cannot parse the API server's {name}: {error}")
             }
             Self::Unreachable(why) => unreachable(why),
             Self::NoAnswer(limit) => {

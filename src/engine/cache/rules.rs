@@ -72,6 +72,8 @@ impl Cache {
 
     /// Suspends or resumes all rules, whatever their specs say.
     pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) {
+        // The statuses of rules that are suspended anyway say so, too.
+        self.rule_news.are_unsorted |= self.suspends_all != suspends_all;
         self.suspends_all = suspends_all;
         for cached in self.rules.values_mut() {
             let rule = Rule {

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(known.tell(), []);
         let other = broken("a", Some("n"), "y");
         assert_eq!(known.note(other.clone()), ["n".into()]);
-        assert_eq!(other.to_string(), "Pod ns/a cannot be understood: y",);
+        assert_eq!(other.to_string(), "Pod ns/a cannot be parsed: y",);
         assert_eq!(known.tell(), [other]);
     }
 }

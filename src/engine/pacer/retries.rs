@@ -157,6 +157,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const S: Duration = Duration::from_secs(1);
     const WHAT: &str = "readiness.k8s.io/gate";
+    const OTHER: &str = "readiness.k8s.io/other";
 
     fn name(index: usize) -> Arc<str> {
         format!("node-{index}").into()
@@ -278,8 +279,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_never_refused_says_nothing_of_the_cause_by_which_others_wait() {
+        let now = Instant::now();
+        let mut retries = Retries::new(4);
+        for node in 0..4 {
+            assert!(retries.turn(&name(node), WHAT, 1, now));
+        }
+        for node in 0..4 {
+            retries.refused(&name(node), WHAT, 1, now);
+        }
+        let later = now + S;
+        let at_once = (0..4).filter(|node| retries.turn(&name(*node), WHAT, 2, later));
+        assert_eq!(at_once.count(), 1);
+        for node in 4..14 {
+            assert!(retries.turn(&name(node), OTHER, 0, later));
+            retries.carried_out(&name(node), OTHER, 0, later);
+        }
+        assert_eq!(retries.next_turn(later), None);
+        retries.carried_out(&name(0), WHAT, 2, later);
+        assert_eq!(retries.next(later).len(), 2);
+    }
+
+    #[test]
     fn what_is_refused_on_node_after_node_waits_behind_all_else() {
-        const OTHER: &str = "readiness.k8s.io/other";
         let now = Instant::now();
         let mut retries = Retries::new(4);
         assert!(retries.turn(&name(0), WHAT, 0, now));

@@ -58,7 +58,7 @@ impl RuleWork {
         let soon = now + STATUS_DELAY;
         let at = healed.map_or(soon, |healed| soon.max(healed + HEAL_INTERVAL));
         self.status.healed_at = Some(at);
-        info!(rule = %self.name, "somebody else has written over the rule's status; writing it again");
+        info!(rule = %self.name, "another client has written over the rule's status; writing it again");
         if self.status.due.is_none_or(|due| at < due) {
             self.schedule(at, out);
         }
@@ -207,6 +207,7 @@ impl RuleWork {
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
+            suspends_all: cache.suspends_all(),
             backing: &self.backing,
             after_unknown: after_unknown.as_ref(),
             disruption: disruption.as_ref(),

@@ -22,6 +22,8 @@ pub(crate) struct Prospects {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
     pub rule: &'a Rule,
+    /// Whether all rules are suspended.
+    pub suspends_all: bool,
     /// What stands behind the rule's conditions.
     pub backing: &'a Backing,
     /// The names in the rule's `after` that hold nothing up.

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::basis::{Basis, whole_second};
 use super::remarks::{partial_placements, remarks};
 use super::rule_stats::{Role, RuleStats};
-use crate::api::RepairAction;
+use crate::api::{NodeReadinessRuleStatus, RepairAction};
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
@@ -19,7 +19,15 @@ const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
 /// The condition type of a suspended rule.
-pub(crate) const SUSPENDED: &str = "Suspended";
+const SUSPENDED: &str = "Suspended";
+/// The reason of that condition while all rules are suspended. The policy that closes nodes at birth goes by it.
+const ALL_SUSPENDED: &str = "AllRulesSuspended";
+
+/// Whether a rule's status says that all rules are suspended.
+pub(crate) fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions.any(|it| it.type_ == SUSPENDED && it.reason == ALL_SUSPENDED)
+}
 
 /// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
 pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
@@ -110,8 +118,15 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         conditions.push(condition("AfterUnknown", true, reason, message));
     }
     if is_suspended {
-        let message = "nothing is changed for the rule, on nodes or in its counts";
-        conditions.push(condition(SUSPENDED, true, "Suspended", message.into()));
+        let (reason, message) = if basis.suspends_all {
+            let message =
+                "all rules are suspended: they change no node, and their counts stay as they are";
+            (ALL_SUSPENDED, message)
+        } else {
+            let message = "the rule changes no node, and its counts stay as they are";
+            (SUSPENDED, message)
+        };
+        conditions.push(condition(SUSPENDED, true, reason, message.into()));
     }
     conditions
 }
@@ -146,7 +161,7 @@ fn conflict(
     if !governed.is_empty() {
         let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
         let message = format!(
-            "{} of {} nodes have taint {key}:{effect} governed by an earlier rule: {}",
+            "an earlier rule governs taint {key}:{effect} on {} of {} selected nodes: {}",
             governed.len(),
             stats.nodes.len(),
             enumerated(names.into_iter().map(quoted)),

@@ -45,6 +45,7 @@ fn stats(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (RuleStats, Arc<Rule>) {
 fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
     Basis {
         rule,
+        suspends_all: false,
         backing: &NOTHING_WRONG,
         after_unknown: None,
         prospects: Prospects::default(),
@@ -145,7 +146,7 @@ fn a_dry_run_is_summed_up() {
         (
             vec![gated(met()), unmet(), member("silent")],
             "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions, 2 of 3 selected nodes are open and \
-             unmet now (1 have never reported Net): they would be closed at once",
+             unmet now (1 has never reported Net): they would be closed at once",
         ),
     ] {
         let (stats, rule) = stats(&gate().dry_run(), &nodes);
@@ -175,7 +176,7 @@ fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
         }],
         ..Backing::default()
     };
-    let joining = "1 of 2 selected nodes are open and unmet now, and left alone: a node that joins would wait for Net";
+    let joining = "1 of 2 selected nodes is open and unmet now, and left alone: a node that joins would wait for Net";
     let there_is_none = "there is no DaemonSet a/b today: until there is one, no node meets the condition; check namespace and name";
     for (nodes, backing, summary) in [
         (vec![met()], &NOTHING_WRONG, "No changes needed".to_owned()),

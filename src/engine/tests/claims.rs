@@ -72,7 +72,7 @@ fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
     assert_eq!(
         bench.told(),
         [
-            "NodeClaimDeleted n: NodeClaim 'n-claim' deleted by rule 'r'. The node was to be ready by 2026-01-01T00:02:40Z: \
+            "NodeClaimDeleted n: NodeClaim 'n-claim' deleted by rule 'r'. The node should have been ready by 2026-01-01T00:02:40Z: \
              Net is not reported (counts as Unknown, must be True)"
         ]
     );
@@ -322,6 +322,22 @@ fn nothing_is_deleted_while_evidence_is_stale_nor_for_as_long_again() {
 }
 
 #[test]
+fn a_late_node_that_is_found_while_evidence_is_stale_is_repaired_when_it_is_not() {
+    let late = late(&[deleting()], &[node("n")]).node("n").clone();
+    let mut bench = bench_of(&[deleting()], &[]);
+    bench.shows(Watch::NodeClaims, claim_of("n"));
+    bench.wait(OVERDUE + 1000);
+    bench.silent = vec![Watch::NodePools];
+    bench.take(vec![Input::Seen(Seen::Interrupted(Watch::NodePools))]);
+    bench.shows(Watch::Nodes, late);
+    bench.wait(2000);
+    assert_eq!(deletions(&mut bench), 0);
+    bench.silent.clear();
+    bench.wait(5000);
+    assert_eq!(deletions(&mut bench), 1);
+}
+
+#[test]
 fn what_keeps_a_node_from_being_repaired_is_told_once() {
     let several = |bench: &mut Bench| {
         let mut second = claim_of("n");
@@ -342,7 +358,7 @@ fn what_keeps_a_node_from_being_repaired_is_told_once() {
         ),
         ("no claim", gone, "no NodeClaim names this node"),
         (
-            "a claim that cannot be understood",
+            "a claim that cannot be parsed",
             unreadable,
             "no NodeClaim names this node",
         ),
@@ -375,7 +391,7 @@ fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_an
         bench.told(),
         [
             "NodeRepairSpared n: Rule 'r' does not repair this node: annotation nodegate.dev/do-not-repair on NodePool 'p' forbids \
-             it. The node was to be ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)"
+             it. The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)"
         ]
     );
     bench.shows(Watch::NodePools, pool(json!({veto: "false"})));

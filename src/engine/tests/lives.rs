@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, Input, Seen};
+use super::{Bench, Input, Seen, object};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
@@ -225,6 +225,26 @@ fn what_is_left_of_a_rule_that_went_without_its_finalizer_is_taken_off() {
             assert_eq!(bench.taints("n"), [""; 0], "{name}");
         }
     }
+}
+
+#[test]
+fn what_rules_adopted_is_taken_off_though_several_went_at_once_without_their_finalizers() {
+    let keys = ["readiness.k8s.io/first", "readiness.k8s.io/second"];
+    let [first, second] = keys.map(|key| {
+        let name = key.rsplit('/').next().unwrap();
+        rule(name).waits_for("Net").taint(key, "NoSchedule")
+    });
+    let tainted = node("n").taint(keys[0], "NoSchedule");
+    let tainted = tainted.taint(keys[1], "NoSchedule");
+    let mut bench = Bench::new(&[first, second], &[tainted]);
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), keys);
+    let gone = ["first", "second"].map(|name| {
+        let rule = bench.cluster.remove(Watch::Rules, name);
+        Input::Seen(Seen::Delete(object(Watch::Rules, &rule)))
+    });
+    bench.take(gone.into());
+    assert_eq!(bench.taints("n"), [""; 0]);
 }
 
 #[test]

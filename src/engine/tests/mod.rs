@@ -284,6 +284,7 @@ impl Bench {
         }
         if let Request::PostEvent { notice, .. } = &request {
             let (reason, name) = (notice.topic.reason, &notice.about.name);
+            assert!(notice.topic.on.contains(notice.about.kind), "{notice:?}");
             let told = format!("{reason} {name}: {}", notice.note);
             match reason {
                 "NodeHeld" => self.held.push(told),

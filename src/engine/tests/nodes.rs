@@ -99,7 +99,7 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
     let [contended] = contended[..] else {
         panic!("{told:?}");
     };
-    assert!(contended.contains("4 times in 1 s. It is left so for"));
+    assert!(contended.contains("4 times in 1 s. The rule leaves it so for"));
     let counted = bench.counted();
     let is_undone = |count: &&String| *count == r#"Undone { rule: "r" }"#;
     assert_eq!(counted.iter().filter(is_undone).count(), 5);
@@ -286,7 +286,7 @@ fn a_node_whose_time_is_up_is_told_of_once() {
     assert_eq!(
         bench.told(),
         [
-            "NodeNotReadyInTime n: The node was to be ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, \
+            "NodeNotReadyInTime n: The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, \
              must be True) (rule 'r')"
         ]
     );

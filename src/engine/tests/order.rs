@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Bench, Input, Rate, Seen, settings};
 use crate::condition::ComponentGroup;
@@ -320,27 +320,13 @@ fn few_rules_are_written_at_a_time() {
 
 #[test]
 fn what_has_to_be_done_at_once_for_many_rules_and_nodes_is_done_bit_by_bit() {
-    let rules: Vec<_> = (0..12)
-        .map(|index| gate_of(&format!("r-{index}")))
-        .collect();
-    let nodes: Vec<_> = (0..5000).map(|index| node(&format!("n-{index}"))).collect();
-    let mut bench = Bench::of(settings());
-    let put = |watch, json: &Value| (watch, json.clone());
-    let rules = rules.into_iter().map(|mut it| put(Watch::Rules, it.json()));
-    let nodes = nodes.into_iter().map(|mut it| put(Watch::Nodes, it.json()));
-    for (watch, object) in rules.chain(nodes) {
-        bench.cluster.put(watch, object);
-    }
-    let mut inputs = vec![Input::Leads];
-    inputs.extend(bench.listed());
+    let (mut bench, mut inputs) = many(12, 5000);
     let (mut evaluations, mut statuses) = (Vec::new(), Vec::new());
     let end = bench.now.monotonic + Duration::from_secs(1);
     while bench.now.monotonic < end {
         let effects = bench.engine.take(inputs.drain(..), bench.now);
         let counts = |what: fn(&Effect) -> bool| effects.iter().filter(|it| what(it)).count();
-        evaluations.push(counts(|it| {
-            matches!(it, Effect::Count(Count::Evaluated { .. }))
-        }));
+        evaluations.push(counts(is_evaluation));
         statuses.push(counts(|it| {
             matches!(it, Effect::Request(_, Request::PatchRuleStatus { .. }))
         }));
@@ -355,6 +341,32 @@ fn what_has_to_be_done_at_once_for_many_rules_and_nodes_is_done_bit_by_bit() {
     assert!(evaluations.iter().all(|it| *it <= 5000), "{evaluations:?}");
     let statuses: Vec<_> = statuses.into_iter().filter(|it| *it > 0).collect();
     assert_eq!(statuses, [10, 2]);
+}
+
+#[test]
+fn fewer_nodes_are_evaluated_at_once_where_each_has_many_rules_to_compare() {
+    let (mut bench, inputs) = many(64, 100);
+    let effects = bench.engine.take(inputs, bench.now);
+    let evaluations = effects.iter().filter(|it| is_evaluation(it)).count();
+    assert!((1..=64 * 40).contains(&evaluations), "{evaluations}");
+}
+
+/// A bench that has seen nothing yet, and what it sees first: this many rules and nodes.
+fn many(rules: usize, nodes: usize) -> (Bench, Vec<Input>) {
+    let mut bench = Bench::of(settings());
+    let rules =
+        (0..rules).map(|index| (Watch::Rules, gate_of(&format!("r-{index}")).json().clone()));
+    let nodes = (0..nodes).map(|index| (Watch::Nodes, node(&format!("n-{index}")).json().clone()));
+    for (watch, object) in rules.chain(nodes) {
+        bench.cluster.put(watch, object);
+    }
+    let mut inputs = vec![Input::Leads];
+    inputs.extend(bench.listed());
+    (bench, inputs)
+}
+
+fn is_evaluation(effect: &Effect) -> bool {
+    matches!(effect, Effect::Count(Count::Evaluated { .. }))
 }
 
 fn gate_of(name: &str) -> RuleBuilder {

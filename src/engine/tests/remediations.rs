@@ -68,7 +68,7 @@ fn a_remediation_is_made_once_and_deleted_when_the_node_opens() {
     assert_eq!(
         told,
         [
-            "NodeRemediationCreated n: Reboot fencing/n created by rule 'r'. The node was to be ready by 2026-01-01T00:02:40Z: \
+            "NodeRemediationCreated n: Reboot fencing/n created by rule 'r'. The node should have been ready by 2026-01-01T00:02:40Z: \
              Net is not reported (counts as Unknown, must be True)"
         ]
     );

@@ -102,6 +102,20 @@ fn a_status_is_written_a_moment_after_a_change_and_at_most_once_a_second() {
 }
 
 #[test]
+fn a_status_that_cannot_be_written_is_tried_again_no_more_than_once_a_second() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
+        matches!(request, Request::PatchRuleStatus { .. }).then_some(RequestError::Conflict)
+    });
+    for (milliseconds, tries) in [(250, 1), (900, 1), (100, 2), (900, 2), (100, 3)] {
+        bench.wait(milliseconds);
+        assert_eq!(bench.refused, tries);
+    }
+    bench.refusal = |_| None;
+    bench.wait(1000);
+    assert_eq!(numbers(bench.status("r")), json!([1, 1, 0, 0]));
+}
+
+#[test]
 fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_often_as_they_care_to()
 {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
@@ -155,7 +169,7 @@ fn a_status_says_what_stands_against_the_rule() {
         said(&bench, "s"),
         [
             VALID,
-            "Conflicted True: 2 of 2 nodes have taint readiness.k8s.io/gate:NoSchedule governed by an earlier rule: 'r'"
+            "Conflicted True: an earlier rule governs taint readiness.k8s.io/gate:NoSchedule on 2 of 2 selected nodes: 'r'"
         ]
     );
     bench.sees(&node("well").condition("Net", "True"));
@@ -335,8 +349,11 @@ fn a_suspended_rules_counts_stay_as_they_were_until_it_goes_on() {
     };
     assert_eq!(counts(&bench), [2, 1, 1]);
     assert_eq!(condition(&bench, "Suspended"), None);
-    bench.sees_rule(&gate().suspended());
+    let mut suspended = gate().suspended();
+    suspended.json()["metadata"]["generation"] = json!(2);
+    bench.sees_rule(&suspended);
     bench.wait(3000);
+    assert_eq!(bench.status("r")["observedGeneration"], json!(2));
     assert_eq!(condition(&bench, "Suspended").as_deref(), Some("True"));
     assert_eq!(condition(&bench, "Accepted").as_deref(), Some("True"));
     assert_eq!(condition(&bench, "Conflicted").as_deref(), Some("False"));
@@ -382,7 +399,16 @@ fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
     bench.sees(&node("b"));
     bench.wait(10_000);
     assert_eq!((bench.taints("a"), bench.taints("b")), (vec![GATE], vec![]));
-    assert_eq!(bench.asked(), ["status of r"], "it says so");
+    let mut asked = bench.asked();
+    asked.sort();
+    assert_eq!(asked, ["status of r", "status of s"], "they say so");
+    let reason = |bench: &Bench, rule: &str| {
+        let [status, reason] = condition(bench, rule, "Suspended")?;
+        (status == "True").then_some(reason)
+    };
+    for name in ["r", "s"] {
+        assert_eq!(reason(&bench, name).as_deref(), Some("AllRulesSuspended"));
+    }
     let told = bench.told();
     let told: Vec<_> = told.iter().filter_map(|it| it.split(':').next()).collect();
     assert_eq!(told, ["RulesSuspended r", "RulesSuspended s"]);
@@ -391,6 +417,8 @@ fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
     bench.wait(10_000);
     assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![GATE]));
     assert!(!bench.survey().suspended);
+    assert_eq!(reason(&bench, "r"), None);
+    assert_eq!(reason(&bench, "s").as_deref(), Some("Suspended"));
 }
 
 /// The status condition of this type, as status and reason; `None` if there is none.

@@ -100,6 +100,22 @@ fn a_rule_decides_nothing_while_one_that_comes_first_holds_the_node() {
     }
 }
 
+/// The taint that it shares is settled first: the rule that governs it comes after none.
+#[test]
+fn a_dry_run_waits_as_it_would_in_force_beside_another_rule_with_its_taint() {
+    for (name, node) in [
+        ("closed", held(met()).taint(GATE, "NoSchedule")),
+        ("open", held(unmet())),
+    ] {
+        let in_force = world(&node).with_rules(&[first(), after()]);
+        let beside = [gate("older").created(at(-9)), first(), after().dry_run()];
+        let beside = world(&node).with_rules(&beside);
+        let expected = decision(&in_force, "r");
+        assert!(expected.1, "{name}");
+        assert_eq!(decision(&beside, "r"), expected, "{name}");
+    }
+}
+
 #[test]
 fn a_rule_that_holds_nothing_is_not_waited_for() {
     let node = || held(met()).taint(GATE, "NoSchedule");

@@ -321,7 +321,7 @@ fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
     assert!(change.gave_up && !change.components_ready);
     assert_eq!(
         change.why,
-        "its time is up; NetworkReady is not reported (counts as Unknown, must be True)"
+        "its readiness TTL has passed; NetworkReady is not reported (counts as Unknown, must be True)"
     );
     assert!(!world.carried_out().plan().writes_node(), "it stays open");
 }

@@ -107,12 +107,16 @@ fn a_node_that_has_joined_goes_on_joining_until_it_is_open() {
         .sees(&unmet(), at(120))
         .now(at(120));
     assert!(!is_joining(&was_met), "it was open in between");
+    let came_late = came.clone().now(at(106)).evaluated(at(106)).now(at(107));
+    assert!(!is_joining(&came_late), "it was evaluated too late");
     let gated = came.carried_out().evaluated(at(101));
     assert!(is_joining(&gated));
     let restarted = gated.clone().restarted(&joining_by_annotation(), at(200));
     assert!(is_joining(&restarted), "it is on record");
     let lifted_by_hand = gated.sees(&unmet(), at(210)).now(at(210));
     assert!(!is_joining(&lifted_by_hand), "somebody has opened it");
+    let later = lifted_by_hand.evaluated(at(210)).now(at(211));
+    assert!(!is_joining(&later), "and it stays open to workload");
 }
 
 fn joining_by_annotation() -> NodeBuilder {

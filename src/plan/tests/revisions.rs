@@ -1,6 +1,8 @@
 //! Bootstraps that count for the revisions of the `DaemonSet`s that they were completed with.
 
 use super::writes;
+use crate::object::ObjectKey;
+use crate::rule::ownership::BootstrapRecord;
 use crate::testing::{
     Builder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, World, daemon_set, node,
     pod, rule, world,
@@ -170,4 +172,12 @@ fn a_revision_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
             .daemon_set(&driver(2));
         assert_eq!(writes(&pods.iter().fold(world, World::pod)), [""; 0]);
     }
+}
+
+#[test]
+fn the_outcome_names_the_daemon_set_whose_revision_has_gone() {
+    let world = on(&completed("a"), 2, &[of("new", "b", 2)]);
+    let daemon_set = &ObjectKey::new("kube-system", "driver");
+    let expected = BootstrapRecord::Revised { daemon_set };
+    assert_eq!(world.plan().outcomes[0].bootstrap, expected);
 }

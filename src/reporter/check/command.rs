@@ -48,7 +48,7 @@ pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String
         }
     };
     let ended =
-        ended.map_err(|error| CheckFailure::broken(format!("was lost sight of: {error}")))?;
+        ended.map_err(|error| CheckFailure::broken(format!("could not be waited for: {error}")))?;
     if ended.success() {
         return Ok("succeeded".to_owned());
     }

@@ -139,9 +139,9 @@ impl Inner {
         let before = std::mem::replace(&mut self.known().problem, problem.clone());
         match (before, problem) {
             (before, Some(problem)) if before.as_ref() != Some(&problem) => {
-                warn!("cannot tell who may read metrics, so nobody may: {problem}");
+                warn!("cannot check who may read metrics, so nobody may: {problem}");
             }
-            (Some(_), None) => info!("it can be told again who may read metrics"),
+            (Some(_), None) => info!("access to metrics can be checked again"),
             _ => {}
         }
     }

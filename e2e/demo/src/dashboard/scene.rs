@@ -3,11 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, ResourceExt};
+use kube::Client;
 use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
 use nodegate_testbed::prometheus::Prometheus;
-use nodegate_testbed::sights::pods_on;
+use nodegate_testbed::sights::running_pod;
 use nodegate_testbed::{
     Cluster, Controller, ControllerManager, Options, eventually, fixtures, ports,
 };
@@ -163,17 +162,6 @@ async fn join(client: &Client, member: Member) -> Result<()> {
 
 /// Sets the pod of a `DaemonSet` on a node Ready or not.
 async fn set_pod(client: &Client, member: Member, daemon_set: &str, ready: bool) -> Result<()> {
-    let node = member.name();
-    let runs = |pod: &&Pod| {
-        let status = pod.status.as_ref();
-        let phase = status.and_then(|it| it.phase.as_deref());
-        phase == Some("Running") && pod.name_any().starts_with(daemon_set)
-    };
-    let what = format!("{daemon_set} runs on {node}");
-    let pod = eventually(&what, SOON, async || {
-        let pods = pods_on(client, &node).await?;
-        Ok(pods.iter().find(runs).map(ResourceExt::name_any))
-    })
-    .await?;
+    let pod = running_pod(client, &member.name(), daemon_set).await?;
     set_pod_ready(client, "kube-system", &pod, ready).await
 }

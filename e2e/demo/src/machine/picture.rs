@@ -16,7 +16,7 @@ pub(super) fn picture(world: &World, now: Duration, width: usize, colours: Colou
     let gates: Vec<String> = world
         .closed_by()
         .map(|gating| {
-            let lasted = seconds(now.saturating_sub(gating.closed.at));
+            let lasted = seconds(gating.period.lasted(now));
             format!("closed by rule {} for {lasted}", gating.rule)
         })
         .collect();

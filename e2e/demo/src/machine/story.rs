@@ -32,38 +32,36 @@ pub async fn tell(
     controller: &mut Option<Controller>,
 ) -> Result<bool> {
     let client = cluster.client().await?;
-    let steps = async {
+    let steps = Box::pin(async {
         *controller = Some(Controller::start(cluster, &[]).await?);
         let mut node = prepare(show, cluster, &client).await?;
         join(show, &mut node).await?;
         let closing = lose_network(show, &node).await?;
         let reboot = reboot(show, &mut node).await?;
         anyhow::Ok(Ending { closing, reboot })
-    };
-    let nodes = show.watch(Api::<Node>::all(client.clone()), World::see_node, |_, _| {});
-    let pods = show.watch(
-        Api::<Pod>::all(client.clone()),
-        |world, pod, _| world.see_pod(pod),
-        World::see_pod_go,
-    );
-    let drivers = show.watch(
-        Api::<CSINode>::all(client.clone()),
-        |world, node, _| world.see_drivers(node),
-        |_, _| {},
-    );
-    let events = show.watch(
-        Api::<Event>::all(client.clone()),
-        |world, event, _| world.see_event(event),
-        |_, _| {},
-    );
-    let ending = tokio::select! {
-        ending = steps => ending?,
-        ended = nodes => Err(ended.err().context("watching the nodes ended")?)?,
-        ended = pods => Err(ended.err().context("watching the pods ended")?)?,
-        ended = drivers => Err(ended.err().context("watching the drivers ended")?)?,
-        ended = events => Err(ended.err().context("watching the events ended")?)?,
-        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
-    };
+    });
+    let watches = Box::pin(async {
+        tokio::try_join!(
+            show.watch(Api::<Node>::all(client.clone()), World::see_node, |_, _| {}),
+            show.watch(
+                Api::<Pod>::all(client.clone()),
+                |world, pod, _| world.see_pod(pod),
+                World::see_pod_go,
+            ),
+            show.watch(
+                Api::<CSINode>::all(client.clone()),
+                |world, node, _| world.see_drivers(node),
+                |_, _| {},
+            ),
+            show.watch(
+                Api::<Event>::all(client.clone()),
+                |world, event, _| world.see_event(event),
+                |_, _| {},
+            ),
+        )
+        .map(drop)
+    });
+    let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     show.end(&checks, summary)
 }

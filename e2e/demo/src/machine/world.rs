@@ -10,14 +10,13 @@ use nodegate_testbed::sights::is_ready;
 
 use super::cast::{CNI, DRIVER, GATE, WORKLOAD};
 use super::picture::picture;
-use crate::stage::{self, Colours, Moment, Revision, seconds};
+use crate::stage::{self, Colours, Moment, Period, Revision, seconds};
 
 /// A period in which the node had a rule's taint.
 #[derive(Debug, Clone)]
 pub struct Gating {
     pub rule: String,
-    pub closed: Moment,
-    pub opened: Option<Moment>,
+    pub period: Period,
 }
 
 /// The last observed state of a pod.
@@ -70,7 +69,8 @@ impl World {
 
     /// The rules' taints on the node now.
     pub fn closed_by(&self) -> impl Iterator<Item = &Gating> {
-        self.gatings.iter().filter(|gating| gating.opened.is_none())
+        let gatings = self.gatings.iter();
+        gatings.filter(|gating| gating.period.opened.is_none())
     }
 
     /// Whether it exists without a rule's taint.
@@ -96,10 +96,7 @@ impl World {
 
     /// Records the node's current state.
     pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
-        let moment = Moment {
-            revision: Revision::of(node),
-            at,
-        };
+        let moment = Moment::of(node, at);
         let mut news = self.see_gates(node, moment);
         if !self.registered {
             self.registered = true;
@@ -143,9 +140,10 @@ impl World {
             .filter_map(|taint| taint.key.strip_prefix(GATE))
             .collect();
         for gating in &mut self.gatings {
-            if gating.opened.is_none() && !rules.contains(&gating.rule.as_str()) {
-                gating.opened = Some(moment);
-                let lasted = seconds(moment.at.saturating_sub(gating.closed.at));
+            let period = &mut gating.period;
+            if period.opened.is_none() && !rules.contains(&gating.rule.as_str()) {
+                period.opened = Some(moment);
+                let lasted = seconds(period.lasted(moment.at));
                 news.push(format!("OPEN for rule {} after {lasted}", gating.rule));
             }
         }
@@ -154,8 +152,10 @@ impl World {
                 news.push(format!("closed by rule {rule}"));
                 self.gatings.push(Gating {
                     rule: rule.to_owned(),
-                    closed: moment,
-                    opened: None,
+                    period: Period {
+                        closed: moment,
+                        opened: None,
+                    },
                 });
             }
         }

@@ -44,24 +44,22 @@ pub async fn tell(
     nodes_per_zone: usize,
 ) -> Result<bool> {
     let client = cluster.client().await?;
-    let steps = async {
+    let steps = Box::pin(async {
         prepare(show, cluster, &client, controller, nodes_per_zone).await?;
         one_node(show, &client).await?;
         outage(show, &client, nodes_per_zone).await
-    };
+    });
     let nodes = Api::<Node>::all(client.clone());
     // The CRD is installed before the controller starts; until then this watch retries.
     let rules = rules(&client);
-    let ending = tokio::select! {
-        ending = steps => ending?,
-        ended = show.watch(nodes, World::see_node, |_, _| {}) => {
-            Err(ended.err().context("watching the nodes ended")?)?
-        }
-        ended = show.watch(rules, World::see_rule, |_, _| {}) => {
-            Err(ended.err().context("watching the rules ended")?)?
-        }
-        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
-    };
+    let watches = Box::pin(async {
+        tokio::try_join!(
+            show.watch(nodes, World::see_node, |_, _| {}),
+            show.watch(rules, World::see_rule, |_, _| {}),
+        )
+        .map(drop)
+    });
+    let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     show.end(&checks, summary)
 }

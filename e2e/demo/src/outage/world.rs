@@ -10,7 +10,8 @@ use kube::api::DynamicObject;
 
 use super::cast::{CONDITION, LIMITED, TAINT_PREFIX, UNLIMITED, ZONE};
 use super::picture::picture;
-use crate::stage::{self, Colours, Moment, Revision};
+use crate::stage::{self, Colours, Moment, condition};
+use nodegate_testbed::sights;
 
 /// The observed state.
 #[derive(Debug, Clone, Default)]
@@ -101,13 +102,11 @@ impl World {
     /// Records a node's current state; returns notable changes.
     pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
         let name = node.name_any();
-        let moment = Moment {
-            revision: Revision::of(node),
-            at,
-        };
+        let moment = Moment::of(node, at);
         let record = self.nodes.entry(name.clone()).or_default();
         record.zone = node.labels().get(ZONE).cloned().unwrap_or_default();
-        let was_met = std::mem::replace(&mut record.met, is_met(node));
+        let met = condition(node, CONDITION).is_some_and(|it| it.status == "True");
+        let was_met = std::mem::replace(&mut record.met, met);
         if record.met != was_met {
             record.met_since = record.met.then_some(moment);
         }
@@ -143,10 +142,7 @@ impl World {
             return Vec::new();
         };
         if limited.is_halt() {
-            record.halted = Some(Moment {
-                revision: Revision::of(rule),
-                at,
-            });
+            record.halted = Some(Moment::of(rule, at));
         }
         vec![format!("rule {name}  {}", limited.message)]
     }
@@ -163,20 +159,8 @@ impl World {
     }
 }
 
-fn is_met(node: &Node) -> bool {
-    let status = node.status.as_ref();
-    let mut conditions = status
-        .into_iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == CONDITION && condition.status == "True")
-}
-
 fn has_taint(node: &Node, rule: &str) -> bool {
-    let spec = node.spec.as_ref();
-    let mut taints = spec
-        .into_iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
-    taints.any(|taint| taint.key.strip_prefix(TAINT_PREFIX) == Some(rule))
+    sights::count_taints(node, &format!("{TAINT_PREFIX}{rule}")) > 0
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, ResourceExt};
+use kube::Client;
 use nodegate_testbed::changes::{break_image, set_node_condition, set_pod_ready};
-use nodegate_testbed::sights::{has_taint, node, pods_on};
+use nodegate_testbed::sights::{has_taint, node, running_pod};
 use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, eventually, fixtures};
 
 use super::terminal::Terminal;
@@ -36,8 +35,8 @@ pub(super) async fn play() -> Result<Terminal> {
     let held = format!("node/{HELD}");
     terminal.ask(&cluster, &["explain", &held]).await?;
     terminal.ask(&cluster, &["timeline"]).await?;
-    terminal.remark("somebody mends the image's name: the pod comes up");
-    let pod = network_on(&client, HELD).await?;
+    terminal.remark("the image's name is corrected: the pod comes up");
+    let pod = running_pod(&client, HELD, "cilium").await?;
     set_pod_ready(&client, "kube-system", &pod, true).await?;
     until_open(&client, HELD).await?;
     terminal.ask(&cluster, &["status"]).await?;
@@ -57,7 +56,7 @@ async fn join(client: &Client) -> Result<()> {
     let network = fixtures::daemon_set("kube-system/cilium").tolerate_everything();
     network.never_ready().create(client).await?;
     for (name, millis) in NODES.iter().zip([2100, 1300, 0, 4300]) {
-        let pod = network_on(client, name).await?;
+        let pod = running_pod(client, name, "cilium").await?;
         if *name == HELD {
             break_image(client, "kube-system", &pod, "quay.io/cilium/cilium:v1.81.0").await?;
             set_node_condition(client, name, STORAGE, "True").await?;
@@ -91,19 +90,6 @@ async fn join(client: &Client) -> Result<()> {
 async fn until_open(client: &Client, node: &str) -> Result<()> {
     eventually("the node is opened", SOON, async || {
         Ok(!has_taint(client, node, TAINT).await?)
-    })
-    .await
-}
-
-/// The network's running pod on a node.
-async fn network_on(client: &Client, node: &str) -> Result<String> {
-    eventually("the network has a running pod", SOON, async || {
-        let pods = pods_on(client, node).await?;
-        let runs = |pod: &&Pod| {
-            let status = pod.status.as_ref();
-            status.and_then(|it| it.phase.as_deref()) == Some("Running")
-        };
-        Ok(pods.iter().find(runs).map(ResourceExt::name_any))
     })
     .await
 }

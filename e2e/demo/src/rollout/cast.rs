@@ -61,28 +61,3 @@ pub(super) fn workload(name: &str, nodes: usize) -> String {
         .replace("REPLICAS", &(nodes * PODS_PER_NODE).to_string())
         .replace("DOMAINS", &(nodes + 1).to_string())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_manifests_say_what_the_demo_looks_for() {
-        for gate in GATES {
-            for text in [gate.rule, gate.taint, gate.condition] {
-                assert!(RULES.contains(text), "{text}");
-            }
-            assert_eq!(DAEMON_SETS.matches(gate.taint).count(), 2, "{}", gate.taint);
-        }
-        for app in [CNI, CSI] {
-            assert!(DAEMON_SETS.contains(&format!("{APP}: {app}\n")), "{app}");
-        }
-        assert!(DAEMON_SETS.contains(DRIVER) && DAEMON_SETS.contains(NAMESPACE));
-        let workload = workload("shop", 3);
-        let (label, value) = WORKLOAD;
-        for text in ["replicas: 6", "minDomains: 4", &format!("{label}: {value}")] {
-            assert!(workload.contains(text), "{text}");
-        }
-        assert!(workload.contains(&format!("maxSkew: {PODS_PER_NODE}")));
-    }
-}

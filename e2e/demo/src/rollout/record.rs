@@ -1,29 +1,17 @@
 //! The observed history of one node: when it was closed, by which rules, and what it waited for.
 
-use std::fmt;
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::Node;
 
-use super::cast::{GATES, Gate};
-use crate::stage::{Moment, Revision, seconds};
+use super::cast::GATES;
+use crate::stage::{Moment, Period, Revision, condition, seconds};
+use nodegate_testbed::sights;
 
 /// A period in which a node had a rule's taint.
 #[derive(Debug, Clone)]
 pub struct Gating {
-    pub closed: Moment,
-    pub opened: Option<Moment>,
+    pub period: Period,
     /// What the node waited for last, in Nodegate's words.
     pub waited_for: Option<String>,
-}
-
-impl Gating {
-    /// Its length so far.
-    #[must_use]
-    pub fn lasted(&self, now: Duration) -> Duration {
-        let end = self.opened.map_or(now, |opened| opened.at);
-        end.saturating_sub(self.closed.at)
-    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -55,124 +43,64 @@ impl NodeRecord {
     /// Whether it had a rule's taint at this revision.
     #[must_use]
     pub fn was_closed_at(&self, revision: Revision) -> bool {
-        self.gatings.iter().any(|gating| {
-            gating.closed.revision <= revision
-                && gating
-                    .opened
-                    .is_none_or(|opened| opened.revision > revision)
-        })
+        let mut gatings = self.gatings.iter();
+        gatings.any(|gating| gating.period.includes(revision))
     }
-}
 
-/// A change of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
-    Joined,
-    Ready(bool),
-    /// It got a rule's taint.
-    Closed(&'static str),
-    /// It lost a rule's taint, but still has another one.
-    Lifted(&'static str),
-    /// It lost its last rule's taint, after this time.
-    Opened(Duration),
-    /// It now waits for something else.
-    WaitsFor(String),
-    Registered,
-    Bound(String),
-}
-
-impl fmt::Display for News {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Joined => f.write_str("joins"),
-            Self::Ready(true) => f.write_str("is Ready"),
-            Self::Ready(false) => f.write_str("is not Ready"),
-            Self::Closed(rule) => write!(f, "closed by rule {rule}"),
-            Self::Lifted(rule) => write!(f, "taint of rule {rule} lifted"),
-            Self::Opened(after) => write!(f, "OPEN after {}", seconds(*after)),
-            Self::WaitsFor(what) => write!(f, "waits: {what}"),
-            Self::Registered => f.write_str("kubelet registers the CSI driver"),
-            Self::Bound(pod) => write!(f, "workload pod {pod} lands here"),
-        }
-    }
-}
-
-impl NodeRecord {
-    /// Records the node's current state.
-    pub fn see(&mut self, node: &Node, moment: Moment) -> Vec<News> {
+    /// Records the node's current state; returns notable changes.
+    pub fn see(&mut self, node: &Node, moment: Moment) -> Vec<String> {
         let mut news = Vec::new();
-        let ready = condition(node, "Ready").is_some_and(|(status, _)| status == "True");
+        let ready = condition(node, "Ready").is_some_and(|it| it.status == "True");
         if self.ready != ready {
             self.ready = ready;
-            news.push(News::Ready(ready));
+            let not = if ready { "" } else { "not " };
+            news.push(format!("is {not}Ready"));
         }
         self.see_gates(node, moment, &mut news);
         self.see_wait(node, &mut news);
         news
     }
 
-    fn see_gates(&mut self, node: &Node, moment: Moment, news: &mut Vec<News>) {
-        let was: Vec<&str> = std::mem::take(&mut self.closed_by);
-        let is_there = |gate: &&Gate| {
-            let spec = node.spec.as_ref();
-            let mut taints = spec
-                .into_iter()
-                .flat_map(|spec| spec.taints.iter().flatten());
-            taints.any(|taint| taint.key == gate.taint)
-        };
-        self.closed_by = GATES
+    fn see_gates(&mut self, node: &Node, moment: Moment, news: &mut Vec<String>) {
+        let closed_by = GATES
             .iter()
-            .filter(is_there)
+            .filter(|gate| sights::count_taints(node, gate.taint) > 0)
             .map(|gate| gate.rule)
             .collect();
+        let was = std::mem::replace(&mut self.closed_by, closed_by);
         let added = self.closed_by.iter().filter(|rule| !was.contains(rule));
-        news.extend(added.map(|rule| News::Closed(rule)));
-        match (was.is_empty(), self.closed_by.is_empty()) {
-            (true, false) => self.gatings.push(Gating {
-                closed: moment,
-                opened: None,
+        news.extend(added.map(|rule| format!("closed by rule {rule}")));
+        if was.is_empty() && self.is_closed() {
+            let (closed, opened) = (moment, None);
+            self.gatings.push(Gating {
+                period: Period { closed, opened },
                 waited_for: None,
-            }),
-            (false, true) => {
-                if let Some(gating) = self.gatings.last_mut() {
-                    gating.opened = Some(moment);
-                    news.push(News::Opened(gating.lasted(moment.at)));
-                }
-            }
-            (true, true) | (false, false) => {
-                let lifted = GATES.iter().map(|gate| gate.rule);
-                let lifted =
-                    lifted.filter(|rule| was.contains(rule) && !self.closed_by.contains(rule));
-                news.extend(lifted.map(News::Lifted));
-            }
+            });
+        } else if self.is_closed() {
+            let lifted = was.iter().filter(|rule| !self.closed_by.contains(rule));
+            news.extend(lifted.map(|rule| format!("taint of rule {rule} lifted")));
+        } else if let Some(gating) = self.gatings.last_mut().filter(|_| !was.is_empty()) {
+            gating.period.opened = Some(moment);
+            let lasted = seconds(gating.period.lasted(moment.at));
+            news.push(format!("OPEN after {lasted}"));
         }
     }
 
-    fn see_wait(&mut self, node: &Node, news: &mut Vec<News>) {
-        let gate = GATES
-            .iter()
-            .find(|gate| self.closed_by.contains(&gate.rule));
+    fn see_wait(&mut self, node: &Node, news: &mut Vec<String>) {
+        let mut gates = GATES.iter();
+        let gate = gates.find(|gate| self.closed_by.contains(&gate.rule));
         let waits_for = gate
             .and_then(|gate| condition(node, gate.condition))
-            .filter(|(status, _)| *status != "True")
-            .map(|(_, message)| message.to_owned());
+            .filter(|condition| condition.status != "True")
+            .map(|condition| condition.message.clone().unwrap_or_default());
         if waits_for == self.waits_for {
             return;
         }
         self.waits_for.clone_from(&waits_for);
         let Some(what) = waits_for else { return };
+        news.push(format!("waits: {what}"));
         if let Some(gating) = self.gatings.last_mut() {
-            gating.waited_for = Some(what.clone());
+            gating.waited_for = Some(what);
         }
-        news.push(News::WaitsFor(what));
     }
-}
-
-/// The status and message of a condition.
-fn condition<'a>(node: &'a Node, condition_type: &str) -> Option<(&'a str, &'a str)> {
-    let status = node.status.as_ref()?;
-    let mut conditions = status.conditions.iter().flatten();
-    let condition = conditions.find(|condition| condition.type_ == condition_type)?;
-    let message = condition.message.as_deref().unwrap_or_default();
-    Some((&condition.status, message))
 }

@@ -57,22 +57,22 @@ pub async fn tell(
     nodes: usize,
 ) -> Result<bool> {
     let client = cluster.client().await?;
-    let steps = async {
+    let steps = Box::pin(async {
         prepare(show, cluster, controller, nodes).await?;
         join(show, &client, nodes).await?;
         break_and_mend(show, cluster, &client, nodes).await
-    };
+    });
     let nodes = Api::<Node>::all(client.clone());
-    let nodes = show.watch(nodes, World::see_node, |_, _| {});
     let pods = Api::<Pod>::all(client.clone());
-    let pods = show.watch(pods, |world, pod, _| world.see_pod(pod), World::see_pod_go);
-    let ending = tokio::select! {
-        ending = steps => ending?,
-        ended = nodes => Err(ended.err().context("watching the nodes ended")?)?,
-        ended = pods => Err(ended.err().context("watching the pods ended")?)?,
-        ended = show.draw() => Err(ended.err().context("drawing ended")?)?,
-        ended = kubelet::register_drivers(show, &client) => Err(ended.err().context("the kubelets ended")?)?,
-    };
+    let watches = Box::pin(async {
+        tokio::try_join!(
+            show.watch(nodes, World::see_node, |_, _| {}),
+            show.watch(pods, |world, pod, _| world.see_pod(pod), World::see_pod_go),
+            kubelet::register_drivers(show, &client),
+        )
+        .map(drop)
+    });
+    let ending = show.tell(steps, watches).await?;
     let checks = checks(&show.world().borrow(), &ending);
     let all_happened = show.end(&checks, summary)?;
     println!(
@@ -166,7 +166,9 @@ async fn break_and_mend(
     set_pod_ready(client, NAMESPACE, &cni_pod, false).await?;
     show.until(&format!("{broken} closes"), open_or_closed(true))
         .await?;
-    let closed = look_at(show, &broken, |node| Some(node.gatings.last()?.closed));
+    let closed = look_at(show, &broken, |node| {
+        Some(node.gatings.last()?.period.closed)
+    });
     let closing = since(cause, closed);
     let first = nodes * PODS_PER_NODE;
     show.say(&format!(
@@ -197,7 +199,7 @@ async fn break_and_mend(
     set_pod_ready(client, NAMESPACE, &cni_pod, true).await?;
     show.until(&format!("{broken} opens"), open_or_closed(false))
         .await?;
-    let opened = look_at(show, &broken, |node| node.gatings.last()?.opened);
+    let opened = look_at(show, &broken, |node| node.gatings.last()?.period.opened);
     let opening = since(cause, opened);
     show.until("the whole workload runs", |world| world.running() == all)
         .await?;

@@ -42,7 +42,7 @@ fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) ->
     } else {
         ("open".to_owned(), Paint::Good)
     };
-    let lasted = node.gatings.last().map(|gating| gating.lasted(now));
+    let lasted = node.gatings.last().map(|gating| gating.period.lasted(now));
     let mut row = vec![
         (name.to_owned(), Paint::Plain),
         if node.ready {

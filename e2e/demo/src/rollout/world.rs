@@ -2,14 +2,13 @@
 //! parameter, counted from the start of the story.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
 use super::cast::{APP, CNI, CSI, WORKLOAD};
-use super::record::{News, NodeRecord};
+use super::record::NodeRecord;
 use super::table::table;
 use crate::stage::{self, Colours, Moment, Revision};
 use nodegate_testbed::sights;
@@ -39,19 +38,6 @@ pub struct World {
     pub bindings: Vec<Binding>,
 }
 
-/// A notable change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    pub node: String,
-    pub news: News,
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}  {}", self.node, self.news)
-    }
-}
-
 impl stage::World for World {
     fn picture(&self, now: Duration, width: usize, colours: Colours) -> Vec<String> {
         if self.nodes.is_empty() && self.workload.is_empty() {
@@ -62,28 +48,18 @@ impl stage::World for World {
 }
 
 impl World {
-    /// Records a node's current state.
-    pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<Change> {
+    /// Records a node's current state; returns notable changes.
+    pub fn see_node(&mut self, node: &Node, at: Duration) -> Vec<String> {
         let name = node.name_any();
-        let moment = Moment {
-            revision: Revision::of(node),
-            at,
-        };
-        let joined = (!self.nodes.contains_key(&name)).then_some(News::Joined);
+        let joins = (!self.nodes.contains_key(&name)).then(|| "joins".to_owned());
         let record = self.nodes.entry(name.clone()).or_default();
-        let news = record.see(node, moment);
-        joined
-            .into_iter()
-            .chain(news)
-            .map(|news| Change {
-                node: name.clone(),
-                news,
-            })
-            .collect()
+        let news = record.see(node, Moment::of(node, at));
+        let news = joins.into_iter().chain(news);
+        news.map(|news| format!("{name}  {news}")).collect()
     }
 
     /// Records a pod's current state.
-    pub fn see_pod(&mut self, pod: &Pod) -> Vec<Change> {
+    pub fn see_pod(&mut self, pod: &Pod) -> Vec<String> {
         let spec = pod.spec.as_ref();
         let node = spec.and_then(|spec| spec.node_name.clone());
         let ready = sights::is_ready(pod);
@@ -107,7 +83,7 @@ impl World {
         Vec::new()
     }
 
-    fn see_workload_pod(&mut self, pod: &Pod, node: Option<String>, ready: bool) -> Vec<Change> {
+    fn see_workload_pod(&mut self, pod: &Pod, node: Option<String>, ready: bool) -> Vec<String> {
         let name = pod.name_any();
         let record = self.workload.entry(name.clone()).or_default();
         let newly_bound = record.node.is_none();
@@ -121,10 +97,7 @@ impl World {
             node: node.clone(),
             revision: Revision::of(pod),
         });
-        vec![Change {
-            node,
-            news: News::Bound(name),
-        }]
+        vec![format!("{node}  workload pod {name} lands here")]
     }
 
     /// Records that a pod is gone.
@@ -133,15 +106,12 @@ impl World {
     }
 
     /// Records the registration of a node's CSI driver, by a request sent at `registered.at`.
-    pub fn see_registration(&mut self, node: &str, registered: Moment) -> Vec<Change> {
+    pub fn see_registration(&mut self, node: &str, registered: Moment) -> Vec<String> {
         let Some(record) = self.nodes.get_mut(node) else {
             return Vec::new();
         };
         record.registered = Some(registered);
-        vec![Change {
-            node: node.to_owned(),
-            news: News::Registered,
-        }]
+        vec![format!("{node}  kubelet registers the CSI driver")]
     }
 
     /// How many nodes have no rule's taint.
@@ -210,80 +180,50 @@ pub(super) mod tests {
         pod
     }
 
-    fn news(changes: Vec<Change>) -> Vec<News> {
-        changes.into_iter().map(|change| change.news).collect()
-    }
-
     #[test]
     fn a_node_is_open_when_the_last_taint_of_a_rule_goes() {
         let mut world = World::default();
         let second = Duration::from_secs;
-        let mut see = |revision, gates: &[Gate], message: &str, at| {
-            news(world.see_node(&node("n", revision, gates, message), second(at)))
-        };
-        assert_eq!(
-            see(1, &[BOOTSTRAP], "", 1),
-            [
-                News::Joined,
-                News::Ready(true),
-                News::Closed("critical-components")
-            ]
-        );
-        assert_eq!(
-            see(2, &GATES, "no pod", 2),
-            [
-                News::Closed("critical-pods"),
-                News::WaitsFor("no pod".to_owned())
-            ]
-        );
-        assert_eq!(see(3, &GATES, "no pod", 3), []);
-        assert_eq!(
-            see(4, &[BOOTSTRAP], "no driver", 4),
-            [
-                News::Lifted("critical-pods"),
-                News::WaitsFor("no driver".to_owned())
-            ]
-        );
-        assert_eq!(see(5, &[], "no driver", 6), [News::Opened(second(5))]);
+        #[rustfmt::skip]
+        let steps = [
+            (1, &[BOOTSTRAP][..], "", 1, &["joins", "is Ready", "closed by rule critical-components"][..]),
+            (2, &GATES, "no pod", 2, &["closed by rule critical-pods", "waits: no pod"]),
+            (3, &GATES, "no pod", 3, &[]),
+            (4, &[BOOTSTRAP], "no driver", 4, &["taint of rule critical-pods lifted", "waits: no driver"]),
+            (5, &[], "no driver", 6, &["OPEN after 5.0 s"]),
+        ];
+        for (revision, gates, message, at, expected) in steps {
+            let news = world.see_node(&node("n", revision, gates, message), second(at));
+            let expected: Vec<String> = expected.iter().map(|it| format!("n  {it}")).collect();
+            assert_eq!(news, expected);
+        }
         let gating = &world.nodes["n"].gatings[0];
         assert_eq!(gating.waited_for.as_deref(), Some("no driver"));
-        assert_eq!(gating.lasted(second(60)), second(5));
+        assert_eq!(gating.period.lasted(second(60)), second(5));
     }
 
     #[test]
     fn whether_a_node_was_closed_is_known_by_revision() {
         let mut world = World::default();
-        for (revision, gates) in [
-            (10, &[BOOTSTRAP] as &[Gate]),
-            (20, &[]),
-            (30, &[CONTINUOUS]),
-        ] {
+        for (revision, gates) in [(10, &[BOOTSTRAP][..]), (20, &[]), (30, &[CONTINUOUS])] {
             world.see_node(&node("n", revision, gates, ""), Duration::ZERO);
         }
-        for (revision, expected) in [
-            (9, false),
-            (10, true),
-            (19, true),
-            (20, false),
-            (29, false),
-            (30, true),
-            (99, true),
-        ] {
-            let closed = world.nodes["n"].was_closed_at(Revision(revision));
-            assert_eq!(closed, expected, "at {revision}");
-        }
+        let closed = |revision: &u64| world.nodes["n"].was_closed_at(Revision(*revision));
+        let revisions = [9, 10, 19, 20, 29, 30, 99].into_iter();
+        assert_eq!(
+            revisions.filter(closed).collect::<Vec<_>>(),
+            [10, 19, 30, 99]
+        );
     }
 
     #[test]
     fn a_binding_is_told_once() {
         let mut world = World::default();
-        let landed = [News::Bound("a".to_owned())];
-        assert_eq!(news(world.see_pod(&pod(WORKLOAD, "a", "n", 7))), landed);
-        assert_eq!(news(world.see_pod(&pod(WORKLOAD, "a", "n", 8))), []);
+        let landed = ["n  workload pod a lands here"];
+        assert_eq!(world.see_pod(&pod(WORKLOAD, "a", "n", 7)), landed);
+        assert_eq!(world.see_pod(&pod(WORKLOAD, "a", "n", 8)), [""; 0]);
         assert_eq!(world.bindings[0].revision, Revision(7));
-        assert_eq!(
-            (world.running(), world.running_on("n"), world.unbound()),
-            (1, 1, 0)
-        );
+        let counts = (world.running(), world.running_on("n"), world.unbound());
+        assert_eq!(counts, (1, 1, 0));
     }
 }

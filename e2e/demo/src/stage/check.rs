@@ -18,13 +18,14 @@ impl Check {
         problem.map_or(Self::Held(promise), Self::Failed)
     }
 
-    /// What was observed instead, if the promise was broken.
+    /// What was observed instead of the broken promises.
     #[must_use]
-    pub fn problem(&self) -> Option<&str> {
-        match self {
+    pub fn problems(checks: &[Self]) -> Vec<&str> {
+        let problems = checks.iter().filter_map(|check| match check {
             Self::Held(_) => None,
-            Self::Failed(problem) => Some(problem),
-        }
+            Self::Failed(problem) => Some(problem.as_str()),
+        });
+        problems.collect()
     }
 }
 

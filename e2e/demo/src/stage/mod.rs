@@ -12,7 +12,7 @@ mod show;
 pub use check::{Check, check_lines, marked};
 pub use grid::{Cell, grid};
 pub use layout::{Colours, Paint, count, cut, latency, seconds, wrap};
-pub use moment::{Moment, Revision};
+pub use moment::{Moment, Period, Revision, condition};
 pub use play::{Play, perform};
 pub use question::ask;
 pub use show::{Show, World};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::ResourceExt;
 
 /// A revision of the store. All objects are in one etcd here, so resource versions order all writes, whatever the order in
@@ -28,4 +29,44 @@ pub struct Moment {
     pub revision: Revision,
     /// When it was observed, since the start of the story.
     pub at: Duration,
+}
+
+impl Moment {
+    /// That of an object's last change, observed at `at`.
+    pub fn of(object: &impl ResourceExt, at: Duration) -> Self {
+        let revision = Revision::of(object);
+        Self { revision, at }
+    }
+}
+
+/// The time for which a node was closed.
+#[derive(Debug, Clone, Copy)]
+pub struct Period {
+    /// When it was closed.
+    pub closed: Moment,
+    /// When it was opened; `None` while it is closed.
+    pub opened: Option<Moment>,
+}
+
+impl Period {
+    /// Its length so far.
+    #[must_use]
+    pub fn lasted(&self, now: Duration) -> Duration {
+        let end = self.opened.map_or(now, |opened| opened.at);
+        end.saturating_sub(self.closed.at)
+    }
+
+    /// Whether the node was closed at this revision.
+    #[must_use]
+    pub fn includes(&self, revision: Revision) -> bool {
+        let is_over = self.opened.is_some_and(|it| it.revision <= revision);
+        self.closed.revision <= revision && !is_over
+    }
+}
+
+/// A condition of a node.
+#[must_use]
+pub fn condition<'a>(node: &'a Node, condition_type: &str) -> Option<&'a NodeCondition> {
+    let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
+    conditions.find(|condition| condition.type_ == condition_type)
 }

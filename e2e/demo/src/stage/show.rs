@@ -1,11 +1,10 @@
 //! The watches, the observed world and the screen: a story tells, waits and observes through it.
 
-use std::fmt::Display;
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use kube::Api;
 use kube::runtime::WatchStreamExt;
@@ -115,7 +114,7 @@ impl<W: World> Show<W> {
         lines.push(String::new());
         lines.extend(check_lines(checks, width, colours));
         screen.print(&lines)?;
-        Ok(checks.iter().all(|check| check.problem().is_none()))
+        Ok(Check::problems(checks).is_empty())
     }
 
     /// The observed state.
@@ -149,7 +148,7 @@ impl<W: World> Show<W> {
     /// # Errors
     ///
     /// When standard output cannot be written.
-    pub fn take_in<C: Display>(&self, see: impl FnOnce(&mut W, Duration) -> Vec<C>) -> Result<()> {
+    pub fn take_in(&self, see: impl FnOnce(&mut W, Duration) -> Vec<String>) -> Result<()> {
         let now = self.now();
         let mut changes = Vec::new();
         self.world.send_modify(|world| changes = see(world, now));
@@ -169,10 +168,10 @@ impl<W: World> Show<W> {
     /// # Errors
     ///
     /// When standard output cannot be written.
-    pub async fn watch<K, C: Display>(
+    pub async fn watch<K>(
         &self,
         objects: Api<K>,
-        see: impl Fn(&mut W, &K, Duration) -> Vec<C>,
+        see: impl Fn(&mut W, &K, Duration) -> Vec<String>,
         see_go: impl Fn(&mut W, &K),
     ) -> Result<()>
     where
@@ -192,12 +191,25 @@ impl<W: World> Show<W> {
         Ok(())
     }
 
-    /// Redraws the picture while polled, if there is one.
+    /// Carries out the steps of a story while its watches go on, and redraws the picture.
     ///
     /// # Errors
     ///
-    /// When standard output cannot be written.
-    pub async fn draw(&self) -> Result<()> {
+    /// When a step or a watch fails, or standard output cannot be written.
+    pub async fn tell<T>(
+        &self,
+        steps: impl Future<Output = Result<T>>,
+        watches: impl Future<Output = Result<()>>,
+    ) -> Result<T> {
+        tokio::select! {
+            told = steps => told,
+            ended = watches => Err(ended.err().context("watching ended")?),
+            ended = self.draw() => Err(ended.err().context("drawing ended")?),
+        }
+    }
+
+    /// Redraws the picture while polled, if there is one.
+    async fn draw(&self) -> Result<()> {
         let mut frames = tokio::time::interval(FRAME);
         loop {
             frames.tick().await;

@@ -9,8 +9,8 @@ use crate::{Kind, Server};
 pub(super) fn gate_at_birth(server: &mut Server) {
     server.admit_nodes_by(|server, node| {
         let rules = server.objects(Kind::NodeReadinessRule);
-        let accepted = rules.map(|(_, object)| object).filter(|it| is_accepted(it));
-        for rule in accepted.filter_map(|object| Rule::read(object)) {
+        let in_use = rules.map(|(_, object)| object).filter(|it| is_in_use(it));
+        for rule in in_use.filter_map(|object| Rule::read(object)) {
             if rule.is_live() && rule.adds() && rule.has_finalizer && rule.selects(node) {
                 close(node, &rule);
             }
@@ -18,11 +18,13 @@ pub(super) fn gate_at_birth(server: &mut Server) {
     });
 }
 
-/// Whether the rule's status does not say that it is not accepted.
-fn is_accepted(rule: &Value) -> bool {
+/// Whether the rule's status says neither that it is not accepted nor that all rules are suspended.
+fn is_in_use(rule: &Value) -> bool {
     let conditions = rule["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
-    !conditions.any(|it| it["type"] == "Accepted" && it["status"] == "False")
+    !conditions.any(|it| {
+        (it["type"] == "Accepted" && it["status"] == "False") || it["reason"] == "AllRulesSuspended"
+    })
 }
 
 fn close(node: &mut Value, rule: &Rule) {

@@ -96,7 +96,7 @@ impl Installation {
 
     /// Kills the leader's process, and waits until the other one leads and both run.
     pub(crate) async fn outlives_its_leader(&self, node: &RealNode) -> Result<()> {
-        let first = self.leader().await?.context("nobody leads")?;
+        let first = self.leader().await?.context("no instance leads")?;
         let times = Times::since("the leader's process is killed");
         node.kill_by_variable("POD_NAME", pod_of(&first))?;
         times

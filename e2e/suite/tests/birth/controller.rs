@@ -16,12 +16,17 @@ use crate::{CONDITION, has_policies, install, key, keys, tried};
 /// A cluster with both kinds of rules, accepted by the controller, and the policy; `None` if the API server does not support
 /// such policies.
 async fn start() -> Result<Option<(Cluster, Controller, Client)>> {
+    start_with(&[]).await
+}
+
+/// The same, with these arguments of the controller.
+async fn start_with(arguments: &[&str]) -> Result<Option<(Cluster, Controller, Client)>> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     if !install(&cluster).await? {
         return Ok(None);
     }
     let client = cluster.client().await?;
-    let controller = Controller::start(&cluster, &[]).await?;
+    let controller = Controller::start(&cluster, arguments).await?;
     for name in ["always", "once"] {
         let rule = rule(name, &key(name))
             .waits_for(CONDITION)
@@ -180,6 +185,33 @@ async fn a_rule_that_is_deleted_opens_nodes_that_were_closed_at_birth() -> Resul
     for name in ["always", "once"] {
         eventually("the rule is gone", SOON, async || {
             Ok(rules(&client).get_opt(name).await?.is_none())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_node_is_closed_at_birth_while_all_rules_are_suspended() -> Result<()> {
+    let _turn = turn().await?;
+    let Some((cluster, _controller, client)) = start_with(&["--leader-elect"]).await? else {
+        return Ok(());
+    };
+    for (annotation, closed) in [
+        ("nodegate.dev/suspend-all=true", 0),
+        ("nodegate.dev/suspend-all-", 2),
+    ] {
+        let lease = "lease/ba65f13e.readiness.node.x-k8s.io";
+        let annotate = [
+            "annotate",
+            "--namespace=nrr-system",
+            "--overwrite",
+            lease,
+            annotation,
+        ];
+        cluster.kubectl(&annotate).await?;
+        eventually_eq(annotation, SOON, closed, async || {
+            Ok(keys(&tried(&client, born("nobody")).await?).len())
         })
         .await?;
     }

@@ -2,6 +2,7 @@
 //! controller treats such a node.
 
 mod controller;
+mod files;
 mod policy;
 mod selectors;
 

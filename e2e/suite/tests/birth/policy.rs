@@ -178,18 +178,19 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
         .await?;
     in_force("over-going", "over").create(&client).await?;
     delete_rule(&client, "over-going").await?;
-    let unaccepted = in_force("over-unaccepted", "over").create(&client).await?;
-    let accepted = json!({"type": "Accepted", "status": "False", "reason": "Circle", "message": "a circle",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let status = json!({"status": {"conditions": [accepted]}});
     let rules: Api<DynamicObject> = fixtures::rules(&client);
-    rules
-        .patch_status(
-            &unaccepted.name_any(),
-            &PatchParams::default(),
-            &Patch::Merge(&status),
-        )
-        .await?;
+    for (name, kind, status, reason) in [
+        ("over-unaccepted", "Accepted", "False", "Circle"),
+        ("over-braked", "Suspended", "True", "AllRulesSuspended"),
+    ] {
+        in_force(name, "over").create(&client).await?;
+        let condition = json!({"type": kind, "status": status, "reason": reason, "message": "why",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let status = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        rules
+            .patch_status(name, &PatchParams::default(), &status)
+            .await?;
+    }
     in_force("over-elsewhere", "elsewhere")
         .create(&client)
         .await?;

@@ -1,16 +1,15 @@
-//! The output of the commands, and that it agrees with the controller.
+//! The output of the commands. That it agrees with the controller is checked as the last test ends.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
-use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
+use nodegate_suite::rules;
 use nodegate_suite::versions::is_since;
 use nodegate_testbed::ask::{ask, ask_json, command};
-use nodegate_testbed::changes::{delete_node, delete_rule};
-use nodegate_testbed::sights::{events_on, has_taint};
-use nodegate_testbed::{eventually, fixtures};
+use nodegate_testbed::changes::delete_node;
+use nodegate_testbed::fixtures;
 use serde_json::Value;
 
 use crate::golden::{hold, normal};
@@ -92,9 +91,9 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     let leader = leader(world).await?;
-    let rules = std::env::temp_dir().join(format!("gpu-{}.yaml", std::process::id()));
-    std::fs::write(&rules, RULES)?;
-    let rules = rules.to_string_lossy().into_owned();
+    let gpu = std::env::temp_dir().join(format!("gpu-{}.yaml", std::process::id()));
+    std::fs::write(&gpu, RULES)?;
+    let gpu = gpu.to_string_lossy().into_owned();
     let client = world.cluster.client().await?;
     let is_new = is_since(&client, 36, "the page about check").await?;
     let held = format!("node/{HELD}");
@@ -110,7 +109,7 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
             0,
         ),
         (page, "status.txt", vec!["status"], 0),
-        (page, "preview.txt", vec!["preview", "-f", &rules], 2),
+        (page, "preview.txt", vec!["preview", "-f", &gpu], 2),
         (TIMELINE, "timeline.txt", vec!["timeline"], 0),
         (TIMELINE, "timeline-node.txt", vec!["timeline", &opened], 0),
         ("kubectl/check.md", "check.txt", vec!["check"], 0),
@@ -154,52 +153,7 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
     let delete = ["delete", "daemonsets", "--all", "-n", "kube-system"];
     world.cluster.kubectl(&delete).await?;
     let client = world.cluster.client().await?;
-    delete_rule(&client, "mesh").await?;
-    eventually("the rule is gone", SOON, async || {
-        let said = ask_json(&world.cluster.kubeconfig(), &["status"]).await?;
-        Ok((!said["rules"].to_string().contains("mesh")).then_some(()))
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_node_is_held_where_the_controller_holds_it_and_in_its_words() -> Result<()> {
-    let world = world().await?;
-    let client = world.cluster.client().await?;
-    for (node, verdict) in [(HELD, "held"), (OPEN, "open")] {
-        let said = ask_json(
-            &world.cluster.kubeconfig(),
-            &["explain", &format!("node/{node}")],
-        )
-        .await?;
-        assert_eq!(said["verdict"], verdict, "{said:#}");
-        let rules = said["rules"].as_array().cloned().unwrap_or_default();
-        for rule in &rules {
-            let taint = rule["taint"].as_str().unwrap_or_default();
-            let key = taint.split(':').next().unwrap_or_default();
-            let is_held = rule["state"] == "held";
-            assert_eq!(has_taint(&client, node, key).await?, is_held, "{rule:#}");
-        }
-    }
-    let said = ask_json(
-        &world.cluster.kubeconfig(),
-        &["explain", &format!("node/{HELD}")],
-    )
-    .await?;
-    let why = said["rules"][0]["why"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let told = eventually("the controller has told why", SOON * 3, async || {
-        let events = events_on(&client, HELD).await?;
-        let held = events
-            .into_iter()
-            .find(|it| it.reason.as_deref() == Some("NodeHeld"));
-        Ok(held.and_then(|it| it.message))
-    });
-    let told = told.await?;
-    assert!(told.ends_with(&why), "{told:?} does not end in {why:?}");
-    Ok(())
+    rules::delete(&client, "mesh").await
 }
 
 #[tokio::test]
@@ -224,14 +178,8 @@ async fn a_preview_names_the_nodes_that_the_rule_then_closes() -> Result<()> {
     eventually_gated(&client, "previewed", "readiness.k8s.io/previewed").await?;
     let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
     assert_eq!(said["closes"], Value::Array(Vec::new()), "{said:#}");
-    delete_rule(&client, "previewed").await?;
     delete_node(&client, "previewed").await?;
-    eventually("the rule is gone", SOON, async || {
-        let said = ask_json(&kubeconfig, &["status"]).await?;
-        let is_gone = !said["rules"].to_string().contains("previewed");
-        Ok(is_gone.then_some(()))
-    })
-    .await
+    rules::delete(&client, "previewed").await
 }
 
 #[tokio::test]
@@ -337,7 +285,7 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
     let said = ask_json(&kubeconfig, &preview).await?;
     let notes = said["notes"].to_string();
     ensure!(
-        notes.contains("disruption limits are taken to be the default"),
+        notes.contains("the default disruption limits are assumed"),
         "{said:#}"
     );
     world

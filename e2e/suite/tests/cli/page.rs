@@ -11,8 +11,9 @@ use kube::Client;
 use nodegate_suite::gates::eventually_open;
 use nodegate_testbed::ask::ask;
 use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use nodegate_testbed::sights::running_pod;
 
-use crate::world::{STORAGE, TAINT, node, pod_on, world};
+use crate::world::{NETWORK, STORAGE, TAINT, node, world};
 
 /// The timeout of the browser for one page.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -102,7 +103,7 @@ async fn grow(client: &Client) -> Result<()> {
         node(name).create(client).await?;
     }
     for (name, millis) in names.iter().zip([900, 200, 1500, 300, 2600, 100, 700]) {
-        let pod = pod_on(client, name).await?;
+        let pod = running_pod(client, name, NETWORK).await?;
         set_pod_ready(client, "default", &pod, true).await?;
         tokio::time::sleep(Duration::from_millis(millis)).await;
         set_node_condition(client, name, STORAGE, "True").await?;

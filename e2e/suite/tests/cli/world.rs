@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, ResourceExt};
+use kube::Api;
 use nodegate_suite::SOON;
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_testbed::changes::{break_image, set_node_condition, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
-use nodegate_testbed::sights::{self, has_taint, pods_on};
+use nodegate_testbed::sights::{self, has_taint, running_pod};
 use nodegate_testbed::{Cluster, ControllerManager, Options, SharedInstallation, eventually};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -18,6 +18,8 @@ pub(crate) const HELD: &str = "worker-1";
 pub(crate) const OPEN: &str = "worker-2";
 /// The condition that the controller publishes about the network.
 const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
+/// The network's `DaemonSet`.
+pub(crate) const NETWORK: &str = "cni";
 pub(crate) const TAINT: &str = "readiness.k8s.io/network";
 pub(crate) const STORAGE: &str = "example.com/StorageReady";
 const STORAGE_TAINT: &str = "readiness.k8s.io/storage";
@@ -69,9 +71,9 @@ async fn make() -> Result<World> {
     let network = fixtures::daemon_set("default/cni").node_selector("pool", "workers");
     let network = network.tolerate_everything().never_ready();
     network.create(&client).await?;
-    let network_pod = pod_on(&client, HELD).await?;
+    let network_pod = running_pod(&client, HELD, NETWORK).await?;
     break_image(&client, "default", &network_pod, "example.com/cni:v2").await?;
-    let other = pod_on(&client, OPEN).await?;
+    let other = running_pod(&client, OPEN, NETWORK).await?;
     // Keeps the order of durations the same in each run.
     tokio::time::sleep(Duration::from_secs(1)).await;
     set_pod_ready(&client, "default", &other, true).await?;
@@ -124,18 +126,4 @@ pub(crate) fn node(name: &str) -> NodeBuilder {
         .allocatable("cpu", "8")
         .taint(TAINT, "NoSchedule")
         .managed_by_kwok()
-}
-
-/// The network's running pod on this node.
-pub(crate) async fn pod_on(client: &Client, node: &str) -> Result<String> {
-    eventually("the network has a running pod", SOON, async || {
-        let pods = pods_on(client, node).await?;
-        let runs = |pod: &&Pod| {
-            let status = pod.status.as_ref();
-            let phase = status.and_then(|it| it.phase.as_deref());
-            phase == Some("Running") && pod.name_any().starts_with("cni-")
-        };
-        Ok(pods.iter().find(runs).map(ResourceExt::name_any))
-    })
-    .await
 }

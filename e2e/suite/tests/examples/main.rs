@@ -3,7 +3,6 @@
 //! of nodes and pods.
 
 mod critical;
-mod fenced;
 mod reported;
 mod scene;
 mod stack;

@@ -1,10 +1,12 @@
-//! Every folder under `examples/`: its README tells a story and names its files, a test plays it, and an API server accepts it.
+//! Every folder under `examples/`: its README tells a story and names its files, a test plays it, and an API server accepts it. So
+//! it does the YAML in README and documentation, all of which parses.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use nodegate_suite::pages::yaml;
 use nodegate_testbed::definitions::KARPENTER;
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options};
@@ -120,11 +122,48 @@ fn every_example_is_played_through() -> Result<()> {
     Ok(())
 }
 
+/// Kinds of whole manifests that the API server of a test does not know.
+const ELSEWHERE: [&str; 5] = [
+    "Application",
+    "HelmRelease",
+    "KubeletConfiguration",
+    "Kustomization",
+    "NodePool",
+];
+
 #[tokio::test]
-async fn an_api_server_takes_every_example() -> Result<()> {
+async fn an_api_server_takes_every_example_and_every_whole_manifest_in_the_documentation()
+-> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
     cluster.install_definitions(&KARPENTER).await?;
+    let file = cluster.folder().join("fenced.yaml");
+    let mut whole = 0;
+    for block in yaml()? {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&block.text)
+            .with_context(|| format!("{}: not YAML", block.place()))?;
+        let is_whole = |document: &Value| {
+            let kind = document["kind"].as_str();
+            document["metadata"]["name"].is_string()
+                && kind.is_some_and(|kind| !ELSEWHERE.contains(&kind))
+        };
+        if documents.is_empty() || !documents.iter().all(is_whole) {
+            continue;
+        }
+        whole += 1;
+        fs::write(&file, &block.text)?;
+        let file = file.to_string_lossy();
+        let validate = [
+            "apply",
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            &file,
+        ];
+        let taken = cluster.kubectl(&validate).await;
+        taken.with_context(|| block.place())?;
+    }
+    ensure!(whole > 0, "no whole manifest was found");
     for name in names()? {
         let folder = examples().join(&name);
         let said = apply(&cluster, &folder).await?;
@@ -143,5 +182,6 @@ async fn an_api_server_takes_every_example() -> Result<()> {
     ] {
         apply(&cluster, &examples().join(file)).await?;
     }
+    apply(&cluster, &config("samples")).await?;
     Ok(())
 }

@@ -1,14 +1,12 @@
 //! Manifests for Prometheus Operator and cert-manager on a real API server with their resource definitions, and a webhook whose
 //! certificate a real cert-manager issues.
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use nodegate_testbed::cert_manager::CertManager;
-use nodegate_testbed::definitions::{CERT_MANAGER, PROMETHEUS_OPERATOR};
-use nodegate_testbed::install::{NAMESPACE, chart, write_kustomization};
+use nodegate_testbed::definitions::PROMETHEUS_OPERATOR;
+use nodegate_testbed::install::{NAMESPACE, write_kustomization};
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
@@ -22,80 +20,25 @@ const THEIRS: [&str; 4] = [
     "certificate/nrr-serving-cert",
 ];
 
-/// An API server with both projects' resource definitions.
-async fn cluster() -> Result<Cluster> {
+/// The chart makes the same (`rendered`).
+#[tokio::test]
+async fn both_operators_take_what_there_is_for_them_and_cert_manager_issues_a_certificate()
+-> Result<()> {
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_definitions(&PROMETHEUS_OPERATOR).await?;
-    cluster.install_definitions(&CERT_MANAGER).await?;
-    Ok(cluster)
-}
-
-/// Fails where the API server drops an unknown field, or misses a required one.
-async fn apply_strictly(cluster: &Cluster, what: &str, path: &Path) -> Result<()> {
-    let path = path.to_string_lossy();
-    let apply = ["apply", "--server-side", "--force-conflicts"];
-    let strictly = ["--validate=strict", what, &path];
-    cluster.kubectl(&[&apply[..], &strictly].concat()).await?;
-    Ok(())
-}
-
-async fn all_are_there(cluster: &Cluster) -> Result<()> {
-    let get = [&["get", "-n", NAMESPACE][..], &THEIRS].concat();
-    cluster.kubectl(&get).await.map(drop)
-}
-
-#[tokio::test]
-async fn kustomize_makes_what_both_operators_take() -> Result<()> {
-    let _turn = turn().await?;
-    let cluster = cluster().await?;
+    let cert_manager = CertManager::start(&cluster).await?;
     let folder = folder("neighbours")?;
     let components =
         ["prometheus", "webhook", "cert-manager"].map(|name| format!("components/{name}"));
     let components = components.each_ref().map(String::as_str);
     write_kustomization(&folder, &["default"], &components)?;
-    apply_strictly(&cluster, "-k", &folder).await?;
-    all_are_there(&cluster).await
-}
-
-#[tokio::test]
-async fn helm_makes_what_both_operators_take() -> Result<()> {
-    let _turn = turn().await?;
-    let cluster = cluster().await?;
-    let chart = chart();
-    let chart = chart.to_string_lossy();
-    let values = "webhook.enabled=true,webhook.certificate=cert-manager,metrics.serviceMonitor.enabled=true,\
-        metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
-    let release = ["--namespace", NAMESPACE];
-    let install = [
-        "install",
-        "nodegate",
-        &chart,
-        "--create-namespace",
-        "--set",
-        values,
-    ];
-    cluster.helm(&[&install[..], &release].concat()).await?;
-    all_are_there(&cluster).await?;
-    // Helm only lets the API server warn about unknown fields.
-    let manifest = ["get", "manifest", "nodegate"];
-    let manifest = cluster.helm(&[&manifest[..], &release].concat()).await?;
-    let file = cluster.folder().join("manifest.yaml");
-    std::fs::write(&file, manifest)?;
-    apply_strictly(&cluster, "-f", &file).await
-}
-
-#[tokio::test]
-async fn a_real_cert_manager_issues_the_certificate_of_the_webhook() -> Result<()> {
-    let _turn = turn().await?;
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let cert_manager = CertManager::start(&cluster).await?;
-    let folder = folder("cert-manager-issues")?;
-    write_kustomization(
-        &folder,
-        &["default"],
-        &["components/webhook", "components/cert-manager"],
-    )?;
-    apply_strictly(&cluster, "-k", &folder).await?;
+    // Fails where the API server drops an unknown field, or misses a required one.
+    let folder = folder.to_string_lossy();
+    let strictly = ["apply", "--server-side", "--validate=strict", "-k", &folder];
+    cluster.kubectl(&strictly).await?;
+    let get = [&["get", "-n", NAMESPACE][..], &THEIRS].concat();
+    cluster.kubectl(&get).await?;
 
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE)
         .await

@@ -1,4 +1,4 @@
-//! Removes the installation, in the documented order and in a wrong one.
+//! Removes the installation, in the documented order and in a wrong one. `typed` cleans up by hand what is stuck for good.
 
 use anyhow::{Context, Result};
 use nodegate_suite::gates::eventually_gated;
@@ -94,27 +94,4 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
     })
     .await
     .with_context(|| controller.log())
-}
-
-#[tokio::test]
-async fn what_is_stuck_for_good_can_be_cleaned_by_hand() -> Result<()> {
-    let _turn = turn().await?;
-    let (cluster, controller) = installed().await?;
-    let client = cluster.client().await?;
-    controller.kill();
-    cluster
-        .kubectl(&["delete", "nrr", "--all", "--wait=false"])
-        .await?;
-    let patch = r#"{"metadata":{"finalizers":null}}"#;
-    cluster
-        .kubectl(&["patch", "nrr", "network", "--type=merge", "-p", patch])
-        .await?;
-    assert!(rules(&client).get_opt("network").await?.is_none());
-    assert!(has_taint(&client, "held", TAINT).await?);
-    let taint = format!("{TAINT}-");
-    cluster
-        .kubectl(&["taint", "nodes", "--all", &taint])
-        .await?;
-    assert!(!has_taint(&client, "held", TAINT).await?);
-    Ok(())
 }

@@ -118,51 +118,23 @@ pub(crate) async fn template_of(more: &[&str]) -> Result<Objects> {
 
 #[tokio::test]
 async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
-    for (name, components, values) in [
-        ("plain", &[][..], &[][..]),
+    const NONE: &[&str] = &[];
+    #[rustfmt::skip]
+    let cases = [
+        ("plain", NONE, NONE),
         ("reporter", &[], &["reporter.enabled=true"]),
-        (
-            "webhook",
-            &["components/webhook"],
-            &["webhook.enabled=true"],
-        ),
-        (
-            "cert-manager",
-            &["components/webhook", "components/cert-manager"],
-            &["webhook.enabled=true", "webhook.certificate=cert-manager"],
-        ),
-        (
-            "karpenter",
-            &["components/karpenter"],
-            &["karpenter.enabled=true"],
-        ),
-        (
-            "remediation",
-            &["components/remediation"],
-            &["remediation.enabled=true"],
-        ),
-        (
-            "karpenter-nodes",
-            &["components/karpenter-nodes"],
-            &["offKarpenterNodes=false"],
-        ),
+        ("webhook", &["components/webhook"], &["webhook.enabled=true"]),
+        ("cert-manager", &["components/webhook", "components/cert-manager"], &["webhook.enabled=true", "webhook.certificate=cert-manager"]),
+        ("karpenter", &["components/karpenter"], &["karpenter.enabled=true"]),
+        ("remediation", &["components/remediation"], &["remediation.enabled=true"]),
+        ("karpenter-nodes", &["components/karpenter-nodes"], &["offKarpenterNodes=false"]),
         ("policies", &["policy"], &["policies.enabled=true"]),
         ("birth", &["birth"], &[]),
-        (
-            "flowcontrol",
-            &["flowcontrol"],
-            &["flowControl.enabled=true"],
-        ),
-        (
-            "prometheus",
-            &["components/prometheus"],
-            &[
-                "metrics.serviceMonitor.enabled=true",
-                "metrics.prometheusRule.enabled=true",
-                "metrics.dashboard.enabled=true",
-            ],
-        ),
-    ] {
+        ("flowcontrol", &["flowcontrol"], &["flowControl.enabled=true"]),
+        ("prometheus", &["components/prometheus"],
+            &["metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true"]),
+    ];
+    for (name, components, values) in cases {
         let folder = folder(name)?;
         // The reporter has its own kustomization.
         let resources: &[&str] = match name {

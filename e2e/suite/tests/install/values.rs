@@ -25,90 +25,52 @@ const EVERYTHING: &str = "webhook.enabled=true,webhook.certificate=cert-manager,
 
 #[tokio::test]
 async fn values_end_up_where_they_belong() -> Result<()> {
+    const TERMS: &str =
+        "affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     let digest = "sha256:".to_owned() + &"a".repeat(64);
-    for (values, pointer, expected) in [
-        (
-            "image.repository=registry.example.com/nodegate,image.tag=1.2.3".to_owned(),
-            "/spec/template/spec/containers/0/image",
-            json!("registry.example.com/nodegate:1.2.3"),
-        ),
-        (
-            format!("image.tag=1.2.3,image.digest={digest}"),
-            "/spec/template/spec/containers/0/image",
-            json!(format!("nodegate@{digest}")),
-        ),
-        ("replicas=3".into(), "/spec/replicas", json!(3)),
-        (
-            "replicas=3,replicaCount=4".into(),
-            "/spec/replicas",
-            json!(4),
-        ),
-        (
-            "extraEnv[0].name=A,extraEnv[0].value=b".into(),
-            "/spec/template/spec/containers/0/env/2",
-            json!({"name": "A", "value": "b"}),
-        ),
-        (
-            "priorityClassName=mine".into(),
-            "/spec/template/spec/priorityClassName",
-            json!("mine"),
-        ),
-        (
-            "imagePullSecrets[0].name=registry".into(),
-            "/spec/template/spec/imagePullSecrets",
-            json!([{"name": "registry"}]),
-        ),
-        (
-            "podLabels.team=nodes".into(),
-            "/spec/template/metadata/labels/team",
-            json!("nodes"),
-        ),
-        (
-            "hostNetwork=true".into(),
-            "/spec/template/spec/hostNetwork",
-            json!(true),
-        ),
-        (
-            "hostNetwork=true".into(),
-            "/spec/strategy/rollingUpdate",
-            json!({"maxSurge": 0, "maxUnavailable": 1}),
-        ),
-        ("hostNetwork=false".into(), "/spec/strategy", Value::Null),
-        (
-            "webhook.enabled=true,webhook.clientCAConfigMap=callers".into(),
-            "/spec/template/spec/volumes/0/configMap/name",
-            json!("callers"),
-        ),
-        (
-            "hostNetwork=false".into(),
-            "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/2",
-            json!({"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}),
-        ),
-        (
-            "affinity=null".into(),
-            "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
-            json!([{"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}]),
-        ),
-        (
-            "offKarpenterNodes=false,affinity=null".into(),
-            "/spec/template/spec/affinity",
-            Value::Null,
-        ),
-        (
-            "offKarpenterNodes=false,closingTaints={readiness.k8s.io/a}".into(),
-            "/spec/template/spec/tolerations/10",
-            json!({"key": "readiness.k8s.io/a", "operator": "Exists"}),
-        ),
-        (
-            "tolerations[0].key=mine,tolerations[0].operator=Exists".into(),
-            "/spec/template/spec/tolerations",
-            json!([{"key": "mine", "operator": "Exists"}]),
-        ),
-    ] {
-        let objects = template(&[&values]).await?;
-        let seen = objects[DEPLOYMENT].pointer(pointer);
-        let seen = seen.unwrap_or(&Value::Null);
-        assert_eq!(*seen, expected, "{values}");
+    let by_digest =
+        format!("image.tag=1.2.3,image.digest={digest},replicas=3,replicaCount=4,affinity=null");
+    let off_karpenter = json!({"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"});
+    let third = format!("{TERMS}/0/matchExpressions/2");
+    let several = "image.repository=registry.example.com/nodegate,image.tag=1.2.3,replicas=3,extraEnv[0].name=A,extraEnv[0].value=b,\
+        priorityClassName=mine,imagePullSecrets[0].name=registry,podLabels.team=nodes,hostNetwork=true,webhook.enabled=true,\
+        webhook.clientCAConfigMap=callers,tolerations[0].key=mine,tolerations[0].operator=Exists";
+    let on_karpenter = "offKarpenterNodes=false,affinity=null,closingTaints={readiness.k8s.io/a}";
+    #[rustfmt::skip]
+    let cases = [
+        (several, vec![
+            ("containers/0/image", json!("registry.example.com/nodegate:1.2.3")),
+            ("/spec/replicas", json!(3)),
+            ("containers/0/env/2", json!({"name": "A", "value": "b"})),
+            ("priorityClassName", json!("mine")),
+            ("imagePullSecrets", json!([{"name": "registry"}])),
+            ("/spec/template/metadata/labels/team", json!("nodes")),
+            ("hostNetwork", json!(true)),
+            ("/spec/strategy/rollingUpdate", json!({"maxSurge": 0, "maxUnavailable": 1})),
+            ("volumes/0/configMap/name", json!("callers")),
+            ("tolerations", json!([{"key": "mine", "operator": "Exists"}])),
+        ]),
+        (&by_digest, vec![
+            ("containers/0/image", json!(format!("nodegate@{digest}"))),
+            ("/spec/replicas", json!(4)),
+            (TERMS, json!([{"matchExpressions": [off_karpenter]}])),
+        ]),
+        (on_karpenter, vec![
+            ("affinity", Value::Null),
+            ("tolerations/10", json!({"key": "readiness.k8s.io/a", "operator": "Exists"})),
+        ]),
+        ("hostNetwork=false", vec![("/spec/strategy", Value::Null), (&third, off_karpenter)]),
+    ];
+    for (values, places) in cases {
+        let objects = template(&[values]).await?;
+        for (place, expected) in places {
+            let pointer = match place.strip_prefix('/') {
+                Some(_) => place.to_owned(),
+                None => format!("/spec/template/spec/{place}"),
+            };
+            let seen = objects[DEPLOYMENT].pointer(&pointer);
+            assert_eq!(*seen.unwrap_or(&Value::Null), expected, "{pointer}");
+        }
     }
     Ok(())
 }
@@ -152,33 +114,19 @@ async fn on_karpenters_nodes_it_tolerates_what_is_named_and_its_own_rules_but_no
 
 #[tokio::test]
 async fn values_become_flags_of_the_controller() -> Result<()> {
-    for (values, expected) in [
-        (
-            "logLevel=debug,logFormat=json",
-            &["--zap-log-level=debug", "--log-format=json"][..],
-        ),
-        (
-            "extraArgs={--node-concurrent-reconciles=8}",
-            &["--node-concurrent-reconciles=8"],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("logLevel=debug,logFormat=json,extraArgs={--node-concurrent-reconciles=8},config.passingTaints={example.com/starting}", &[
+            "--zap-log-level=debug", "--log-format=json", "--node-concurrent-reconciles=8", "--config=/etc/nodegate/config/config.yaml",
+        ][..]),
         ("webhook.enabled=true", &["--enable-webhook"]),
-        (
-            "webhook.enabled=true,webhook.certificate=secret,webhook.secretName=mine,webhook.caBundle=Y2E=",
-            &[
-                "--enable-webhook",
-                "--webhook-cert-dir=/etc/nodegate/webhook",
-            ],
-        ),
-        (
-            "config.passingTaints={example.com/starting}",
-            &["--config=/etc/nodegate/config/config.yaml"],
-        ),
-    ] {
+        ("webhook.enabled=true,webhook.certificate=secret,webhook.secretName=mine,webhook.caBundle=Y2E=",
+            &["--enable-webhook", "--webhook-cert-dir=/etc/nodegate/webhook"]),
+    ];
+    for (values, expected) in cases {
         let objects = template(&[values]).await?;
-        let arguments = &container(&objects)["args"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let arguments = container(&objects)["args"].as_array().cloned();
+        let arguments = arguments.unwrap_or_default();
         for flag in expected {
             assert!(arguments.contains(&json!(flag)), "{values}: {arguments:?}");
         }
@@ -189,33 +137,17 @@ async fn values_become_flags_of_the_controller() -> Result<()> {
 #[tokio::test]
 async fn what_is_off_is_not_rendered() -> Result<()> {
     let all = template(&[]).await?;
-    for (values, gone) in [
-        (
-            "metrics.enabled=false",
-            "Service nrr-system/nrr-controller-manager-metrics-service",
-        ),
-        (
-            "podDisruptionBudget.enabled=false",
-            "PodDisruptionBudget nrr-system/nrr-controller-manager",
-        ),
-        (
-            "networkPolicy.enabled=false",
-            "NetworkPolicy nrr-system/nrr-controller-manager",
-        ),
-        (
-            "birth.enabled=false",
-            "MutatingAdmissionPolicy /nrr-gate-at-birth",
-        ),
-        (
-            "resourceQuota.enabled=false",
-            "ResourceQuota nrr-system/nrr-critical-pods",
-        ),
+    let off = "metrics.enabled=false,podDisruptionBudget.enabled=false,networkPolicy.enabled=false,birth.enabled=false,\
+        resourceQuota.enabled=false";
+    let none = template(&[off]).await?;
+    for gone in [
+        "Service nrr-system/nrr-controller-manager-metrics-service",
+        "PodDisruptionBudget nrr-system/nrr-controller-manager",
+        "NetworkPolicy nrr-system/nrr-controller-manager",
+        "MutatingAdmissionPolicy /nrr-gate-at-birth",
+        "ResourceQuota nrr-system/nrr-critical-pods",
     ] {
-        let objects = template(&[values]).await?;
-        assert!(
-            all.contains_key(gone) && !objects.contains_key(gone),
-            "{values}"
-        );
+        assert!(all.contains_key(gone) && !none.contains_key(gone), "{gone}");
     }
     let objects = template(&["metrics.enabled=false"]).await?;
     let arguments = container(&objects)["args"].to_string();
@@ -227,55 +159,27 @@ async fn what_is_off_is_not_rendered() -> Result<()> {
 
 #[tokio::test]
 async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
-    for (values, expected) in [
-        (
-            "replica=3",
-            "there is no value replica: did you mean replicas?",
-        ),
-        (
-            "webhook.enable=true",
-            "there is no value webhook.enable: did you mean webhook.enabled?",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("replica=3", "there is no value replica: did you mean replicas?"),
+        ("webhook.enable=true", "there is no value webhook.enable: did you mean webhook.enabled?"),
         ("image.tags=x", "did you mean image.tag?"),
-        (
-            "serviceMonitor.enabled=true",
-            "did you mean metrics.serviceMonitor?",
-        ),
-        (
-            "crds.upgrade=true",
-            "there is no value crds.upgrade: there are install, keep",
-        ),
+        ("serviceMonitor.enabled=true", "did you mean metrics.serviceMonitor?"),
+        ("crds.upgrade=true", "there is no value crds.upgrade: there are install, keep"),
         ("docsURL=docs", "at '/docsURL'"),
-        (
-            "fullnameOverride=a-name-of-twenty-nine-letters",
-            "at '/fullnameOverride'",
-        ),
-        (
-            "config.passingTaint={a}",
-            "at '/config': additional properties 'passingTaint' not allowed",
-        ),
+        ("fullnameOverride=a-name-of-twenty-nine-letters", "at '/fullnameOverride'"),
+        ("config.passingTaint={a}", "at '/config': additional properties 'passingTaint' not allowed"),
         ("replicas=0", "at '/replicas': minimum: got 0, want 1"),
         ("replicas=two", "at '/replicas': got string, want integer"),
-        (
-            "webhook.certificate=own",
-            "at '/webhook/certificate': value must be one of 'self-managed', 'cert-manager', 'secret'",
-        ),
+        ("webhook.certificate=own", "at '/webhook/certificate': value must be one of 'self-managed', 'cert-manager', 'secret'"),
         ("webhook.certificate=secret", "at '/webhook/secretName'"),
         ("image.digest=abc", "at '/image/digest'"),
         ("extraArgs={leader-elect}", "at '/extraArgs/0'"),
-        (
-            "rules.network.taint.key=x",
-            "at '/rules/network': missing properties",
-        ),
-        (
-            "nodeReadinessRules[0].taint.key=x",
-            "at '/nodeReadinessRules/0': missing property 'name'",
-        ),
-        (
-            "reporter.accounts[0].name=x",
-            "at '/reporter/accounts/0': missing properties",
-        ),
-    ] {
+        ("rules.network.taint.key=x", "at '/rules/network': missing properties"),
+        ("nodeReadinessRules[0].taint.key=x", "at '/nodeReadinessRules/0': missing property 'name'"),
+        ("reporter.accounts[0].name=x", "at '/reporter/accounts/0': missing properties"),
+    ];
+    for (values, expected) in cases {
         let chart = chart();
         let chart = chart.to_string_lossy();
         let refused = helm(&["template", "nodegate", &chart, "--set", values]).await;
@@ -399,26 +303,19 @@ async fn definition_roles_and_bindings_can_come_from_elsewhere() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_service_account_has_its_annotations() -> Result<()> {
-    let objects = template(&["serviceAccount.annotations.example\\.com/role=nodes"]).await?;
-    let account = &objects["ServiceAccount nrr-system/nrr-controller-manager"];
-    let expected = json!({"example.com/role": "nodes"});
-    assert_eq!(account["metadata"]["annotations"], expected);
-    Ok(())
-}
-
-#[tokio::test]
 async fn the_built_in_view_is_widened_only_when_asked() -> Result<()> {
     let label = "/metadata/labels/rbac.authorization.k8s.io~1aggregate-to-view";
     for (values, expected) in [
         ("aggregateToView=false", None),
         ("aggregateToView=true", Some(&json!("true"))),
     ] {
-        let objects = template(&[values]).await?;
-        assert_eq!(
-            objects["ClusterRole /nodegate-view"].pointer(label),
-            expected
-        );
+        let annotated = "serviceAccount.annotations.example\\.com/role=nodes";
+        let objects = template(&[values, annotated]).await?;
+        let view = &objects["ClusterRole /nodegate-view"];
+        assert_eq!(view.pointer(label), expected);
+        let account = &objects["ServiceAccount nrr-system/nrr-controller-manager"];
+        let role = json!({"example.com/role": "nodes"});
+        assert_eq!(account["metadata"]["annotations"], role);
     }
     Ok(())
 }
@@ -429,25 +326,15 @@ async fn nothing_selects_a_neighbours_pods() -> Result<()> {
     let objects = template(&["webhook.enabled=true"]).await?;
     let own =
         json!({"control-plane": "controller-manager", "app.kubernetes.io/name": "nrrcontroller"});
-    for (object, pointer) in [
+    #[rustfmt::skip]
+    let selectors = [
         ("Service nrr-system/nrr-webhook-service", "/spec/selector"),
-        (
-            "Service nrr-system/nrr-controller-manager-metrics-service",
-            "/spec/selector",
-        ),
-        (
-            "PodDisruptionBudget nrr-system/nrr-controller-manager",
-            "/spec/selector/matchLabels",
-        ),
-        (
-            "NetworkPolicy nrr-system/nrr-controller-manager",
-            "/spec/podSelector/matchLabels",
-        ),
-        (
-            "NetworkPolicy nrr-system/nrr-webhook",
-            "/spec/podSelector/matchLabels",
-        ),
-    ] {
+        ("Service nrr-system/nrr-controller-manager-metrics-service", "/spec/selector"),
+        ("PodDisruptionBudget nrr-system/nrr-controller-manager", "/spec/selector/matchLabels"),
+        ("NetworkPolicy nrr-system/nrr-controller-manager", "/spec/podSelector/matchLabels"),
+        ("NetworkPolicy nrr-system/nrr-webhook", "/spec/podSelector/matchLabels"),
+    ];
+    for (object, pointer) in selectors {
         assert_eq!(objects[object].pointer(pointer), Some(&own), "{object}");
     }
     Ok(())

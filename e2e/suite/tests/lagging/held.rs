@@ -3,29 +3,23 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use nodegate_suite::SOON;
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_testbed::changes::{patch_rule, set_pod_ready};
-use nodegate_testbed::fixtures::{daemon_set, set_csi_drivers};
+use nodegate_testbed::eventually;
 use nodegate_testbed::relay::{Kind, RULES};
-use nodegate_testbed::sights::{events_on, has_taint, node_condition};
-use nodegate_testbed::{eventually, never};
+use nodegate_testbed::sights::{events_on, node_condition};
 use serde_json::json;
 
 use super::scene::Kept::{Closed, Open};
 use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networked, rule_of};
 
-const DRIVER: &str = "ebs.csi.aws.com";
-/// Longer than the controller takes to act on late events.
-const SETTLED: Duration = Duration::from_secs(5);
-
-pub(crate) async fn pods() -> Result<()> {
-    pods_are_held().await.context("pods are held back")
-}
+/// The interval of a reporter's heartbeats.
+const BEAT: Duration = Duration::from_secs(5);
 
 /// One Ready pod fails, one recovers within the grace period, and one becomes Ready before the node's deadline.
-async fn pods_are_held() -> Result<()> {
+pub(crate) async fn pods() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
     let set = async |pod: &str, ready| set_pod_ready(client, "kube-system", pod, ready).await;
@@ -77,86 +71,8 @@ async fn pods_are_held() -> Result<()> {
     eventually_open(client, "fails", &key("fails")).await
 }
 
-pub(crate) async fn daemon_sets() -> Result<()> {
-    daemon_sets_are_held()
-        .await
-        .context("DaemonSets are held back")
-}
-
-/// A `DaemonSet` comes that a node must wait for.
-async fn daemon_sets_are_held() -> Result<()> {
-    let scene = Scene::set().await?;
-    let client = &scene.client;
-    for name in ["waits", "stays"] {
-        networked(name, "False").create(client).await?;
-        gate(name, COMPONENTS).create(client).await?;
-    }
-    let _controller = scene.start(&[]).await?;
-    for name in ["waits", "stays"] {
-        eventually_gated(client, name, &key(name)).await?;
-    }
-
-    let hold = scene.hold(Kind::DAEMON_SETS).await?;
-    let late = daemon_set("kube-system/late")
-        .critical()
-        .tolerate_everything();
-    late.node_selector("name", "waits").create(client).await?;
-    hold.gets_old().await;
-    scene.turn("waits", "True").await?;
-    scene.turn("stays", "True").await?;
-    scene.opened_by_a_look("stays").await?;
-    hold.kept(&scene, &[("waits", Closed)]).await?;
-
-    scene.server.thaw_all();
-    never("it is opened", SETTLED, async || {
-        Ok(!has_taint(client, "waits", &key("waits")).await?)
-    })
-    .await?;
-    let delete = ["delete", "daemonset", "late", "--namespace=kube-system"];
-    scene.cluster.kubectl(&delete).await?;
-    eventually_open(client, "waits", &key("waits")).await
-}
-
-pub(crate) async fn csi_nodes() -> Result<()> {
-    csi_nodes_are_held().await.context("CSINodes are held back")
-}
-
-/// A driver that a node waits for is gone.
-async fn csi_nodes_are_held() -> Result<()> {
-    let scene = Scene::set().await?;
-    let client = &scene.client;
-    let driver = format!("csidriver.nodegate.dev/{DRIVER}");
-    let mut nodes = Vec::new();
-    for name in ["loses", "stays"] {
-        let node = networked(name, "False").create(client).await?;
-        set_csi_drivers(client, &node, &[DRIVER]).await?;
-        nodes.push(node);
-        gate(name, &driver).create(client).await?;
-    }
-    let _controller = scene.start(&[]).await?;
-    for name in ["loses", "stays"] {
-        eventually_gated(client, name, &key(name)).await?;
-    }
-
-    let hold = scene.hold(Kind::CSI_NODES).await?;
-    set_csi_drivers(client, &nodes[0], &[]).await?;
-    hold.gets_old().await;
-    scene.turn("loses", "True").await?;
-    scene.turn("stays", "True").await?;
-    scene.opened_by_a_look("stays").await?;
-    hold.kept(&scene, &[("loses", Closed)]).await?;
-
-    scene.server.thaw_all();
-    set_csi_drivers(client, &nodes[0], &[DRIVER]).await?;
-    eventually_open(client, "loses", &key("loses")).await
-}
-
-pub(crate) async fn nodes() -> Result<()> {
-    nodes_are_held().await.context("Nodes are held back")
-}
-
 /// One node's network comes up, another's fails; a third node has a reporter with heartbeats.
-async fn nodes_are_held() -> Result<()> {
+pub(crate) async fn nodes() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
     let set = async |pod: &str, ready| set_pod_ready(client, "kube-system", pod, ready).await;
@@ -211,16 +127,12 @@ async fn nodes_are_held() -> Result<()> {
 async fn beat(scene: &Scene) -> Result<()> {
     loop {
         scene.turn("beats", "True").await?;
-        tokio::time::sleep(SETTLED).await;
+        tokio::time::sleep(BEAT).await;
     }
 }
 
-pub(crate) async fn rules() -> Result<()> {
-    rules_are_held().await.context("rules are held back")
-}
-
 /// One rule becomes a dry run, and another one is suspended.
-async fn rules_are_held() -> Result<()> {
+pub(crate) async fn rules() -> Result<()> {
     let scene = Scene::set().await?;
     let client = &scene.client;
     for (name, network) in [

@@ -1,11 +1,10 @@
-//! config/prometheus: the alerts fire when they should, and both forms of them agree.
+//! config/prometheus: the alerts fire when they should, and both forms of them agree. `typed` applies it.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 use nodegate_testbed::install::config;
 use nodegate_testbed::prometheus::promtool;
-use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
 
 fn read(file: &str) -> Result<Value> {
@@ -61,25 +60,5 @@ fn the_monitor_finds_the_service_and_its_port() -> Result<()> {
     assert_eq!(endpoint["port"], service["spec"]["ports"][0]["name"]);
     assert_eq!(endpoint["path"], "/metrics");
     assert_eq!(endpoint["scheme"], "https");
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_cluster_takes_the_manifests() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install().await?;
-    let folder = config("prometheus");
-    let rendered = cluster
-        .kubectl(&["kustomize", &folder.to_string_lossy()])
-        .await?;
-    let is_of_the_operator = |manifest: &str| manifest.contains("monitoring.coreos.com");
-    let (operators, own): (Vec<&str>, Vec<&str>) = rendered
-        .split("\n---\n")
-        .partition(|manifest| is_of_the_operator(manifest));
-    assert_eq!((operators.len(), own.len()), (2, 1));
-    cluster.apply(&own.join("\n---\n")).await?;
-    let namespace = "--namespace=nrr-system";
-    let dashboard = "configmap/nrr-grafana-dashboard";
-    cluster.kubectl(&["get", dashboard, namespace]).await?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! A scrape's metrics: names and labels, values after the scene, and no series of deleted objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use nodegate_testbed::fetch::Fetch;
 use nodegate_testbed::prometheus::promtool;
 use nodegate_testbed::{Cluster, Controller, Options, changes, eventually, eventually_eq};
@@ -11,270 +11,69 @@ use serde_json::json;
 use super::exposition::Exposition;
 use super::{Endpoint, SOON, scene};
 
-/// Every metric with its type and labels: first those of the Node Readiness Controller, on which existing dashboards and alerts
-/// rely.
-const METRICS: &[(&str, &str, &[&str])] = &[
+/// The page about metrics, which is made from the code.
+const PAGE: &str = include_str!("../../../../docs/reference/metrics.md");
+
+/// The metrics of the Node Readiness Controller with their types and labels: existing dashboards and alerts rely on them.
+#[rustfmt::skip]
+const UPSTREAM: &[(&str, &str, &[&str])] = &[
     ("node_readiness_rules_total", "gauge", &[]),
-    (
-        "node_readiness_taint_operations_total",
-        "counter",
-        &["rule", "operation"],
-    ),
-    (
-        "node_readiness_evaluation_duration_seconds",
-        "histogram",
-        &["rule"],
-    ),
-    (
-        "node_readiness_failures_total",
-        "counter",
-        &["rule", "reason"],
-    ),
-    (
-        "node_readiness_bootstrap_completed_total",
-        "counter",
-        &["rule"],
-    ),
-    (
-        "node_readiness_bootstrap_duration_seconds",
-        "histogram",
-        &["rule"],
-    ),
-    (
-        "node_readiness_reconciliation_latency_seconds",
-        "histogram",
-        &["rule", "operation"],
-    ),
+    ("node_readiness_taint_operations_total", "counter", &["rule", "operation"]),
+    ("node_readiness_evaluation_duration_seconds", "histogram", &["rule"]),
+    ("node_readiness_failures_total", "counter", &["rule", "reason"]),
+    ("node_readiness_bootstrap_completed_total", "counter", &["rule"]),
+    ("node_readiness_bootstrap_duration_seconds", "histogram", &["rule"]),
+    ("node_readiness_reconciliation_latency_seconds", "histogram", &["rule", "operation"]),
     ("node_readiness_nodes_by_state", "gauge", &["rule", "state"]),
-    (
-        "node_readiness_condition_failures_total",
-        "counter",
-        &["rule", "condition"],
-    ),
-    (
-        "nodegate_condition_turned_unmet_total",
-        "counter",
-        &["rule", "condition"],
-    ),
-    (
-        "node_readiness_rule_last_reconciliation_timestamp_seconds",
-        "gauge",
-        &["rule"],
-    ),
+    ("node_readiness_condition_failures_total", "counter", &["rule", "condition"]),
+    ("node_readiness_rule_last_reconciliation_timestamp_seconds", "gauge", &["rule"]),
     ("node_readiness_build_info", "gauge", &["version"]),
-    (
-        "node_readiness_rules",
-        "gauge",
-        &["enforcement_mode", "dry_run"],
-    ),
+    ("node_readiness_rules", "gauge", &["enforcement_mode", "dry_run"]),
     ("node_readiness_rule_matched_nodes", "gauge", &["rule"]),
-    (
-        "node_readiness_blocked_nodes",
-        "gauge",
-        &["rule", "condition"],
-    ),
-    (
-        "node_readiness_enforcement_latency_seconds",
-        "histogram",
-        &["rule", "operation"],
-    ),
-    (
-        "node_readiness_bootstrap_hold_duration_seconds",
-        "histogram",
-        &["rule", "taint_origin"],
-    ),
-    (
-        "nodegate_startup_stage_seconds",
-        "histogram",
-        &["rule", "condition"],
-    ),
-    (
-        "nodegate_startup_last_total",
-        "counter",
-        &["rule", "condition"],
-    ),
-    (
-        "node_readiness_api_conflicts_total",
-        "counter",
-        &["rule", "operation"],
-    ),
+    ("node_readiness_blocked_nodes", "gauge", &["rule", "condition"]),
+    ("node_readiness_enforcement_latency_seconds", "histogram", &["rule", "operation"]),
+    ("node_readiness_bootstrap_hold_duration_seconds", "histogram", &["rule", "taint_origin"]),
+    ("node_readiness_api_conflicts_total", "counter", &["rule", "operation"]),
     ("node_readiness_rule_nodes", "gauge", &["rule", "state"]),
-    ("nodegate_rule_longest_held_seconds", "gauge", &["rule"]),
-    (
-        "nodegate_synthesized_conditions",
-        "gauge",
-        &["class", "type", "status"],
-    ),
-    ("nodegate_rule_daemon_sets_shut_out", "gauge", &["rule"]),
-    (
-        "nodegate_rule_daemon_sets_outside_namespaces",
-        "gauge",
-        &["rule"],
-    ),
-    ("nodegate_disruption_waiting", "gauge", &["rule", "zone"]),
-    (
-        "nodegate_disruption_zone_state",
-        "gauge",
-        &["rule", "zone", "state"],
-    ),
-    ("nodegate_repairs_total", "counter", &["rule", "action"]),
-    ("nodegate_repairs_blocked_total", "counter", &["rule"]),
-    ("nodegate_repair_failures_total", "counter", &["rule"]),
-    ("nodegate_queue_depth", "gauge", &[]),
-    ("nodegate_writes_in_flight", "gauge", &[]),
-    ("nodegate_write_duration_seconds", "histogram", &["object"]),
-    ("nodegate_write_conflicts_total", "counter", &["object"]),
-    ("nodegate_status_writes_spared_total", "counter", &[]),
-    ("nodegate_status_changes_coalesced_total", "counter", &[]),
-    ("nodegate_events_dropped_total", "counter", &[]),
-    ("nodegate_watch_failures_total", "counter", &["resource"]),
-    ("nodegate_watch_restarts_total", "counter", &["resource"]),
-    ("nodegate_last_looks_total", "counter", &["result"]),
-    ("nodegate_cache_objects", "gauge", &["kind"]),
-    ("nodegate_unreadable_objects", "gauge", &["kind"]),
-    ("nodegate_last_looks_total", "counter", &["result"]),
-    ("nodegate_taints_contended", "gauge", &["rule"]),
-    ("nodegate_taints_undone_total", "counter", &["rule"]),
-    (
-        "nodegate_write_failures_total",
-        "counter",
-        &["object", "reason"],
-    ),
-    ("nodegate_write_limit", "gauge", &[]),
-    ("nodegate_leader", "gauge", &[]),
-    ("nodegate_suspended", "gauge", &[]),
-    ("process_cpu_seconds_total", "counter", &[]),
-    ("process_max_fds", "gauge", &[]),
-    ("process_open_fds", "gauge", &[]),
-    ("process_resident_memory_bytes", "gauge", &[]),
-    ("process_start_time_seconds", "gauge", &[]),
-    ("process_virtual_memory_bytes", "gauge", &[]),
-    ("process_virtual_memory_max_bytes", "gauge", &[]),
 ];
 
 /// The values after the scene.
+#[rustfmt::skip]
 const VALUES: &[(&str, f64)] = &[
     ("node_readiness_rules_total", 3.0),
-    (
-        r#"node_readiness_taint_operations_total{operation="add",rule="gate"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_taint_operations_total{operation="remove",rule="gate"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_taint_operations_total{operation="add",rule="boot"}"#,
-        0.0,
-    ),
-    (
-        r#"node_readiness_taint_operations_total{operation="remove",rule="boot"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_taint_operations_total{operation="add",rule="parts"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_failures_total{reason="AddTaintError",rule="gate"}"#,
-        0.0,
-    ),
-    (
-        r#"node_readiness_failures_total{reason="RemoveTaintError",rule="boot"}"#,
-        0.0,
-    ),
-    (
-        r#"node_readiness_failures_total{reason="EvaluationError",rule="boot"}"#,
-        0.0,
-    ),
-    (
-        r#"node_readiness_bootstrap_completed_total{rule="boot"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_bootstrap_duration_seconds_count{rule="boot"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_reconciliation_latency_seconds_count{operation="remove_taint",rule="gate"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_reconciliation_latency_seconds_count{operation="add_taint",rule="gate"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_enforcement_latency_seconds_count{operation="remove",rule="gate"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_bootstrap_hold_duration_seconds_count{rule="boot",taint_origin="adopted"}"#,
-        1.0,
-    ),
-    (
-        r#"nodegate_startup_stage_seconds_count{condition="example.com/Ready",rule="boot"}"#,
-        1.0,
-    ),
-    (
-        r#"nodegate_startup_last_total{condition="example.com/Ready",rule="boot"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_api_conflicts_total{operation="add",rule="gate"}"#,
-        0.0,
-    ),
+    (r#"node_readiness_taint_operations_total{operation="add",rule="gate"}"#, 1.0),
+    (r#"node_readiness_taint_operations_total{operation="remove",rule="gate"}"#, 1.0),
+    (r#"node_readiness_taint_operations_total{operation="add",rule="boot"}"#, 0.0),
+    (r#"node_readiness_taint_operations_total{operation="remove",rule="boot"}"#, 1.0),
+    (r#"node_readiness_taint_operations_total{operation="add",rule="parts"}"#, 1.0),
+    (r#"node_readiness_failures_total{reason="AddTaintError",rule="gate"}"#, 0.0),
+    (r#"node_readiness_failures_total{reason="RemoveTaintError",rule="boot"}"#, 0.0),
+    (r#"node_readiness_failures_total{reason="EvaluationError",rule="boot"}"#, 0.0),
+    (r#"node_readiness_bootstrap_completed_total{rule="boot"}"#, 1.0),
+    (r#"node_readiness_bootstrap_duration_seconds_count{rule="boot"}"#, 1.0),
+    (r#"node_readiness_reconciliation_latency_seconds_count{operation="remove_taint",rule="gate"}"#, 1.0),
+    (r#"node_readiness_reconciliation_latency_seconds_count{operation="add_taint",rule="gate"}"#, 1.0),
+    (r#"node_readiness_enforcement_latency_seconds_count{operation="remove",rule="gate"}"#, 1.0),
+    (r#"node_readiness_bootstrap_hold_duration_seconds_count{rule="boot",taint_origin="adopted"}"#, 1.0),
+    (r#"nodegate_startup_stage_seconds_count{condition="example.com/Ready",rule="boot"}"#, 1.0),
+    (r#"nodegate_startup_last_total{condition="example.com/Ready",rule="boot"}"#, 1.0),
+    (r#"node_readiness_api_conflicts_total{operation="add",rule="gate"}"#, 0.0),
     (r#"node_readiness_rule_matched_nodes{rule="gate"}"#, 2.0),
-    (
-        r#"node_readiness_nodes_by_state{rule="gate",state="ready"}"#,
-        2.0,
-    ),
-    (
-        r#"node_readiness_nodes_by_state{rule="gate",state="not_ready"}"#,
-        0.0,
-    ),
-    (
-        r#"node_readiness_nodes_by_state{rule="boot",state="bootstrapping"}"#,
-        0.0,
-    ),
-    (
-        r#"node_readiness_nodes_by_state{rule="boot",state="ready"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_nodes_by_state{rule="parts",state="not_ready"}"#,
-        1.0,
-    ),
-    (
-        r#"nodegate_condition_turned_unmet_total{condition="example.com/Ready",rule="gate"}"#,
-        1.0,
-    ),
-    (
-        r#"node_readiness_rule_nodes{rule="gate",state="released"}"#,
-        2.0,
-    ),
-    (
-        r#"node_readiness_rule_nodes{rule="parts",state="held"}"#,
-        1.0,
-    ),
+    (r#"node_readiness_nodes_by_state{rule="gate",state="ready"}"#, 2.0),
+    (r#"node_readiness_nodes_by_state{rule="gate",state="not_ready"}"#, 0.0),
+    (r#"node_readiness_nodes_by_state{rule="boot",state="bootstrapping"}"#, 0.0),
+    (r#"node_readiness_nodes_by_state{rule="boot",state="ready"}"#, 1.0),
+    (r#"node_readiness_nodes_by_state{rule="parts",state="not_ready"}"#, 1.0),
+    (r#"nodegate_condition_turned_unmet_total{condition="example.com/Ready",rule="gate"}"#, 1.0),
+    (r#"node_readiness_rule_nodes{rule="gate",state="released"}"#, 2.0),
+    (r#"node_readiness_rule_nodes{rule="parts",state="held"}"#, 1.0),
     (r#"nodegate_rule_longest_held_seconds{rule="gate"}"#, 0.0),
-    (
-        r#"nodegate_synthesized_conditions{class="gardener",status="False",type="node.gardener.cloud/CriticalComponentsReady"}"#,
-        1.0,
-    ),
+    (r#"nodegate_synthesized_conditions{class="gardener",status="False",type="node.gardener.cloud/CriticalComponentsReady"}"#, 1.0),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="parts"}"#, 1.0),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="gate"}"#, 0.0),
-    (
-        r#"nodegate_rule_daemon_sets_outside_namespaces{rule="parts"}"#,
-        0.0,
-    ),
-    (
-        r#"nodegate_disruption_waiting{rule="gate",zone="region-a/zone-a"}"#,
-        0.0,
-    ),
-    (
-        r#"nodegate_disruption_zone_state{rule="gate",state="Normal",zone="region-a/zone-a"}"#,
-        1.0,
-    ),
+    (r#"nodegate_rule_daemon_sets_outside_namespaces{rule="parts"}"#, 0.0),
+    (r#"nodegate_disruption_waiting{rule="gate",zone="region-a/zone-a"}"#, 0.0),
+    (r#"nodegate_disruption_zone_state{rule="gate",state="Normal",zone="region-a/zone-a"}"#, 1.0),
     ("nodegate_queue_depth", 0.0),
     ("nodegate_writes_in_flight", 0.0),
     ("nodegate_events_dropped_total", 0.0),
@@ -319,37 +118,24 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
     .await?;
 
     let exposition = scrape().await?;
-    shows_every_metric(&exposition);
+    shows_every_metric(&exposition)?;
     names_no_node(&exposition);
+    let starts = [1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0];
+    let latencies = [
+        0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+    ];
+    let evaluations = [
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+    ];
     for (metric, expected) in [
-        (
-            "node_readiness_evaluation_duration_seconds",
-            &[
-                0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-            ][..],
-        ),
-        (
-            "node_readiness_bootstrap_duration_seconds",
-            &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0],
-        ),
-        (
-            "node_readiness_bootstrap_hold_duration_seconds",
-            &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0],
-        ),
-        (
-            "node_readiness_enforcement_latency_seconds",
-            &[
-                0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-            ],
-        ),
-        (
-            "node_readiness_reconciliation_latency_seconds",
-            &[
-                0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-            ],
-        ),
+        ("evaluation_duration", &evaluations[..]),
+        ("bootstrap_duration", &starts),
+        ("bootstrap_hold_duration", &starts),
+        ("enforcement_latency", &latencies),
+        ("reconciliation_latency", &latencies),
     ] {
-        assert_eq!(exposition.buckets(metric), expected, "{metric}");
+        let metric = format!("node_readiness_{metric}_seconds");
+        assert_eq!(exposition.buckets(&metric), expected, "{metric}");
     }
     promtool_finds_no_more_than_is_known(&exposition.text).await?;
 
@@ -376,17 +162,39 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
     Ok(())
 }
 
-fn shows_every_metric(exposition: &Exposition) {
-    for (metric, kind, labels) in METRICS {
-        let found = exposition.kinds.get(*metric).map(String::as_str);
-        assert_eq!(found, Some(*kind), "{metric}");
-        let labels: BTreeSet<String> = labels.iter().map(ToString::to_string).collect();
-        let found = exposition.labels.get(*metric);
-        assert_eq!(found, Some(&BTreeSet::from([labels])), "{metric}");
+/// It shows what the page has, and nothing else.
+fn shows_every_metric(exposition: &Exposition) -> Result<()> {
+    let (_, page) = PAGE.split_once("## The controller").context("a section")?;
+    let page = page.split("## ").next().unwrap_or_default();
+    let mut known = BTreeMap::new();
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [metric, kind, labels, ..] = cells[..] else {
+            bail!("{row}");
+        };
+        let labels = labels.split(", ").map(|label| label.trim_matches('`'));
+        let labels: BTreeSet<String> = labels
+            .filter(|label| !label.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let metric = metric.trim_start_matches("| ").trim_matches('`');
+        known.insert(
+            metric.to_owned(),
+            (kind.to_owned(), BTreeSet::from([labels])),
+        );
     }
-    let known: BTreeSet<&str> = METRICS.iter().map(|(metric, ..)| *metric).collect();
-    let shown: BTreeSet<&str> = exposition.kinds.keys().map(String::as_str).collect();
-    assert_eq!(shown, known, "a metric that this table does not have");
+    for (metric, kind, labels) in UPSTREAM {
+        let labels = labels.iter().map(ToString::to_string).collect();
+        let upstream = ((*kind).to_owned(), BTreeSet::from([labels]));
+        assert_eq!(known.get(*metric), Some(&upstream), "{metric}");
+    }
+    let labels = |metric: &String| exposition.labels.get(metric).cloned().unwrap_or_default();
+    let shown = exposition.kinds.iter();
+    let shown: BTreeMap<_, _> = shown
+        .map(|(metric, kind)| (metric.clone(), (kind.clone(), labels(metric))))
+        .collect();
+    assert_eq!(shown, known, "a scrape, and docs/reference/metrics.md");
+    Ok(())
 }
 
 fn names_no_node(exposition: &Exposition) {

@@ -1,17 +1,13 @@
-//! `--metrics-secure`: who may scrape, with which certificate, and what happens while the API server does not answer.
-
-use std::fs;
-use std::net::TcpListener;
+//! `--metrics-secure`: who may scrape, and what happens while the API server does not answer. `observed` scrapes with a certificate
+//! from files; how those are followed is tested with the webhook, which has the same.
 
 use anyhow::Result;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use nodegate_testbed::fetch::Fetch;
-use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually};
-use rcgen::KeyPair;
+use nodegate_testbed::{Cluster, Controller, Options, eventually};
 use serde_json::Value;
 
-use super::exposition::Exposition;
 use super::{Endpoint, SOON};
 
 /// A service account that may read metrics, one that may not, and tokens of both.
@@ -124,7 +120,10 @@ async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
 
     let log = controller.log();
     assert!(log.contains("cannot reach the API server"), "{log}");
-    assert!(log.contains("it can be told again"), "{log}");
+    assert!(
+        log.contains("access to metrics can be checked again"),
+        "{log}"
+    );
     for token in [&scrapers.reader, &scrapers.stranger] {
         assert!(!log.contains(token.as_str()), "a token is in the log");
     }
@@ -155,83 +154,4 @@ async fn without_permission_to_ask_nobody_scrapes_and_the_log_says_why() -> Resu
         Ok(reader.get(&endpoint.url).await?.status == 200)
     })
     .await
-}
-
-#[tokio::test]
-async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let scrapers = Scrapers::create(&cluster).await?;
-    let folder = cluster.folder().join("metrics-certs");
-    let trusting = |name: &str, ca: String| {
-        let path = cluster.folder().join(name);
-        fs::write(&path, ca)?;
-        anyhow::Ok(Fetch::with_token(&scrapers.reader).trusting(path))
-    };
-    let first = trusting("first.pem", certificate::write(&folder)?)?;
-    let endpoint = Endpoint::new("https")?;
-    let folder_flag = format!("--metrics-cert-dir={}", folder.display());
-    let arguments = [&*endpoint.flag, "--metrics-secure=true", &folder_flag];
-    let _controller = Controller::start(&cluster, &arguments).await?;
-    Exposition::scrape(&first, &endpoint.url).await?;
-
-    let second = trusting("second.pem", certificate::write(&folder)?)?;
-    eventually("the new certificate is served", SOON, async || {
-        Ok(second.get(&endpoint.url).await?.status == 200)
-    })
-    .await?;
-    assert!(first.get(&endpoint.url).await.is_err());
-
-    // An invalid certificate replaces none.
-    fs::write(folder.join("tls.key"), KeyPair::generate()?.serialize_pem())?;
-    nodegate_testbed::never(
-        "the certificate in use is gone",
-        std::time::Duration::from_secs(5),
-        async || Ok(second.get(&endpoint.url).await?.status != 200),
-    )
-    .await
-}
-
-#[tokio::test]
-async fn what_cannot_be_mended_by_waiting_ends_the_start_with_one_clear_line() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let folder = |name: &str| cluster.folder().join(name);
-    certificate::write(&folder("mismatched"))?;
-    let key = KeyPair::generate()?.serialize_pem();
-    fs::write(folder("mismatched").join("tls.key"), key)?;
-    let taken = TcpListener::bind("127.0.0.1:0")?;
-    let taken = format!("--metrics-bind-address={}", taken.local_addr()?);
-    let endpoint = Endpoint::new("https")?;
-    let certificates = |name: &str| format!("--metrics-cert-dir={}", folder(name).display());
-    for (address, certificates, words) in [
-        (
-            &endpoint.flag,
-            certificates("mismatched"),
-            "--metrics-cert-dir: ",
-        ),
-        (
-            &endpoint.flag,
-            certificates("mismatched"),
-            "tls.key: the private key does not belong to the certificate",
-        ),
-        (
-            &endpoint.flag,
-            certificates("nowhere"),
-            "nowhere is not a folder",
-        ),
-        (
-            &taken,
-            certificates("mismatched"),
-            "for metrics: Address already in use (os error 98) (choose another --metrics-bind-address)",
-        ),
-    ] {
-        let arguments = [&**address, "--metrics-secure", &certificates];
-        let mut controller = Controller::spawn(&cluster, &arguments, &[]).await?;
-        let status = eventually(words, SOON, async || controller.exited()).await?;
-        assert!(!status.success(), "{words}");
-        let log = controller.log();
-        let errors = log.lines().filter(|line| line.starts_with("error: "));
-        assert_eq!(errors.count(), 1, "{log}");
-        assert!(log.contains(words), "{log}");
-    }
-    Ok(())
 }

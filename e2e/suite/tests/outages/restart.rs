@@ -13,62 +13,8 @@ use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::sights::{count_taints, events_on, nodes, rule_status};
-use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq, never};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::json;
-
-#[tokio::test]
-async fn a_controller_killed_in_the_midst_of_its_work_finishes_it_after_the_restart() -> Result<()>
-{
-    const COUNT: usize = 100;
-    let _turn = turn().await?;
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let client = cluster.client().await?;
-    create_nodes(&client, COUNT, "False").await?;
-    // One node at a time, so that it can be interrupted midway.
-    let slow = ["--node-concurrent-reconciles=1"];
-
-    let witness = Witness::of_nodes(&client).await?;
-    let controller = Controller::start(&cluster, &slow).await?;
-    network_rule("network").create(&client).await?;
-    eventually("the gating is under way", PROMPTLY, async || {
-        Ok(count_gated(&client).await? > COUNT / 10)
-    })
-    .await?;
-    controller.kill();
-    let gated = count_gated(&client).await?;
-    ensure!(gated < COUNT, "it was too fast to be killed in the midst");
-
-    let controller = Controller::start(&cluster, &slow).await?;
-    eventually_eq("all nodes are gated", PROMPTLY, COUNT, async || {
-        count_gated(&client).await
-    })
-    .await?;
-
-    for index in 0..COUNT / 2 {
-        set_node_condition(&client, &name(index), CONDITION, "True").await?;
-    }
-    controller.kill();
-    let gated = count_gated(&client).await?;
-    ensure!(gated > COUNT / 2 - 1, "{gated} nodes are gated");
-    for index in COUNT / 2..COUNT {
-        set_node_condition(&client, &name(index), CONDITION, "True").await?;
-    }
-    let _controller = Controller::start(&cluster, &slow).await?;
-    eventually_eq("all nodes are open", PROMPTLY, 0, async || {
-        count_gated(&client).await
-    })
-    .await?;
-
-    for node in nodes(&client).await? {
-        ensure!(owners(&node).is_empty(), "{:?}", node.annotations());
-    }
-    for (name, seen) in witness.up_to(&client, &name(COUNT - 1)).await? {
-        let mut taints: Vec<usize> = seen.iter().map(|node| count_taints(node, TAINT)).collect();
-        taints.dedup();
-        assert_eq!(taints, [0, 1, 0], "{name} is gated and released once");
-    }
-    Ok(())
-}
 
 #[tokio::test]
 async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {

@@ -1,8 +1,9 @@
 //! The policy restricts Nodegate's own service account to its own taints, annotations and conditions.
 
 use anyhow::{Context, Result, ensure};
-use nodegate_testbed::changes::{delete_rule, set_node_condition, set_pod_ready};
-use nodegate_testbed::fixtures::{CRITICAL, node, pod, rule, rules};
+use nodegate_suite::rules::delete;
+use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use nodegate_testbed::fixtures::{CRITICAL, node, pod, rule};
 use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
 use nodegate_testbed::sights::{has_taint, node as read_node, node_condition};
 use nodegate_testbed::{Cluster, Controller, eventually, eventually_eq};
@@ -89,11 +90,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     )
     .await?;
     for name in ["continuous", "bootstrap", "gardener", "cni-ready"] {
-        delete_rule(&client, name).await?;
-        eventually("the rule is gone", SOON, async || {
-            Ok(rules(&client).get_opt(name).await?.is_none())
-        })
-        .await?;
+        delete(&client, name).await?;
     }
     let left = vec!["example.com/other".to_owned()];
     eventually_eq("nothing of it is left", SOON, left, async || {
@@ -150,25 +147,15 @@ async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() ->
         patch_status(&nodegate, "guarded", &condition(own, "False")).await?;
         patch_status(&nodegate, "guarded", &removal(own)).await?;
     }
-    for (patch, words) in [
-        (
-            condition("Ready", "False"),
-            "may not write condition Ready; add its prefix to conditionPrefixes",
-        ),
-        (
-            condition("example.com/New", "True"),
-            "may not write condition example.com/New",
-        ),
+    #[rustfmt::skip]
+    let refused = [
+        (condition("Ready", "False"), "may not write condition Ready; add its prefix to conditionPrefixes"),
+        (condition("example.com/New", "True"), "may not write condition example.com/New"),
         (removal("Ready"), "may not write condition Ready"),
-        (
-            json!({"status": {"capacity": {"cpu": "8"}}}),
-            "a Node's status but conditions",
-        ),
-        (
-            json!({"metadata": {"labels": {"a": "c"}}}),
-            "labels or other metadata",
-        ),
-    ] {
+        (json!({"status": {"capacity": {"cpu": "8"}}}), "a Node's status but conditions"),
+        (json!({"metadata": {"labels": {"a": "c"}}}), "labels or other metadata"),
+    ];
+    for (patch, words) in refused {
         let refusal = patch_status(&nodegate, "guarded", &patch).await;
         is_refused(refusal, "Nodegate may not", words).with_context(|| patch.to_string())?;
     }
@@ -176,57 +163,22 @@ async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() ->
 }
 
 /// Patches of a node with only the taints [`OTHER`] and [`NOT_READY`], and words of the refusal.
+#[rustfmt::skip]
 fn refused() -> Vec<(Value, &'static str)> {
     vec![
-        (
-            json!({"metadata": {"labels": {"a": "c"}}}),
-            "labels or other metadata",
-        ),
-        (
-            json!({"metadata": {"labels": {"a": null}}}),
-            "labels or other metadata",
-        ),
-        (
-            json!({"metadata": {"finalizers": ["example.com/x"]}}),
-            "labels or other metadata",
-        ),
-        (
-            json!({"metadata": {"annotations": {"example.com/new": "x"}}}),
-            "may not write the annotation example.com/new",
-        ),
-        (
-            json!({"metadata": {"annotations": {OTHER: "x"}}}),
-            "may not write the annotation example.com/other",
-        ),
-        (
-            json!({"metadata": {"annotations": {OTHER: null}}}),
-            "may not write the annotation example.com/other",
-        ),
-        (
-            json!({"spec": {"unschedulable": true}}),
-            "a Node's spec but taints",
-        ),
-        (
-            json!({"spec": {"providerID": "x://y"}}),
-            "a Node's spec but taints",
-        ),
-        (
-            taints(&[]),
-            "may not lift example.com/other; add the key to liftedTaints",
-        ),
-        (
-            taints(&[OTHER, "example.com/new"]),
-            "may not put on example.com/new",
-        ),
+        (json!({"metadata": {"labels": {"a": "c"}}}), "labels or other metadata"),
+        (json!({"metadata": {"labels": {"a": null}}}), "labels or other metadata"),
+        (json!({"metadata": {"finalizers": ["example.com/x"]}}), "labels or other metadata"),
+        (json!({"metadata": {"annotations": {"example.com/new": "x"}}}), "may not write the annotation example.com/new"),
+        (json!({"metadata": {"annotations": {OTHER: "x"}}}), "may not write the annotation example.com/other"),
+        (json!({"metadata": {"annotations": {OTHER: null}}}), "may not write the annotation example.com/other"),
+        (json!({"spec": {"unschedulable": true}}), "a Node's spec but taints"),
+        (json!({"spec": {"providerID": "x://y"}}), "a Node's spec but taints"),
+        (taints(&[]), "may not lift example.com/other; add the key to liftedTaints"),
+        (taints(&[OTHER, "example.com/new"]), "may not put on example.com/new"),
         // Being liftable is not enough.
-        (
-            taints(&[OTHER, GARDENER]),
-            "may not put on node.gardener.cloud/critical-components-not-ready",
-        ),
-        (
-            taints(&[OTHER, "node.kubernetes.io/out-of-service"]),
-            "may not put on node.kubernetes.io/out-of-service",
-        ),
+        (taints(&[OTHER, GARDENER]), "may not put on node.gardener.cloud/critical-components-not-ready"),
+        (taints(&[OTHER, "node.kubernetes.io/out-of-service"]), "may not put on node.kubernetes.io/out-of-service"),
     ]
 }
 

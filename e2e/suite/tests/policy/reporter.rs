@@ -71,11 +71,13 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
     for status in ["True", "False"] {
         patch_status(&pod, "own", &condition(CONDITION, status)).await?;
     }
-    for (who, node, patch, words) in refused(&pod, &unbound) {
-        let refusal = patch_status(who, node, &patch).await;
-        is_refused(refusal, "reporter kube-system/example-cni", words)
-            .with_context(|| patch.to_string())?;
+    let reporter = "reporter kube-system/example-cni";
+    for (node, patch, words) in refused() {
+        let refusal = patch_status(&pod, node, &patch).await;
+        is_refused(refusal, reporter, words).with_context(|| patch.to_string())?;
     }
+    let refusal = patch_status(&unbound, "own", &condition(CONDITION, "True")).await;
+    is_refused(refusal, reporter, "its token is not that of a pod")?;
     patch_status(&pod, "own", &removal(CONDITION)).await?;
     // Even if somebody has granted it more.
     grant(cluster, "patch", "nodes").await?;
@@ -174,78 +176,20 @@ async fn kubelets_are_left_alone_whatever_the_config_map_holds() -> Result<()> {
     Ok(())
 }
 
-/// The writer, the node, and words of the refusal.
-fn refused<'c>(
-    pod: &'c Client,
-    unbound: &'c Client,
-) -> Vec<(&'c Client, &'static str, Value, &'static str)> {
+/// The node, a patch of its status by the reporter's pod, and words of the refusal.
+#[rustfmt::skip]
+fn refused() -> Vec<(&'static str, Value, &'static str)> {
     vec![
-        (
-            pod,
-            "foreign",
-            condition(CONDITION, "True"),
-            "may write only the Node it runs on, not foreign; its token is of a pod on own",
-        ),
-        (
-            unbound,
-            "own",
-            condition(CONDITION, "True"),
-            "its token is not that of a pod",
-        ),
-        (
-            pod,
-            "own",
-            condition("Ready", "False"),
-            "may not write condition Ready; it may write cni.example.com/AgentReady",
-        ),
-        (
-            pod,
-            "own",
-            condition("example.com/New", "True"),
-            "may not write condition example.com/New",
-        ),
-        (
-            pod,
-            "own",
-            removal(FOREIGN),
-            "may not write condition example.com/Foreign",
-        ),
-        (
-            pod,
-            "own",
-            json!({"status": {"allocatable": {"cpu": "8"}}}),
-            "nothing else of the status",
-        ),
-        (
-            pod,
-            "own",
-            json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}),
-            "nothing else of the status",
-        ),
-        (
-            pod,
-            "own",
-            json!({"status": {"nodeInfo": {"bootID": "x"}}}),
-            "nothing else of the status",
-        ),
-        (
-            pod,
-            "own",
-            json!({"metadata": {"labels": {"a": "b"}}}),
-            "not labels, annotations or other metadata",
-        ),
-        (
-            pod,
-            "own",
-            json!({"metadata": {"annotations": {"a": "b"}}}),
-            "not labels, annotations or other metadata",
-        ),
-        (
-            pod,
-            "own",
-            json!({"metadata": {"finalizers": ["example.com/x"]}}),
-            "not labels, annotations or other metadata",
-        ),
+        ("foreign", condition(CONDITION, "True"), "may write only the Node it runs on, not foreign; its token is of a pod on own"),
+        ("own", condition("Ready", "False"), "may not write condition Ready; it may write cni.example.com/AgentReady"),
+        ("own", condition("example.com/New", "True"), "may not write condition example.com/New"),
+        ("own", removal(FOREIGN), "may not write condition example.com/Foreign"),
+        ("own", json!({"status": {"allocatable": {"cpu": "8"}}}), "nothing else of the status"),
+        ("own", json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}), "nothing else of the status"),
+        ("own", json!({"status": {"nodeInfo": {"bootID": "x"}}}), "nothing else of the status"),
+        ("own", json!({"metadata": {"labels": {"a": "b"}}}), "not labels, annotations or other metadata"),
+        ("own", json!({"metadata": {"annotations": {"a": "b"}}}), "not labels, annotations or other metadata"),
+        ("own", json!({"metadata": {"finalizers": ["example.com/x"]}}), "not labels, annotations or other metadata"),
     ]
 }
 

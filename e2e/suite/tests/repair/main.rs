@@ -1,64 +1,35 @@
 //! Late nodes, on a real API server with Karpenter's own resource definitions, with the controller under its own service
-//! account.
+//! account. Which nodes are repaired, and which are not, is tested beside the code, in the laboratory, and beside a real
+//! Karpenter.
 //!
-//! Tests that wait for a whole readiness TTL, a minute at least, run in [`what_takes_a_readiness_ttl`]; the others record a
-//! deadline that has passed or is near. All share one cluster. Each uses its own name for its rule, pool, taint key and node
-//! label.
+//! Tests of what is not about time record a deadline that has passed or is near.
 
-mod deadlines;
-mod deletion;
-mod limit;
-mod release;
+mod late;
 mod remediation;
 mod without;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Node;
+use anyhow::Result;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
-use nodegate_suite::{SOON, gates};
 use nodegate_testbed::fixtures::{self, NodeBuilder, NodeClaimBuilder, RuleBuilder, node_claims};
-use nodegate_testbed::{Cluster, Controller, Options, eventually, sights};
-use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use nodegate_testbed::{Cluster, Options, eventually, sights};
+use serde_json::json;
 
 /// Longer than a decision takes.
 const A_WHILE: Duration = Duration::from_secs(2);
 /// The shortest possible readiness TTL.
 const TTL: Duration = Duration::from_secs(60);
+/// The label by which a node names its pool.
+const POOL: &str = "karpenter.sh/nodepool";
 /// The label that rules select by.
 const TEST: &str = "test";
 /// The rules' condition.
 const READY: &str = "example.com/Ready";
-const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
-/// These spend their time waiting, so they run concurrently.
-#[tokio::test]
-async fn what_takes_a_readiness_ttl() -> Result<()> {
-    tokio::try_join!(
-        deletion::a_node_that_is_not_ready_in_time_has_its_claim_deleted(),
-        release::a_node_that_is_not_ready_in_time_is_opened(),
-    )?;
-    Ok(())
-}
-
-/// The shared cluster with Karpenter's resources, and a controller that watches them.
-async fn client() -> Result<Client> {
-    static INSTALLATION: OnceCell<(Cluster, Controller)> = OnceCell::const_new();
-    let (cluster, _) = INSTALLATION
-        .get_or_try_init(async || {
-            let (cluster, _) = own_cluster().await?;
-            let controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
-            anyhow::Ok((cluster, controller))
-        })
-        .await?;
-    cluster.client().await
-}
-
-/// A separate cluster with Karpenter's resources.
+/// A cluster with Karpenter's resources.
 async fn own_cluster() -> Result<(Cluster, Client)> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
@@ -82,23 +53,25 @@ fn rule(test: &str, action: &str) -> RuleBuilder {
         .spec("repair", repair)
 }
 
-/// A Ready node of a test and its pool that does not meet the rule's condition.
+/// A Ready node of a test that does not meet the rule's condition.
 fn node(test: &str, name: &str) -> NodeBuilder {
     fixtures::node(name)
         .label(TEST, test)
-        .label("karpenter.sh/nodepool", test)
         .condition("Ready", "True")
+}
+
+/// The same node, closed, whose time is up in some seconds.
+fn late(test: &str, name: &str, rule: &DynamicObject) -> NodeBuilder {
+    let now = Timestamp::now().as_second();
+    let due = Timestamp::from_second(now + 2).map_or_else(|_| String::new(), |it| it.to_string());
+    node(test, name)
+        .taint(&key(test), "NoSchedule")
+        .annotation(&deadline_key(rule), &due)
 }
 
 /// The claim of a test's node. A finalizer keeps it visible once deleted.
 fn claim(test: &str, node: &str) -> NodeClaimBuilder {
     fixtures::node_claim(node).pool(test).node(node).finalizer()
-}
-
-/// A time this many seconds from now, in whole seconds.
-fn in_seconds(seconds: i64) -> String {
-    let now = Timestamp::now().as_second() + seconds;
-    Timestamp::from_second(now).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
 /// The annotation with a node's deadline under this rule.
@@ -107,37 +80,13 @@ fn deadline_key(rule: &DynamicObject) -> String {
     format!("nodegate.dev/ready-deadline-{uid}")
 }
 
-/// The recorded deadline of a node, if any.
-async fn deadline(client: &Client, rule: &DynamicObject, node: &str) -> Result<Option<String>> {
-    let node = sights::node(client, node).await?;
-    Ok(node.annotations().get(&deadline_key(rule)).cloned())
-}
-
-/// Waits for a node's recorded deadline.
-async fn eventually_due(client: &Client, rule: &DynamicObject, node: &str) -> Result<Timestamp> {
-    let what = format!("node {node} has a deadline");
-    let deadline = eventually(&what, SOON, async || deadline(client, rule, node).await).await?;
-    deadline
-        .parse()
-        .with_context(|| format!("the deadline {deadline:?}"))
-}
-
-fn created(node: &Node) -> Result<Timestamp> {
-    let time = node.creation_timestamp().context("a node has an age")?;
-    Ok(time.0)
-}
-
 /// A claim, if it exists and is not being deleted.
 async fn living_claim(client: &Client, name: &str) -> Result<Option<DynamicObject>> {
     let claim = node_claims(client).get_opt(name).await?;
     Ok(claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()))
 }
 
-async fn eventually_deleted(client: &Client, claim: &str) -> Result<()> {
-    eventually_deleted_within(client, claim, SOON).await
-}
-
-async fn eventually_deleted_within(client: &Client, claim: &str, within: Duration) -> Result<()> {
+async fn eventually_deleted(client: &Client, claim: &str, within: Duration) -> Result<()> {
     let what = format!("NodeClaim {claim} is deleted");
     eventually(&what, within, async || {
         Ok(living_claim(client, claim).await?.is_none())
@@ -146,11 +95,7 @@ async fn eventually_deleted_within(client: &Client, claim: &str, within: Duratio
 }
 
 /// Waits for an event of this reason about a node; returns its note.
-async fn eventually_told(client: &Client, node: &str, reason: &str) -> Result<String> {
-    eventually_told_within(client, node, reason, SOON).await
-}
-
-async fn eventually_told_within(
+async fn eventually_told(
     client: &Client,
     node: &str,
     reason: &str,
@@ -163,39 +108,7 @@ async fn eventually_told_within(
 }
 
 async fn notes(client: &Client, node: &str, reason: &str) -> Result<Vec<String>> {
-    let events = sights::events_on(client, node).await?;
-    Ok(events
-        .into_iter()
-        .filter(|event| event.reason.as_deref() == Some(reason))
-        .filter_map(|event| event.message)
-        .collect())
-}
-
-/// Waits until a condition of a rule's status is `True`; returns it.
-async fn eventually_says(client: &Client, rule: &str, condition: &str) -> Result<Value> {
-    eventually(&format!("{condition} of {rule}"), SOON, async || {
-        let condition = sights::rule_condition(client, rule, condition).await?;
-        Ok((condition["status"] == "True").then_some(condition))
-    })
-    .await
-}
-
-async fn eventually_gated(client: &Client, test: &str, node: &str) -> Result<()> {
-    gates::eventually_gated(client, node, &key(test)).await
-}
-
-async fn eventually_open(client: &Client, test: &str, node: &str) -> Result<()> {
-    // A recorded deadline opens no node before its time.
-    gates::opened_within(client, node, &key(test), TTL + SOON).await
-}
-
-/// Checks that these claims have not been deleted.
-async fn are_left_alone(client: &Client, claims: &[&str]) -> Result<()> {
-    for claim in claims {
-        ensure!(
-            living_claim(client, claim).await?.is_some(),
-            "NodeClaim {claim} has been deleted"
-        );
-    }
-    Ok(())
+    let events = sights::events_on(client, node).await?.into_iter();
+    let of_reason = events.filter(|event| event.reason.as_deref() == Some(reason));
+    Ok(of_reason.filter_map(|event| event.message).collect())
 }

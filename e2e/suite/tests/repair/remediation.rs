@@ -4,16 +4,16 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
-use nodegate_testbed::changes::set_node_condition;
+use nodegate_suite::SOON;
+use nodegate_suite::gates::eventually_open;
+use nodegate_suite::rules::eventually_says;
+use nodegate_testbed::changes::{patch_node, set_node_condition};
 use nodegate_testbed::definitions::CLUSTER_API;
-use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
+use nodegate_testbed::fixtures::RuleBuilder;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, never, sights};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{
-    A_WHILE, READY, SOON, TEST, deadline_key, eventually_open, eventually_says, eventually_told,
-    in_seconds, key, notes,
-};
+use super::{A_WHILE, READY, eventually_told, key, late, notes};
 
 const NAMESPACE: &str = "fencing";
 const GROUP: &str = "self-node-remediation.medik8s.io";
@@ -72,17 +72,20 @@ fn self_node_remediation() -> String {
     objects.map(|it| it.to_string()).join("\n---\n")
 }
 
-fn template() -> Value {
-    json!({
+/// Installs Self Node Remediation's kinds, and a template.
+async fn install_kinds(cluster: &Cluster) -> Result<()> {
+    cluster.apply(&self_node_remediation()).await?;
+    let template = json!({
         "apiVersion": format!("{GROUP}/v1alpha1"),
         "kind": "SelfNodeRemediationTemplate",
         "metadata": {"name": TEMPLATE, "namespace": NAMESPACE},
         "spec": {"template": {"spec": {"remediationStrategy": "Automatic"}}},
+    });
+    eventually("the template is made", SOON, async || {
+        Ok(cluster.apply(&template.to_string()).await.ok())
     })
-}
-
-fn namespace() -> String {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string()
+    .await?;
+    Ok(())
 }
 
 fn remediations(client: &Client) -> Api<DynamicObject> {
@@ -114,20 +117,11 @@ fn rule(test: &str, action: &str) -> RuleBuilder {
     )
 }
 
-/// A node that is late in some seconds.
-fn late(test: &str, name: &str, rule: &DynamicObject) -> NodeBuilder {
-    fixtures::node(name)
-        .label(TEST, test)
-        .condition("Ready", "True")
-        .taint(&key(test), "NoSchedule")
-        .annotation(&deadline_key(rule), &in_seconds(2))
-}
-
 /// A cluster whose controller manager aggregates roles.
 async fn cluster() -> Result<(Cluster, Client)> {
     let cluster = Cluster::start(Options::full()).await?;
     cluster.install().await?;
-    cluster.apply(&namespace()).await?;
+    cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
     let client = cluster.client().await?;
     Ok((cluster, client))
 }
@@ -140,18 +134,23 @@ async fn eventually_made(client: &Client, name: &str) -> Result<DynamicObject> {
 }
 
 #[tokio::test]
-async fn a_remediation_is_made_once_for_a_deadline_and_deleted_when_the_node_opens() -> Result<()> {
+async fn a_remediation_is_made_once_for_a_deadline_and_deleted_with_its_cause_and_no_other()
+-> Result<()> {
     const NODE: &str = "remediated";
     let (cluster, client) = cluster().await?;
-    cluster.apply(&self_node_remediation()).await?;
+    install_kinds(&cluster).await?;
     cluster.install_remediation_rbac().await?;
-    eventually("the template is made", SOON, async || {
-        Ok(cluster.apply(&template().to_string()).await.ok())
-    })
-    .await?;
+    let others = json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"),
+        "kind": "SelfNodeRemediation",
+        "metadata": {"name": "others", "namespace": NAMESPACE},
+    });
+    cluster.apply(&others.to_string()).await?;
     let controller = Controller::start(&cluster, &[]).await?;
     let rule = rule(NODE, "Remediate").create(&client).await?;
-    late(NODE, NODE, &rule).create(&client).await?;
+    for name in [NODE, "others"] {
+        late(NODE, name, &rule).create(&client).await?;
+    }
 
     let made = eventually_made(&client, NODE).await?;
     let node = sights::node(&client, NODE).await?;
@@ -164,9 +163,12 @@ async fn a_remediation_is_made_once_for_a_deadline_and_deleted_when_the_node_ope
         made.data["spec"],
         json!({"remediationStrategy": "Automatic"})
     );
-    let note = eventually_told(&client, NODE, "NodeRemediationCreated").await?;
-    let expected = "SelfNodeRemediation fencing/remediated created by rule 'remediated'. The node was to be ready by ";
+    let note = eventually_told(&client, NODE, "NodeRemediationCreated", SOON).await?;
+    let expected = "SelfNodeRemediation fencing/remediated created by rule 'remediated'. The node should have been ready by ";
     ensure!(note.starts_with(expected), "{note}");
+    let note = eventually_told(&client, "others", "NodeRepairImpossible", SOON).await?;
+    let expected = "exists already, and Nodegate did not make it";
+    ensure!(note.ends_with(expected), "{note}");
 
     // Somebody deletes it, and another process leads.
     let record = format!(
@@ -187,57 +189,28 @@ async fn a_remediation_is_made_once_for_a_deadline_and_deleted_when_the_node_ope
     never("it is made again", A_WHILE, is_made).await?;
     drop(controller);
     let _controller = Controller::start(&cluster, &[]).await?;
-    never("it is made again", SOON / 2, is_made).await?;
+    never("it is made again", SOON / 4, is_made).await?;
 
     // A new deadline.
-    let due = json!({"metadata": {"annotations": {deadline_key(&rule): in_seconds(2)}}});
-    nodegate_testbed::changes::patch_node(&client, NODE, &due).await?;
+    let due = late(NODE, NODE, &rule).build().metadata.annotations;
+    let due = json!({"metadata": {"annotations": due}});
+    patch_node(&client, NODE, &due).await?;
     eventually_made(&client, NODE).await?;
     set_node_condition(&client, NODE, READY, "True").await?;
-    eventually_open(&client, NODE, NODE).await?;
+    eventually_open(&client, NODE, &key(NODE)).await?;
     eventually("it is deleted", SOON, async || Ok(!is_made().await?)).await?;
     eventually("nothing is on record", SOON, async || {
         let node = sights::node(&client, NODE).await?;
         Ok(!node.annotations().contains_key(&record))
     })
-    .await
-}
-
-#[tokio::test]
-async fn a_remediation_goes_with_its_rule_and_somebody_elses_stays() -> Result<()> {
-    let (cluster, client) = cluster().await?;
-    cluster.apply(&self_node_remediation()).await?;
-    cluster.install_remediation_rbac().await?;
-    eventually("the template is made", SOON, async || {
-        Ok(cluster.apply(&template().to_string()).await.ok())
-    })
     .await?;
-    let mut others = template();
-    others["kind"] = json!("SelfNodeRemediation");
-    others["metadata"]["name"] = json!("others");
-    cluster.apply(&others.to_string()).await?;
-    let _controller = Controller::start(&cluster, &[]).await?;
-    let rule = rule("gone", "Remediate").create(&client).await?;
-    for name in ["gone", "others"] {
-        late("gone", name, &rule).create(&client).await?;
-    }
-    eventually_made(&client, "gone").await?;
-    let note = eventually_told(&client, "others", "NodeRepairImpossible").await?;
-    ensure!(
-        note.ends_with("is there already, and somebody else made it"),
-        "{note}"
-    );
-    cluster
-        .kubectl(&["delete", "nrr", "gone", "--timeout=30s"])
-        .await?;
-    ensure!(
-        remediations(&client).get_opt("gone").await?.is_none(),
-        "it stays"
-    );
-    ensure!(
-        remediations(&client).get_opt("others").await?.is_some(),
-        "it went"
-    );
+    late(NODE, "last", &rule).create(&client).await?;
+    eventually_made(&client, "last").await?;
+    let delete = ["delete", "nrr", NODE, "--timeout=30s"];
+    cluster.kubectl(&delete).await?;
+    let left = async |name: &str| anyhow::Ok(remediations(&client).get_opt(name).await?.is_some());
+    ensure!(!left("last").await?, "it stays");
+    ensure!(left("others").await?, "it went");
     Ok(())
 }
 
@@ -249,18 +222,14 @@ async fn a_kind_and_then_a_permission_that_is_missing_is_told_and_holds_nothing_
     let controller = Controller::start(&cluster, &[]).await?;
     let rule = rule(NODE, "Remediate").create(&client).await?;
     late(NODE, NODE, &rule).create(&client).await?;
-    let condition = eventually_says(&client, NODE, "RepairUnavailable").await?;
+    let condition = eventually_says(&client, NODE, "RepairUnavailable", "True").await?;
     assert_eq!(
         condition["message"],
         format!(
             "no node can be repaired: SelfNodeRemediationTemplate of {GROUP}/v1alpha1 is not installed in this cluster"
         )
     );
-    cluster.apply(&self_node_remediation()).await?;
-    eventually("the template is made", SOON, async || {
-        Ok(cluster.apply(&template().to_string()).await.ok())
-    })
-    .await?;
+    install_kinds(&cluster).await?;
     eventually("it says what to apply", SOON * 2, async || {
         let condition = sights::rule_condition(&client, NODE, "RepairUnavailable").await?;
         let message = condition["message"].as_str().unwrap_or_default();
@@ -321,10 +290,10 @@ async fn the_machine_of_a_late_node_is_annotated_once_and_no_other() -> Result<(
     })
     .await?;
     assert_eq!(value, "");
-    eventually_told(&client, "machine-1", "MachineAnnotated").await?;
+    eventually_told(&client, "machine-1", "MachineAnnotated", SOON).await?;
     // This one names a Machine that is not its own.
     join("machine-2", "machine-b").await?;
-    let note = eventually_told(&client, "machine-2", "NodeRepairImpossible").await?;
+    let note = eventually_told(&client, "machine-2", "NodeRepairImpossible", SOON).await?;
     ensure!(
         note.ends_with("status.nodeRef of Machine fencing/machine-b does not name this node"),
         "{note}"

@@ -7,7 +7,7 @@ mod process;
 mod roles;
 mod writes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::NodeCondition;
@@ -95,6 +95,16 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
 
     /// Starts a reporter with frequent checks and these environment variables.
     fn report(&self, endpoint: &str, environment: &[(&str, &str)]) -> Result<Reporter> {
+        self.report_as(&self.kubeconfig, endpoint, environment)
+    }
+
+    /// The same, with another account's token.
+    fn report_as(
+        &self,
+        token: &Path,
+        endpoint: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<Reporter> {
         let mut variables = vec![
             ("NODE_NAME", self.node.as_str()),
             ("CONDITION_TYPE", CONDITION),
@@ -103,7 +113,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
             ("CHECK_TIMEOUT", "2s"),
         ];
         variables.extend_from_slice(environment);
-        Reporter::start(self.cluster, &self.kubeconfig, &variables)
+        Reporter::start(self.cluster, token, &variables)
     }
 
     /// The Node's condition, if it has one.

@@ -17,45 +17,24 @@ async fn http_answers_become_the_statuses_and_reasons_that_users_know() -> Resul
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report(&server.url("/readiness"), &[])?;
     let moved = |to: &str| Answer::Http(format!("302 Found\r\nLocation: {to}"), String::new());
-    for (answer, (expected, reason), words) in [
+    let unavailable = Answer::Http("503 Service Unavailable".into(), "no\n BGP  peers".into());
+    #[rustfmt::skip]
+    let cases = [
         (status("200 OK"), OK, "answered 200 OK"),
-        (
-            Answer::Http("503 Service Unavailable".into(), "no\n BGP  peers".into()),
-            NOT_READY,
-            "answered 503 Service Unavailable: no BGP peers",
-        ),
+        (unavailable, NOT_READY, "answered 503 Service Unavailable: no BGP peers"),
         (status("204 No Content"), OK, "answered 204"),
-        (
-            status("500 Internal Server Error"),
-            NOT_READY,
-            "answered 500",
-        ),
+        (status("500 Internal Server Error"), NOT_READY, "answered 500"),
         // The reporter does not wait for the body after a good status.
-        (
-            Answer::Raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
-            OK,
-            "answered 200 OK",
-        ),
+        (Answer::Raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), OK, "answered 200 OK"),
         (status("404 Not Found"), NOT_READY, "answered 404"),
         (Answer::Nothing, NO_ANSWER, "did not answer"),
         (status("201 Created"), OK, "answered 201"),
-        (
-            Answer::Raw("SSH-2.0-OpenSSH_9.9\r\n"),
-            NO_ANSWER,
-            "did not answer",
-        ),
-        (
-            moved("/readiness"),
-            NOT_READY,
-            "redirects more than 10 times",
-        ),
-        (
-            moved("http://elsewhere.example/"),
-            NOT_READY,
-            "not on the same host",
-        ),
+        (Answer::Raw("SSH-2.0-OpenSSH_9.9\r\n"), NO_ANSWER, "did not answer"),
+        (moved("/readiness"), NOT_READY, "redirects more than 10 times"),
+        (moved("http://elsewhere.example/"), NOT_READY, "not on the same host"),
         (Answer::Silence, NO_ANSWER, "did not answer within 2s"),
-    ] {
+    ];
+    for (answer, (expected, reason), words) in cases {
         // Starts from the opposite status: a change of the message alone is not written at once.
         let (before, (status, because)) = match expected {
             "True" => (Answer::Nothing, NO_ANSWER),
@@ -137,35 +116,18 @@ async fn grpc_health_is_understood() -> Result<()> {
     // A server that is not ours: etcd.
     let etcd = world.cluster.store();
     let http = Server::http(status("200 OK")).await?;
-    for (endpoint, (expected, reason), words) in [
+    let (serving, other, odd) = (grpc(1).await?, grpc(2).await?, grpc(9).await?);
+    #[rustfmt::skip]
+    let cases = [
         (format!("grpc://{etcd}"), OK, "answered SERVING"),
-        (
-            format!("grpc://{etcd}/no.such.Service"),
-            NOT_READY,
-            "does not know this service",
-        ),
-        (
-            format!("grpc://{}/my.Service", grpc(1).await?),
-            OK,
-            "answered SERVING",
-        ),
-        (
-            format!("grpc://{}", grpc(2).await?),
-            NOT_READY,
-            "answered NOT_SERVING",
-        ),
-        (format!("grpc://{}", grpc(1).await?), OK, "answered SERVING"),
-        (
-            format!("grpc://{}", grpc(9).await?),
-            BROKEN,
-            "something else than a health status",
-        ),
-        (
-            format!("grpc://{}", http.address),
-            NO_ANSWER,
-            "did not answer as gRPC",
-        ),
-    ] {
+        (format!("grpc://{etcd}/no.such.Service"), NOT_READY, "does not know this service"),
+        (format!("grpc://{serving}/my.Service"), OK, "answered SERVING"),
+        (format!("grpc://{other}"), NOT_READY, "answered NOT_SERVING"),
+        (format!("grpc://{serving}"), OK, "answered SERVING"),
+        (format!("grpc://{odd}"), BROKEN, "something else than a health status"),
+        (format!("grpc://{}", http.address), NO_ANSWER, "did not answer as gRPC"),
+    ];
+    for (endpoint, (expected, reason), words) in cases {
         let reporter = world.report(&endpoint, &[])?;
         let condition = world.reports(expected, reason).await?;
         let message = condition.message.unwrap_or_default();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use nodegate_testbed::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, script, status};
-use crate::{CONDITION, NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
+use crate::{NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
 
 /// The limit of a reporter's own memory, in KiB: less than the output of the command below. The program's pages do not count,
 /// as a debug build has far more of them than a release.
@@ -71,15 +71,9 @@ async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
         .token_in("nrr-impersonation", SERVICE_ACCOUNT, role)
         .await?;
     let server = Server::http(status("200 OK")).await?;
-    let endpoint = server.url("/");
     let start = |node: &str, impersonate: &str| {
-        let variables = [
-            ("NODE_NAME", node),
-            ("CONDITION_TYPE", CONDITION),
-            ("CHECK_ENDPOINT", &endpoint),
-            ("IMPERSONATE_NODE", impersonate),
-        ];
-        Reporter::start(world.cluster, &token, &variables)
+        let variables = [("NODE_NAME", node), ("IMPERSONATE_NODE", impersonate)];
+        world.report_as(&token, &server.url("/"), &variables)
     };
     let reporter = start(&world.node, "true")?;
     world.reports("True", "EndpointOK").await?;
@@ -102,23 +96,14 @@ async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Re
     let world = World::new("forbidden").await?;
     let account = "forbidden-cni";
     let cluster = world.cluster;
-    let name = format!("serviceaccount/{account}");
     cluster
         .kubectl(&["create", "serviceaccount", account, "-n", NAMESPACE])
-        .await
-        .context(name)?;
+        .await?;
     let token = cluster
         .kubeconfig_for_service_account(NAMESPACE, account)
         .await?;
     let server = Server::http(status("200 OK")).await?;
-    let endpoint = server.url("/");
-    let variables = [
-        ("NODE_NAME", "forbidden"),
-        ("CONDITION_TYPE", CONDITION),
-        ("CHECK_ENDPOINT", &endpoint),
-        ("CHECK_INTERVAL", "200ms"),
-    ];
-    let reporter = Reporter::start(cluster, &token, &variables)?;
+    let reporter = world.report_as(&token, &server.url("/"), &[])?;
     says(&reporter, "cannot read Node forbidden").await?;
     says(&reporter, "kubectl apply -k config/reporter").await?;
     let account = format!("--serviceaccount={NAMESPACE}:{account}");

@@ -1,14 +1,13 @@
 //! Under the roles of the Node Readiness Controller's example, which grant `update` on `nodes/status` but no `patch`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::sights::node_condition;
-use nodegate_testbed::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, status};
-use crate::{CONDITION, World, says};
+use crate::{World, says};
 
 const CONSTRAINED: &str = r#"
 - {apiGroups: [authentication.k8s.io], resources: [nodes], verbs: ["impersonate:associated-node"]}
@@ -33,22 +32,6 @@ rules: {rules}
     world.token_in(namespace, "reporter", namespace).await
 }
 
-fn start(
-    world: &World<'_>,
-    token: &Path,
-    endpoint: &str,
-    more: &[(&str, &str)],
-) -> Result<Reporter> {
-    let mut variables = vec![
-        ("NODE_NAME", world.node.as_str()),
-        ("CONDITION_TYPE", CONDITION),
-        ("CHECK_ENDPOINT", endpoint),
-        ("CHECK_INTERVAL", "200ms"),
-    ];
-    variables.extend_from_slice(more);
-    Reporter::start(world.cluster, token, &variables)
-}
-
 #[tokio::test]
 async fn it_reports_as_the_node_where_it_may_only_update() -> Result<()> {
     let world = World::new("only-update").await?;
@@ -57,12 +40,8 @@ async fn it_reports_as_the_node_where_it_may_only_update() -> Result<()> {
     }
     let token = token(&world, "nrr-only-update", CONSTRAINED).await?;
     let server = Server::http(status("200 OK")).await?;
-    let reporter = start(
-        &world,
-        &token,
-        &server.url("/"),
-        &[("IMPERSONATE_NODE", "true")],
-    )?;
+    let as_the_node = [("IMPERSONATE_NODE", "true")];
+    let reporter = world.report_as(&token, &server.url("/"), &as_the_node)?;
     world.reports("True", "EndpointOK").await?;
     // Conditions that others report in the meantime stay.
     set_node_condition(&world.client, &world.node, "example.com/Other", "True").await?;
@@ -92,7 +71,7 @@ async fn updates_beside_others_lose_nobodys_condition() -> Result<()> {
     let token = token(&world, "nrr-crowded", PLAIN).await?;
     let server = Server::http(status("200 OK")).await?;
     let beating = [("HEARTBEAT_PERIOD", "1s")];
-    let reporter = start(&world, &token, &server.url("/"), &beating)?;
+    let reporter = world.report_as(&token, &server.url("/"), &beating)?;
     world.reports("True", "EndpointOK").await?;
     let writer = async {
         for number in 0..200 {
@@ -119,40 +98,4 @@ async fn updates_beside_others_lose_nobodys_condition() -> Result<()> {
     }
     drop(reporter);
     Ok(())
-}
-
-#[tokio::test]
-async fn any_word_but_true_leaves_it_its_own_account() -> Result<()> {
-    let world = World::new("itself").await?;
-    if !world.can_impersonate().await? {
-        return Ok(());
-    }
-    let token = token(&world, "nrr-itself", CONSTRAINED).await?;
-    let server = Server::http(status("200 OK")).await?;
-    for word in ["TRUE", "yes", "1"] {
-        let reporter = start(
-            &world,
-            &token,
-            &server.url("/"),
-            &[("IMPERSONATE_NODE", word)],
-        )?;
-        says(&reporter, "only \"true\" turns it on").await?;
-        says(&reporter, "cannot read Node itself").await?;
-    }
-    never(
-        "a report",
-        std::time::Duration::from_millis(500),
-        async || Ok(world.condition().await?.is_some()),
-    )
-    .await?;
-    let reporter = start(
-        &world,
-        &token,
-        &server.url("/"),
-        &[("IMPERSONATE_NODE", "true")],
-    )?;
-    eventually("it reports", crate::SOON, async || {
-        Ok(reporter.get("/readyz").await?.0 == 200)
-    })
-    .await
 }

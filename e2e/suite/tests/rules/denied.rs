@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use nodegate_suite::gates;
 use nodegate_testbed::eventually;
 use nodegate_testbed::sights::rule_status;
 use serde_json::{Value, json};
@@ -23,8 +24,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use super::rule::{self, continuous};
-use super::{SOON, TEST, client, eventually_gated, key, node, stays_open};
+use super::{SOON, TEST, client, continuous, eventually_counts, eventually_gated, key, node};
 
 #[tokio::test]
 async fn a_webhook_that_denies_one_rules_taint_is_named_and_holds_up_no_other_rule() -> Result<()> {
@@ -63,10 +63,10 @@ async fn a_webhook_that_denies_one_rules_taint_is_named_and_holds_up_no_other_ru
     })
     .await?;
     assert!(message.contains("admission webhook"), "{message}");
-    rule::eventually_counts(&client, "denied-not", [1, 1, 0]).await?;
+    eventually_counts(&client, "denied-not", [1, 1, 0]).await?;
     let status = rule_status(&client, "denied-not").await?;
     assert_eq!(status["failedNodes"], Value::Null);
-    stays_open(&client, "denied", "denied").await?;
+    gates::stays_open(&client, "denied", &key("denied")).await?;
     webhooks.delete("denied", &DeleteParams::default()).await?;
     eventually_gated(&client, "denied", "denied").await
 }

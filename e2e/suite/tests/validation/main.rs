@@ -3,16 +3,13 @@
 mod cases;
 mod legacy;
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use nodegate_suite::SOON;
-use nodegate_testbed::install::repository;
 use nodegate_testbed::rule::{resource, rules};
-use nodegate_testbed::{Cluster, Options, install};
+use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
 
 #[tokio::test]
@@ -33,61 +30,20 @@ async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest(
         CASES.len(),
         failures.join("\n")
     );
-    Ok(())
+    a_rule_cannot_come_after_itself(&rules).await
 }
 
-#[tokio::test]
-async fn a_rule_cannot_come_after_itself() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install_crd().await?;
-    let rules = rules(&cluster.client().await?);
+/// The only case in which the rule's name matters.
+async fn a_rule_cannot_come_after_itself(rules: &Api<DynamicObject>) -> Result<()> {
     let after_itself = spec(cases::CONTINUOUS, "{after: [other, itself]}")?;
-    let Err(error) = create(&rules, "itself", after_itself.clone()).await else {
+    let Err(error) = create(rules, "itself", after_itself.clone()).await else {
         bail!("accepted, though it comes after itself");
     };
     let message = message(error)?;
     let expected = "after must not name the rule itself, which would wait for itself";
     assert!(message.contains(expected), "{message}");
-    create(&rules, "another", after_itself).await?;
+    create(rules, "another", after_itself).await?;
     Ok(())
-}
-
-#[tokio::test]
-async fn the_samples_the_examples_and_the_readmes_rule_are_taken() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install_crd().await?;
-    let samples = install::config("samples").display().to_string();
-    cluster.kubectl(&["apply", "-k", &samples]).await?;
-    let examples = examples()?;
-    assert!(!examples.is_empty(), "there is no example with a rule");
-    for example in examples {
-        let path = example.display().to_string();
-        cluster.kubectl(&["apply", "-f", &path]).await?;
-    }
-    let readme = include_str!("../../../../README.md");
-    let rules = readme
-        .split("```")
-        .filter_map(|block| block.strip_prefix("yaml\n"))
-        .filter(|yaml| yaml.contains("kind: NodeReadinessRule"));
-    let mut count = 0;
-    for rule in rules {
-        cluster.apply(rule).await?;
-        count += 1;
-    }
-    assert!(count > 0, "the README has no rule");
-    Ok(())
-}
-
-fn examples() -> Result<Vec<PathBuf>> {
-    let examples = repository().join("examples");
-    let mut rules = Vec::new();
-    for example in std::fs::read_dir(examples)? {
-        let rule = example?.path().join("rule.yaml");
-        if rule.is_file() {
-            rules.push(rule);
-        }
-    }
-    Ok(rules)
 }
 
 async fn run(rules: &Api<DynamicObject>, name: &str, case: &Case) -> Result<()> {

@@ -8,7 +8,7 @@ use nodegate_testbed::{eventually, ports};
 use super::{about, create, install, own_cluster, refused, reviewed, rule, start, until_reviewed};
 
 #[tokio::test]
-async fn rules_that_conflict_are_turned_down_and_others_taken() -> Result<()> {
+async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> Result<()> {
     let cluster = &reviewed().await?.cluster;
     let old = rule("first", &about("conflict", "NoSchedule", "a"));
     create(cluster, &old).await?;
@@ -23,55 +23,20 @@ async fn rules_that_conflict_are_turned_down_and_others_taken() -> Result<()> {
         ),
         "{error}"
     );
-    let elsewhere = rule("elsewhere", &about("conflict", "NoSchedule", "b"));
-    create(cluster, &elsewhere).await?;
-    let other_effect = rule("other-effect", &about("conflict", "PreferNoSchedule", "a"));
-    create(cluster, &other_effect).await?;
-    let anywhere = "taint: {key: readiness.k8s.io/conflict, effect: NoSchedule}
-nodeSelector: {matchExpressions: [{key: zone, operator: NotIn, values: [a, b]}]}";
-    create(cluster, &rule("neither", anywhere)).await?;
-    let error = refused(create(cluster, &rule("all", &anywhere.replace("a, b", "a, c"))).await)?;
-    assert!(error.contains("existing rule 'elsewhere'"), "{error}");
-
-    // A rule does not conflict with itself.
-    let patch = r#"{"spec":{"dryRun":true}}"#;
-    cluster
-        .kubectl(&["patch", "nrr", "first", "--type=merge", "-p", patch])
-        .await?;
-    // Nor does a deleted rule conflict with its successor.
+    // A deleted rule does not conflict with its successor.
     cluster.kubectl(&["delete", "nrr", "first"]).await?;
     create(cluster, &new).await?;
 
     // A dry run conflicts with nothing, but its end may.
     let turn = async |patch| {
-        let arguments = ["patch", "nrr", "elsewhere", "--type=merge", "-p", patch];
+        let arguments = ["patch", "nrr", "second", "--type=merge", "-p", patch];
         cluster.kubectl(&arguments).await
     };
     turn(r#"{"spec":{"dryRun":true}}"#).await?;
-    let beside = rule("beside", &about("conflict", "NoSchedule", "b"));
+    let beside = rule("beside", &about("conflict", "NoSchedule", "a"));
     create(cluster, &beside).await?;
     let error = refused(turn(r#"{"spec":{"dryRun":false}}"#).await)?;
     assert!(error.contains("existing rule 'beside'"), "{error}");
-    Ok(())
-}
-
-#[tokio::test]
-async fn the_last_rule_of_a_circle_is_turned_down() -> Result<()> {
-    let cluster = &reviewed().await?.cluster;
-    let after = |name: &str, other: &str| {
-        let spec = about(name, "NoSchedule", "circle");
-        rule(name, &format!("after: [{other}]\n{spec}"))
-    };
-    let warnings = create(cluster, &after("circle-a", "circle-b")).await?;
-    assert!(
-        warnings.contains("there is no rule 'circle-b'"),
-        "{warnings}"
-    );
-    let error = refused(create(cluster, &after("circle-b", "circle-a")).await)?;
-    let expected = "validation failed: [spec.after: Invalid value: these rules come after each other in a circle, so that none \
-                    of them is in force: 'circle-b', 'circle-a']";
-    assert!(error.contains(expected), "{error}");
-    create(cluster, &after("circle-b", "circle-c")).await?;
     Ok(())
 }
 

@@ -148,39 +148,25 @@ async fn what_cannot_be_mended_by_waiting_ends_the_start_with_one_clear_line() -
     fs::write(folder("keyless").join("tls.key"), "")?;
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let taken = taken.local_addr()?.to_string();
-    for (what, argument, expected) in [
+    let certificates = |name: &str| format!("--webhook-cert-dir={}", folder(name).display());
+    #[rustfmt::skip]
+    let cases = [
+        (certificates("mismatched"), "mismatched/tls.key: the private key does not belong to the certificate"),
+        (certificates("unreadable"), "unreadable/tls.crt: the certificate cannot be used: it has no PEM certificate"),
+        (certificates("keyless"), "keyless/tls.key: the private key cannot be used: it has no PEM private key"),
+        (certificates("nowhere"), "nowhere is not a folder"),
         (
-            "a key of another certificate",
-            format!("--webhook-cert-dir={}", folder("mismatched").display()),
-            "mismatched/tls.key: the private key does not belong to the certificate",
-        ),
-        (
-            "no certificate",
-            format!("--webhook-cert-dir={}", folder("unreadable").display()),
-            "unreadable/tls.crt: the certificate cannot be used: it has no PEM certificate",
-        ),
-        (
-            "no key",
-            format!("--webhook-cert-dir={}", folder("keyless").display()),
-            "keyless/tls.key: the private key cannot be used: it has no PEM private key",
-        ),
-        (
-            "no folder",
-            format!("--webhook-cert-dir={}", folder("nowhere").display()),
-            "nowhere is not a folder",
-        ),
-        (
-            "a port in use",
             format!("--webhook-bind-address={taken}"),
             "for the webhook: Address already in use (os error 98) (choose another --webhook-bind-address)",
         ),
-    ] {
+    ];
+    for (argument, expected) in cases {
         let arguments = ["--enable-webhook", argument.as_str()];
         let mut controller = Controller::spawn(cluster, &arguments, &[]).await?;
-        let status = eventually(what, SOON, async || controller.exited()).await?;
-        assert!(!status.success(), "{what}");
+        let status = eventually(expected, SOON, async || controller.exited()).await?;
+        assert!(!status.success(), "{expected}");
         let log = controller.log();
-        assert!(log.contains(expected), "{what}: {log}");
+        assert!(log.contains(expected), "{expected}: {log}");
     }
     Ok(())
 }

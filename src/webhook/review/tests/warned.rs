@@ -250,8 +250,8 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
 
 #[test]
 fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
-    const WARNING: &str = "1 of 2 selected nodes are open and unmet now (1 have never reported A): they would be closed at \
-                           once; existingNodes: Leave leaves them alone";
+    const WARNING: &str = "1 of 2 selected nodes is open and unmet now (1 has never reported A): it would be closed at \
+                           once; existingNodes: Leave leaves such nodes alone";
     let surroundings = || Surroundings {
         nodes: Some(NodeSample {
             count: 2,

@@ -139,9 +139,9 @@ fn is_of_drivers(it: &ConditionOnNode) -> bool {
 fn is_done(it: &RuleOnNode) -> Result<(), String> {
     let is_right = match it.state {
         State::Held => it.tainted,
-        State::Open | State::Spared => !it.tainted,
+        State::Open | State::Waiting => !it.tainted,
         State::Closing | State::Opening => false,
-        State::WouldHold | State::WouldOpen | State::Conflicted | State::Suspended => true,
+        State::WouldClose | State::WouldOpen | State::Conflicted | State::Suspended => true,
     };
     if is_right {
         return Ok(());
@@ -189,7 +189,7 @@ fn is_published(
     node: &Value,
     it: &RuleOnNode,
 ) -> Result<(), String> {
-    let is_in_force = !matches!(it.state, State::WouldHold | State::WouldOpen);
+    let is_in_force = !matches!(it.state, State::WouldClose | State::WouldOpen);
     if !moment.settings.publish_conditions || !is_in_force {
         return Ok(());
     }

@@ -197,7 +197,8 @@ impl Facts<'_> {
         let kind = &*asked.type_;
         if let Some(driver) = kind.strip_prefix("csidriver.nodegate.dev/") {
             let registered = self.is_registered(driver, false);
-            return synthesized(self.after_reboot(rule, driver, registered));
+            let registered = self.after_reboot(rule, driver, registered);
+            return synthesized(registered.min(self.is_healthy(driver)));
         }
         if let Some(resource) = kind.strip_prefix("resource.nodegate.dev/") {
             let number = |value: &Value| value.as_str().and_then(|it| it.parse::<i64>().ok());
@@ -553,9 +554,10 @@ impl Facts<'_> {
         }))
     }
 
-    fn is_registered(&self, driver: &str, with_count: bool) -> Answer {
+    /// The `CSINode`, unless it is that of an earlier node of the same name.
+    fn own_csi_node(&self) -> Option<&Value> {
         let uid = &self.node["metadata"]["uid"];
-        let of_this_node = self.csi_node.filter(|csi_node| {
+        self.csi_node.filter(|csi_node| {
             let owners = csi_node["metadata"]["ownerReferences"].as_array();
             let mut owners = owners
                 .into_iter()
@@ -563,8 +565,22 @@ impl Facts<'_> {
                 .filter(|it| it["kind"] == "Node")
                 .peekable();
             owners.peek().is_none() || owners.any(|owner| owner["uid"] == *uid)
-        });
-        let drivers = of_this_node.and_then(|csi_node| csi_node["spec"]["drivers"].as_array());
+        })
+    }
+
+    /// Whether the driver reports nothing wrong with its storage.
+    fn is_healthy(&self, driver: &str) -> Answer {
+        let csi_node = self.own_csi_node();
+        let reports = csi_node.and_then(|it| it["status"]["storageHealth"].as_array());
+        let mut reports = reports.into_iter().flatten();
+        let own = reports.find(|it| it["name"] == driver);
+        let wrong = own.and_then(|it| it["healthConditions"].as_array());
+        Answer::of(wrong.is_none_or(Vec::is_empty))
+    }
+
+    fn is_registered(&self, driver: &str, with_count: bool) -> Answer {
+        let csi_node = self.own_csi_node();
+        let drivers = csi_node.and_then(|csi_node| csi_node["spec"]["drivers"].as_array());
         Answer::of(drivers.into_iter().flatten().any(|it| {
             it["name"] == driver && (!with_count || it["allocatable"]["count"].is_number())
         }))

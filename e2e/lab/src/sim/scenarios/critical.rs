@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::ends::{closed, gated, put_on, says};
 use super::objects::{
-    COMPONENTS_READY, DRIVER, GATE, daemon_set, daemon_set_key, place, rule, version,
+    COMPONENTS_READY, DRIVER, GATE, csi_node, daemon_set, daemon_set_key, place, rule, storage,
+    version,
 };
 use super::{Base, booting, joining, with, workload};
 use crate::sim::Settings;
@@ -177,6 +178,39 @@ pub(super) const ALL: &[Base] = &[
                 .vanishes(s(35), "n-1", DRIVER, Some(s(20)))
                 .vanishes(s(35), "n-2", DRIVER, None);
             with(joining(3), [Box::new(csi)])
+        },
+        |cluster| {
+            put_on(cluster, GATE, 5)?;
+            closed(cluster, GATE, &["n-2"])
+        },
+    ),
+    Base::new(
+        "csi-storage",
+        "a CSI driver loses its storage on two nodes, which recovers on one; on a third one another driver does",
+        s(70),
+        |cluster, _| {
+            let csi = rule("csi").continuous();
+            let csi = csi.waits_for("csidriver.nodegate.dev/csi.example.com", "True");
+            place(cluster, csi.object());
+            let operator = Operator::default()
+                .edits(
+                    s(35),
+                    csi_node("n-0"),
+                    storage("other.example.com", &["StorageDegraded"]),
+                )
+                .edits(
+                    s(35),
+                    csi_node("n-1"),
+                    storage(DRIVER, &["StorageUnreachable"]),
+                )
+                .edits(
+                    s(35),
+                    csi_node("n-2"),
+                    storage(DRIVER, &["StorageDegraded"]),
+                )
+                .edits(s(50), csi_node("n-1"), storage(DRIVER, &[]));
+            let csi = Csi::new(vec![driver()]);
+            with(joining(3), [Box::new(csi), Box::new(operator)])
         },
         |cluster| {
             put_on(cluster, GATE, 5)?;

@@ -29,15 +29,15 @@ pub(super) fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
     same("nodes that have been closed", &gated.len(), &nodes)
 }
 
-/// This many nodes were created, each of them closed by this key.
-pub(super) fn born_closed(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
+/// These nodes were created, in this order, each closed by this key or not.
+pub(super) fn born_closed(cluster: &Cluster, key: &str, closed: &[bool]) -> Checked {
     let born = cluster.changes().iter().filter(|it| is_node(it));
     let born = born.filter(|change| change.before.is_none());
     let born: Vec<bool> = born
         .filter_map(|change| change.after.as_ref())
         .map(|node| has_taint(node, key))
         .collect();
-    same("nodes born closed", &born, &vec![true; nodes])
+    same("nodes born closed", &born.as_slice(), &closed)
 }
 
 /// Nodegate has added this taint this many times.

@@ -97,13 +97,31 @@ pub(super) const ALL: &[Base] = &[
         },
         |cluster| {
             for key in [GATE, ALWAYS] {
-                born_closed(cluster, key, 5)?;
+                born_closed(cluster, key, &[true; 5])?;
                 put_on(cluster, key, 0)?;
                 closed(cluster, key, &["n-2"])?;
             }
             Ok(())
         },
     ),
+    Base::new(
+        "birth-suspended",
+        "the API server closes nodes as it creates them, except while all rules are suspended",
+        s(90),
+        |cluster, _| {
+            gate_at_birth(cluster.server_mut());
+            place(cluster, rule("network").continuous().object());
+            let reporter = Reporter::new(READY).ails("n-1").ails("n-3");
+            let kubelets = Kubelets::new(booting(4, s(5), s(10)));
+            with(kubelets, [Box::new(reporter)])
+        },
+        |cluster| {
+            born_closed(cluster, GATE, &[true, true, false, false])?;
+            put_on(cluster, GATE, 1)?;
+            closed(cluster, GATE, &["n-1", "n-3"])
+        },
+    )
+    .braked(s(20), s(60)),
     Base::new(
         "introduced",
         "the cloud provider labels nodes late, and with that another component is to run there: they are closed again",

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::objects::{
-    COMPONENTS_READY, DRIVER, GATE, READY, Rule, daemon_set, daemon_set_key, place, rule, rule_key,
-    version,
+    COMPONENTS_READY, DRIVER, GATE, READY, Rule, csi_node, daemon_set, daemon_set_key, place, rule,
+    rule_key, storage, version,
 };
 use super::{Actors, with};
 use crate::sim::actors::ask::node_key;
@@ -108,7 +108,26 @@ fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
             actors.push(Box::new(reporter(made, nodes, rng)));
         }
     }
+    actors.push(Box::new(storage_failures(nodes, rng)));
     actors
+}
+
+/// What the driver reports of its storage on some nodes.
+fn storage_failures(nodes: &[&'static str], rng: &mut Rng) -> Operator {
+    let mut operator = Operator::default();
+    for name in nodes {
+        if !rng.chance(15) {
+            continue;
+        }
+        let at = sometime(rng);
+        let status = word(rng, &["StorageUnreachable", "StorageDegraded"]);
+        operator = operator.edits(at, csi_node(name), storage(DRIVER, &[status]));
+        if rng.chance(50) {
+            let recovers = at + rng.between(s(3), s(20));
+            operator = operator.edits(recovers, csi_node(name), storage(DRIVER, &[]));
+        }
+    }
+    operator
 }
 
 /// A valid random rule.

@@ -173,6 +173,29 @@ fn drivers_that_pods_name_have_to_be_registered_on_this_very_node() {
 }
 
 #[test]
+fn a_driver_that_a_rule_names_must_report_nothing_wrong_with_its_storage() {
+    let mut story = world("csidriver.nodegate.dev/ebs");
+    story.register("n", "ebs");
+    for (driver, wrong, expected) in [
+        (
+            "other",
+            json!([{ "status": "StorageUnreachable", "reason": "R" }]),
+            Yes,
+        ),
+        (
+            "ebs",
+            json!([{ "status": "StorageDegraded", "reason": "R" }]),
+            No,
+        ),
+        ("ebs", json!([]), Yes),
+    ] {
+        let health = json!([{ "name": driver, "healthConditions": wrong }]);
+        story.patch_csi_node("n", &json!({ "status": { "storageHealth": health } }));
+        assert_eq!(met(&story), expected, "{health}");
+    }
+}
+
+#[test]
 fn a_resource_is_there_when_there_is_some_of_it() {
     for (amount, expected) in [(None, No), (Some("0"), No), (Some("8"), Yes)] {
         let mut story = world("resource.nodegate.dev/nvidia.com/gpu");

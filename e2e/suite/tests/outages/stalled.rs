@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
+use nodegate_suite::{SOON, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule};
 use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually_eq, never};
 use serde_json::json;
 
-const SOON: Duration = Duration::from_secs(30);
 const STALL: Duration = Duration::from_secs(25);
 const READY: &str = "example.com/Ready";
 
@@ -50,8 +50,8 @@ async fn count_closed(client: &Client, test: &str, nodes: &[String]) -> Result<u
 
 #[tokio::test]
 async fn a_process_that_stood_still_reads_before_it_acts() -> Result<()> {
+    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.install().await?;
     let client = cluster.client().await?;
     let controller = Controller::start(&cluster, &[]).await?;
     let grace = careful("grace").spec("gracePeriod", json!("20s"));

@@ -1,0 +1,117 @@
+//! Nodes that are not ready within a whole readiness TTL, a minute at least: the claim of one is deleted, another one is opened.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt};
+use nodegate_suite::SOON;
+use nodegate_suite::gates::{eventually_gated, eventually_open, opened_within, stays_open};
+use nodegate_testbed::changes::set_node_condition;
+use nodegate_testbed::fixtures::node_claims;
+use nodegate_testbed::{Controller, eventually, sights};
+
+use super::{
+    A_WHILE, POOL, READY, TTL, claim, deadline_key, eventually_deleted, eventually_told, key,
+    living_claim, node, notes, own_cluster, rule,
+};
+
+const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
+
+#[tokio::test]
+async fn what_takes_a_readiness_ttl() -> Result<()> {
+    let (cluster, client) = own_cluster().await?;
+    let _controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
+    tokio::try_join!(
+        a_node_that_is_not_ready_in_time_has_its_claim_deleted(&client),
+        a_node_that_is_not_ready_in_time_is_opened(&client),
+    )?;
+    Ok(())
+}
+
+/// The recorded deadline of a node, if any.
+async fn deadline(client: &Client, rule: &DynamicObject, node: &str) -> Result<Option<String>> {
+    let node = sights::node(client, node).await?;
+    Ok(node.annotations().get(&deadline_key(rule)).cloned())
+}
+
+/// Waits for a node's recorded deadline.
+async fn eventually_due(client: &Client, rule: &DynamicObject, node: &str) -> Result<Timestamp> {
+    let what = format!("node {node} has a deadline");
+    let deadline = eventually(&what, SOON, async || deadline(client, rule, node).await).await?;
+    deadline
+        .parse()
+        .with_context(|| format!("the deadline {deadline:?}"))
+}
+
+async fn a_node_that_is_not_ready_in_time_has_its_claim_deleted(client: &Client) -> Result<()> {
+    const TEST: &str = "late";
+    let rule = rule(TEST, "DeleteNodeClaim").create(client).await?;
+    let late = node(TEST, "late").label(POOL, TEST).create(client).await?;
+    claim(TEST, "late").create(client).await?;
+    node(TEST, "in-time")
+        .label(POOL, TEST)
+        .create(client)
+        .await?;
+    claim(TEST, "in-time").create(client).await?;
+
+    let due = eventually_due(client, &rule, "late").await?;
+    let created = late.creation_timestamp().context("a node has an age")?;
+    assert_eq!(due, created.0.checked_add(TTL)?);
+    eventually_due(client, &rule, "in-time").await?;
+    set_node_condition(client, "in-time", READY, "True").await?;
+    eventually_open(client, "in-time", &key(TEST)).await?;
+    ensure!(
+        deadline(client, &rule, "in-time").await?.is_none(),
+        "a node that got ready has no deadline any more"
+    );
+
+    eventually_deleted(client, "late", TTL + SOON).await?;
+    let claim = node_claims(client).get("late").await?;
+    let deleted = claim.metadata.deletion_timestamp.clone();
+    let deleted = deleted.context("deleted")?.0;
+    ensure!(deleted >= due, "deleted at {deleted}, due at {due}");
+    let termination: Timestamp = claim.annotations()[TERMINATION].parse()?;
+    ensure!(termination <= deleted, "{termination} after {deleted}");
+    let note = eventually_told(client, "late", "NodeClaimDeleted", SOON).await?;
+    ensure!(
+        note.starts_with("NodeClaim 'late' deleted by rule 'late'. The node should have been ready by ")
+            && note
+                .ends_with("example.com/Ready is not reported (counts as Unknown, must be True)"),
+        "{note}"
+    );
+    ensure!(
+        living_claim(client, "in-time").await?.is_some(),
+        "NodeClaim in-time has been deleted"
+    );
+    // Karpenter takes its time with the node: the claim is not deleted again in the meantime.
+    set_node_condition(client, "late", READY, "False").await?;
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(notes(client, "late", "NodeClaimDeleted").await?.len(), 1);
+    Ok(())
+}
+
+async fn a_node_that_is_not_ready_in_time_is_opened(client: &Client) -> Result<()> {
+    const TEST: &str = "opened";
+    let rule = rule(TEST, "Release").create(client).await?;
+    let node = node(TEST, TEST).label(POOL, TEST).create(client).await?;
+    eventually_gated(client, TEST, &key(TEST)).await?;
+    opened_within(client, TEST, &key(TEST), TTL + SOON).await?;
+    let created = node.creation_timestamp().context("a node has an age")?;
+    let lasted = Timestamp::now().duration_since(created.0);
+    ensure!(lasted.as_secs() >= 60, "too early");
+    let note = eventually_told(client, TEST, "NodeReleasedUnready", SOON).await?;
+    assert_eq!(
+        note,
+        "Rule 'opened' has opened this node although it is not ready: its readiness TTL has passed; example.com/Ready is not reported \
+         (counts as Unknown, must be True)"
+    );
+    // The rule ignores it from now on, and it counts as late until it is ready.
+    set_node_condition(client, TEST, READY, "False").await?;
+    stays_open(client, TEST, &key(TEST)).await?;
+    ensure!(deadline(client, &rule, TEST).await?.is_some(), "not late");
+    set_node_condition(client, TEST, READY, "True").await?;
+    eventually("it is not late any more", SOON, async || {
+        Ok(deadline(client, &rule, TEST).await?.is_none())
+    })
+    .await
+}

@@ -1,0 +1,151 @@
+//! Nodes that go on or come back otherwise: silent reporters, reboots and maintenance, on a real API server. Grace periods and
+//! disruption limits are played in `examples` and in the demo of an outage.
+//!
+//! The tests share one cluster. Each uses its own name for its rule, its taint key and its node.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use kube::{Client, ResourceExt};
+use nodegate_suite::SOON;
+use nodegate_suite::gates::{eventually_gated, eventually_open, stays_open};
+use nodegate_testbed::changes::{patch_node_status, set_node_condition};
+use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
+use nodegate_testbed::{Options, SharedInstallation, Witness, eventually, sights};
+use serde_json::json;
+
+static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
+
+/// The label that rules select by.
+const TEST: &str = "test";
+/// The rules' condition.
+const READY: &str = "example.com/Ready";
+
+async fn client() -> Result<Client> {
+    INSTALLATION.get().await?.client().await
+}
+
+fn key(test: &str) -> String {
+    format!("readiness.k8s.io/{test}")
+}
+
+/// A continuous rule that selects the nodes of a test.
+fn rule(test: &str) -> RuleBuilder {
+    fixtures::rule(test, &key(test))
+        .selects(TEST, test)
+        .waits_for(READY)
+}
+
+/// A healthy node of a test.
+fn node(test: &str, name: &str) -> NodeBuilder {
+    fixtures::node(name)
+        .label(TEST, test)
+        .condition(READY, "True")
+}
+
+/// Waits until a rule's status has this status for its condition on a node.
+async fn eventually_counts_as(client: &Client, rule: &str, node: &str, is: &str) -> Result<()> {
+    eventually(&format!("{node} counts as {is}"), SOON, async || {
+        let status = sights::rule_status(client, rule).await?;
+        let evaluations = status["nodeEvaluations"].as_array().cloned();
+        let mut evaluations = evaluations.into_iter().flatten();
+        let found = evaluations.find(|it| it["nodeName"] == node);
+        Ok(found.is_some_and(|it| it["conditionResults"][0]["currentStatus"] == is))
+    })
+    .await
+}
+
+/// Waits until the node's completed bootstrap is on record, with this in it.
+async fn eventually_completed(client: &Client, node: &str, with: &str) -> Result<()> {
+    let what = format!("{node} has completed its bootstrap, with {with:?}");
+    eventually(&what, SOON, async || {
+        let node = sights::node(client, node).await?;
+        let mut annotations = node.annotations().iter();
+        Ok(annotations.any(|(key, value)| {
+            key.starts_with("readiness.k8s.io/bootstrap-completed-") && value.contains(with)
+        }))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_beats_is_not()
+-> Result<()> {
+    /// Slightly less than the shortest possible timeout.
+    const ALMOST: Duration = Duration::from_secs(55);
+    let client = client().await?;
+    rule("silent")
+        .spec("heartbeatTimeout", json!("1m"))
+        .create(&client)
+        .await?;
+    for name in ["silent-dead", "silent-alive"] {
+        node("silent", name).create(&client).await?;
+        eventually_counts_as(&client, "silent", name, "True").await?;
+    }
+    let started = Instant::now();
+    let witness = Witness::of_nodes(&client).await?;
+    while started.elapsed() < ALMOST {
+        set_node_condition(&client, "silent-alive", READY, "True").await?;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    set_node_condition(&client, "silent-alive", READY, "True").await?;
+    eventually_gated(&client, "silent-dead", &key("silent")).await?;
+    // The controller observed the write a moment before this test's clock started.
+    ensure!(started.elapsed() > ALMOST, "too early");
+    let states = witness.up_to(&client, "silent-alive").await?;
+    let closed = states["silent-alive"]
+        .iter()
+        .any(|node| sights::count_taints(node, &key("silent")) > 0);
+    ensure!(!closed, "the node whose reporter beats was closed");
+    eventually_counts_as(&client, "silent", "silent-dead", "Unknown").await?;
+    set_node_condition(&client, "silent-dead", READY, "True").await?;
+    eventually_open(&client, "silent-dead", &key("silent")).await
+}
+
+#[tokio::test]
+async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<()> {
+    let client = client().await?;
+    rule("reboots")
+        .bootstrap_only()
+        .spec("regateOnReboot", json!(true))
+        .create(&client)
+        .await?;
+    let node = node("reboots", "reboots").boot_id("boot-1");
+    node.create(&client).await?;
+    eventually_completed(&client, "reboots", "boot-1").await?;
+    set_node_condition(&client, "reboots", READY, "False").await?;
+    stays_open(&client, "reboots", &key("reboots")).await?;
+    set_node_condition(&client, "reboots", READY, "True").await?;
+    // Times in the API are in whole seconds: a repeated write within the same second changes nothing.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+
+    // As the kubelet reports it after a reboot.
+    let rebooted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
+    patch_node_status(&client, "reboots", &rebooted).await?;
+    eventually_gated(&client, "reboots", &key("reboots")).await?;
+    set_node_condition(&client, "reboots", READY, "True").await?;
+    eventually_open(&client, "reboots", &key("reboots")).await?;
+    eventually_completed(&client, "reboots", "boot-2").await
+}
+
+#[tokio::test]
+async fn a_node_is_gated_again_after_its_maintenance_and_not_before() -> Result<()> {
+    const DRAIN: &str = "DrainInProgress";
+    let client = client().await?;
+    rule("drain")
+        .bootstrap_only()
+        .spec("regateAfterMaintenance", json!(true))
+        .create(&client)
+        .await?;
+    node("drain", "drain").create(&client).await?;
+    eventually_completed(&client, "drain", "").await?;
+    set_node_condition(&client, "drain", DRAIN, "True").await?;
+    set_node_condition(&client, "drain", READY, "False").await?;
+    stays_open(&client, "drain", &key("drain")).await?;
+    set_node_condition(&client, "drain", DRAIN, "False").await?;
+    eventually_gated(&client, "drain", &key("drain")).await?;
+    set_node_condition(&client, "drain", READY, "True").await?;
+    eventually_open(&client, "drain", &key("drain")).await?;
+    set_node_condition(&client, "drain", READY, "False").await?;
+    stays_open(&client, "drain", &key("drain")).await
+}
