@@ -58,8 +58,8 @@ impl Schema {
     /// seldom contradict each other.
     pub(crate) fn spec(&self, chance: &mut Chance) -> Value {
         let mut spec = make(&self.0, "", "spec", chance);
-        if let Some(fields) = spec.as_object_mut().filter(|_| chance.is(50)) {
-            fields.retain(|field, _| is_required(&self.0, field) || chance.is(30));
+        if chance.is(50) {
+            thin_out(&self.0, &mut spec, chance);
         }
         spec
     }
@@ -202,6 +202,27 @@ fn map(schema: &Value, field: &str, chance: &mut Chance) -> Value {
         made.insert("x".to_owned(), make(others, field, "x", chance));
     }
     Value::Object(made)
+}
+
+/// Removes most optional fields.
+fn thin_out(schema: &Value, value: &mut Value, chance: &mut Chance) {
+    let of = &schema["properties"];
+    match value {
+        Value::Object(fields) if of.is_object() => {
+            if fields.len() > 1 {
+                fields.retain(|field, _| is_required(schema, field) || chance.is(20));
+            }
+            for (field, value) in fields {
+                thin_out(&of[field], value, chance);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                thin_out(&schema["items"], item, chance);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn is_required(schema: &Value, field: &str) -> bool {
