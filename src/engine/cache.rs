@@ -365,13 +365,13 @@ impl Cache {
     }
 
     fn drop_if_empty(&mut self, name: &Arc<str>) {
-        let is_empty = |entry: &Box<Entry>| {
+        let is_empty = |entry: &Entry| {
             entry.node.is_none()
                 && entry.csi_node.is_none()
                 && entry.pods.values().all(Vec::is_empty)
                 && entry.slices.values().all(Vec::is_empty)
         };
-        if self.entries.get(name).is_some_and(is_empty) {
+        if self.entries.get(name).is_some_and(|it| is_empty(it)) {
             self.entries.remove(name);
         }
     }

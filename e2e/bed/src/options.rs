@@ -8,6 +8,7 @@ use crate::process::Lifetime;
 
 /// The components of a cluster beside etcd and the API server, and their settings.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each turns on one thing")]
 pub struct Options {
     /// Whether and how the controller manager runs.
     pub controller_manager: ControllerManager,

@@ -14,6 +14,7 @@
     clippy::missing_errors_doc,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
+    clippy::needless_pass_by_value,
     clippy::return_self_not_must_use,
     reason = "only tests call this, and fail with the error"
 )]

@@ -3,6 +3,7 @@
 #![allow(
     missing_docs,
     clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
     reason = "only the benchmark and the demos draw by it"
 )]
 

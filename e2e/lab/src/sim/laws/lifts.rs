@@ -18,7 +18,7 @@ impl Law for Lifts {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             for taint in write.lifted() {
-                self.judge(moment, &write, &taint.to_string(), |facts| {
+                judge(moment, &write, &taint.to_string(), |facts| {
                     let governing = governing(facts.rules, &taint, facts.node);
                     governing.is_none_or(|rule| may_open(moment, facts, rule))
                 })?;
@@ -27,7 +27,7 @@ impl Law for Lifts {
                 let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
                     continue;
                 };
-                self.judge(moment, &write, key, |facts| {
+                judge(moment, &write, key, |facts| {
                     let mut rules = facts.rules.iter().filter(|rule| rule.uid == id);
                     let is_of_this_boot = boot.iter().all(|boot| boot_id(facts.node) == *boot);
                     is_of_this_boot
@@ -42,35 +42,31 @@ impl Law for Lifts {
     }
 }
 
-impl Lifts {
-    fn judge(
-        &self,
-        moment: &Moment<'_>,
-        write: &NodeWrite<'_>,
-        what: &str,
-        is_justified: impl Fn(&Facts<'_>) -> bool,
-    ) -> Result<(), String> {
-        let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
-        let from = at.saturating_sub(longest_age(moment));
-        let uid = &write.after["metadata"]["uid"];
-        let is_so =
-            |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && is_justified(facts);
-        if moment.was_ever(node, (from, at), revision, is_so) {
-            return Ok(());
-        }
-        let truth = moment.ask(node, Glances::all(revision - 1), at, |facts| {
-            let rules = facts.rules.iter().filter(|rule| rule.selects(facts.node));
-            let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
-            rules.collect::<Vec<_>>().join("; ")
-        });
-        Err(format!(
-            "instance {} opened node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
-            write.instance,
-            seconds(at),
-            seconds(from),
-            truth.unwrap_or_default(),
-        ))
+fn judge(
+    moment: &Moment<'_>,
+    write: &NodeWrite<'_>,
+    what: &str,
+    is_justified: impl Fn(&Facts<'_>) -> bool,
+) -> Result<(), String> {
+    let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
+    let from = at.saturating_sub(longest_age(moment));
+    let uid = &write.after["metadata"]["uid"];
+    let is_so = |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && is_justified(facts);
+    if moment.was_ever(node, (from, at), revision, is_so) {
+        return Ok(());
     }
+    let truth = moment.ask(node, Glances::all(revision - 1), at, |facts| {
+        let rules = facts.rules.iter().filter(|rule| rule.selects(facts.node));
+        let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
+        rules.collect::<Vec<_>>().join("; ")
+    });
+    Err(format!(
+        "instance {} opened node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
+        write.instance,
+        seconds(at),
+        seconds(from),
+        truth.unwrap_or_default(),
+    ))
 }
 
 /// Whether the rule is not suspended and waits for no other one, and its conditions are met on the node or the deadline has

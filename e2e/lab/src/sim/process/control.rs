@@ -64,14 +64,14 @@ impl Process<'_> {
             Incident::ClockStep(it, by) if it == instance => {
                 self.clocks.step(SignedDuration::from_secs(by));
             }
-            Incident::Suspend(it) | Incident::Freeze(it) if it == instance => {
-                if self.machine.is_some() && self.asleep.is_none() {
-                    self.asleep = Some(Sleep {
-                        since: now,
-                        until,
-                        is_suspended: matches!(what, Incident::Suspend(_)),
-                    });
-                }
+            Incident::Suspend(it) | Incident::Freeze(it)
+                if it == instance && self.machine.is_some() && self.asleep.is_none() =>
+            {
+                self.asleep = Some(Sleep {
+                    since: now,
+                    until,
+                    is_suspended: matches!(what, Incident::Suspend(_)),
+                });
             }
             Incident::Partition(it) if it == instance => {
                 self.cut_off_until = self.cut_off_until.max(until);
