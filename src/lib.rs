@@ -10,7 +10,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`api`] | the `NodeReadinessRule` resource as types, and the CRD generated from them |
+//! | [`api`] | the `NodeReadinessRule` resource as types, an alpha one, and the CRDs generated from them |
 //! | [`object`] | the cluster's objects, decoded straight from the wire |
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | the sources of a node's conditions (pure) |
@@ -25,6 +25,7 @@
 //! | `serve` | HTTP servers: addresses, TLS and certificates, authorization, `/metrics` |
 //! | `webhook` | the validating webhook for rules |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition on its Node |
+//! | `feature_gates` | what is alpha, switched on by name |
 //! | `bucket` | a token bucket |
 //! | `metric` | a registry of metrics |
 //! | `process` | metrics about this process |
@@ -56,6 +57,7 @@ pub mod config;
 pub mod controller;
 mod documentation;
 pub mod engine;
+mod feature_gates;
 pub mod guard;
 mod instance;
 mod metric;

@@ -42,8 +42,12 @@ enum Command {
         #[command(flatten)]
         log: LogArgs,
     },
-    /// Print the CustomResourceDefinition of rules as YAML, for kubectl
-    Crd,
+    /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
+    Crd {
+        /// Print that of the alpha kind `NodeReadinessEvaluation` instead
+        #[arg(long)]
+        alpha: bool,
+    },
     #[command(flatten)]
     Ask(cli::Command),
     /// Write the reference pages of the documentation into a folder
@@ -139,7 +143,10 @@ fn run() -> anyhow::Result<ExitCode> {
             runtime.block_on(reporter::run(*args))?;
         }
         Command::Ask(command) => return cli::run(command),
-        Command::Crd => std::io::stdout().write_all(api::crd_yaml()?.as_bytes())?,
+        Command::Crd { alpha } => {
+            let crd = if alpha { api::alpha_crd() } else { api::crd() };
+            std::io::stdout().write_all(api::to_yaml(&crd)?.as_bytes())?;
+        }
         #[cfg(unix)]
         Command::Reference { folder } => {
             for page in reference::pages(Cli::command()) {

@@ -1,4 +1,4 @@
-//! The `CustomResourceDefinition`, generated from the types.
+//! The `CustomResourceDefinition`s, generated from the types.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,27 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::Value;
 
+use super::evaluation::NodeReadinessEvaluation;
 use super::names::{MANAGED_BY, MANAGED_BY_TOOLS, MANAGED_BY_US};
 use super::rule::NodeReadinessRule;
 
-/// The definition to install in a cluster.
-///
-/// Unlike in `NodeReadinessRule::crd`, absent fields stay absent in the API server. Nothing is defaulted on admission, so a
-/// rule reads as its author wrote it, and nothing is nullable, so an explicit `null` is dropped as for the Go types.
+/// The definition of rules to install in a cluster.
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
-    let mut crd = NodeReadinessRule::crd();
+    definition::<NodeReadinessRule>()
+}
+
+/// The definition of the alpha kind `NodeReadinessEvaluation`.
+#[must_use]
+pub fn alpha_crd() -> CustomResourceDefinition {
+    definition::<NodeReadinessEvaluation>()
+}
+
+/// Unlike in what `CustomResourceExt::crd` returns, absent fields stay absent in the API server. Nothing is defaulted on
+/// admission, so a rule reads as its author wrote it, and nothing is nullable, so an explicit `null` is dropped as for the Go
+/// types.
+fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
+    let mut crd = K::crd();
     let labels = crd.metadata.labels.get_or_insert_default();
     labels.insert(MANAGED_BY.into(), MANAGED_BY_US.into());
     crd.spec
@@ -36,13 +47,13 @@ pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
     (!is_ours).then_some(owner)
 }
 
-/// The definition as a YAML document for kubectl.
+/// A definition as a YAML document for kubectl.
 ///
 /// # Errors
 ///
 /// It cannot be serialized as YAML.
-pub fn crd_yaml() -> Result<String, serde_saphyr::SerializeError> {
-    serde_saphyr::to_string(&crd())
+pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::SerializeError> {
+    serde_saphyr::to_string(crd)
 }
 
 /// Removes `nullable` and `default` from a schema and its subschemas, and line breaks from its descriptions, which `kubectl
@@ -83,6 +94,7 @@ mod tests {
     use crate::api::{NodeReadinessRuleSpec, TaintPolicy, names};
 
     const MANIFEST: &str = "config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml";
+    const ALPHA: &str = "config/alpha/readiness.node.x-k8s.io_nodereadinessevaluations.yaml";
     const SAMPLES: &str = "config/samples";
 
     fn read(path: impl AsRef<Path>) -> String {
@@ -91,20 +103,25 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_manifest_is_the_one_generated() {
-        assert!(
-            read(MANIFEST) == crd_yaml().unwrap(),
-            "{MANIFEST} does not fit the types any more: run `make crd` and commit what it changes"
-        );
+    fn the_committed_manifests_are_the_ones_generated() {
+        for (manifest, crd) in [(MANIFEST, crd()), (ALPHA, alpha_crd())] {
+            assert!(
+                read(manifest) == to_yaml(&crd).unwrap(),
+                "{manifest} does not fit the types any more: run `make crd` and commit what it changes"
+            );
+        }
     }
 
     #[test]
     fn the_manifest_reads_back_as_the_definition() {
-        let read: CustomResourceDefinition = serde_saphyr::from_str(&crd_yaml().unwrap()).unwrap();
-        assert_eq!(
-            serde_json::to_value(read).unwrap(),
-            serde_json::to_value(crd()).unwrap()
-        );
+        for crd in [crd(), alpha_crd()] {
+            let read: CustomResourceDefinition =
+                serde_saphyr::from_str(&to_yaml(&crd).unwrap()).unwrap();
+            assert_eq!(
+                serde_json::to_value(read).unwrap(),
+                serde_json::to_value(crd).unwrap()
+            );
+        }
     }
 
     #[test]
@@ -117,10 +134,12 @@ mod tests {
 
     #[test]
     fn absent_fields_stay_absent() {
-        let manifest = crd_yaml().unwrap();
-        for word in ["nullable:", "default:", "null"] {
-            let found = manifest.split_whitespace().find(|&found| found == word);
-            assert_eq!(found, None);
+        for crd in [crd(), alpha_crd()] {
+            let manifest = to_yaml(&crd).unwrap();
+            for word in ["nullable:", "default:", "null"] {
+                let found = manifest.split_whitespace().find(|&found| found == word);
+                assert_eq!(found, None);
+            }
         }
     }
 

@@ -28,8 +28,8 @@ use crate::engine::kind::{Scope, Watch};
 use crate::engine::watch_cursor::{End, NextRequest, NoVersion, ViewState, WatchCursor};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
-    ResourceSliceObject, RuleObject, Version,
+    CsiNodeObject, DaemonSetObject, EvaluationObject, NodeClaimObject, NodeObject, NodePoolObject,
+    PodObject, ResourceSliceObject, RuleObject, Version,
 };
 pub(crate) use failure::Failure;
 use source::WatchSource;
@@ -64,21 +64,20 @@ pub(crate) struct Demands {
     pub relists: u64,
 }
 
-/// Starts all watches that do not depend on rules; those of Karpenter's objects only if enabled. They end when the receiver of
-/// the changes is dropped.
+/// Starts all watches that do not depend on rules, with these optional ones. They end when the receiver of the changes is
+/// dropped.
 pub(crate) fn spawn_all(
     client: &Client,
     classes: &[CriticalComponentClass],
-    with_karpenter: bool,
+    optional: &[Watch],
     feeder: &Feeder,
 ) {
     let of_classes = (0..classes.len())
         .map(ComponentGroup::Class)
         .flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]);
-    let karpenters = [Watch::NodeClaims, Watch::NodePools];
-    let karpenters = karpenters.into_iter().filter(|_| with_karpenter);
+    let optional = optional.iter().copied();
     let all = [Watch::Nodes, Watch::CsiNodes, Watch::Rules];
-    for watch in all.into_iter().chain(of_classes).chain(karpenters) {
+    for watch in all.into_iter().chain(of_classes).chain(optional) {
         feeder.spawn(client, classes, watch);
     }
 }
@@ -174,6 +173,10 @@ impl Feeder {
             Watch::NodePools => {
                 let pools = at(NodePoolObject::url_path(&(), None));
                 self.watch(watch, pools, Object::NodePool)
+            }
+            Watch::Evaluations => {
+                let evaluations = at(EvaluationObject::url_path(&(), None));
+                self.watch(watch, evaluations, Object::Evaluation)
             }
         }
     }

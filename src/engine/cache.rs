@@ -6,6 +6,7 @@ mod certain;
 mod claims;
 mod components;
 mod dirty;
+mod evaluations;
 mod groups;
 mod index;
 mod karpenter;
@@ -38,6 +39,7 @@ use crate::repair::{Census, Settling, Situation};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
+use evaluations::Evaluations;
 use index::Index;
 pub(super) use karpenter::KarpenterCache;
 use named::Named;
@@ -75,6 +77,8 @@ struct Weighed {
     stale: StaleKinds,
     /// Whether no kind was stale, including Karpenter's.
     is_certain: bool,
+    /// Whether the evaluations were stale.
+    evaluations_are_stale: bool,
     /// Until when repair is postponed.
     settles_at: Option<Timestamp>,
     /// The health of all nodes, computed on first use.
@@ -96,6 +100,7 @@ impl Default for Weighed {
             at: Timestamp::MIN,
             stale: StaleKinds::default(),
             is_certain: false,
+            evaluations_are_stale: true,
             settles_at: None,
             census: OnceLock::new(),
         }
@@ -152,6 +157,7 @@ pub struct Cache {
     /// The rules whose status has been shown again.
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
+    evaluations: Evaluations,
     certainty: Certainty<Watch>,
     /// Whether an outage has ended since the last [`Cache::take_outage`].
     outage_ended: bool,
@@ -205,6 +211,7 @@ impl Cache {
             rule_news: RuleNews::default(),
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
+            evaluations: Evaluations::default(),
             certainty,
             outage_ended: false,
             weighed: Weighed::default(),
@@ -299,8 +306,10 @@ impl Cache {
 
     /// How many objects of each watched kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let is_watched = |kind: &Watch| {
-            self.karpenter.is_watched() || !matches!(kind, Watch::NodeClaims | Watch::NodePools)
+        let is_watched = |kind: &Watch| match kind {
+            Watch::NodeClaims | Watch::NodePools => self.karpenter.is_watched(),
+            Watch::Evaluations => self.evaluations.is_watched,
+            _ => true,
         };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
         kinds.map(|kind| (kind.short_name(), self.index.count(kind)))
@@ -356,13 +365,13 @@ impl Cache {
     }
 
     fn drop_if_empty(&mut self, name: &Arc<str>) {
-        let is_empty = |entry: &Box<Entry>| {
+        let is_empty = |entry: &Entry| {
             entry.node.is_none()
                 && entry.csi_node.is_none()
                 && entry.pods.values().all(Vec::is_empty)
                 && entry.slices.values().all(Vec::is_empty)
         };
-        if self.entries.get(name).is_some_and(is_empty) {
+        if self.entries.get(name).is_some_and(|it| is_empty(it)) {
             self.entries.remove(name);
         }
     }

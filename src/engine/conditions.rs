@@ -11,7 +11,7 @@ use super::announce::SETTLING;
 use super::effects::{Effects, Purpose};
 use super::error::RequestError;
 use super::io::Request;
-use super::pacer::{AfterWrite, Contention, Undone, WriteSlot};
+use super::pacer::{AfterWrite, Class, Contention, Undone, WriteSlot};
 use super::patch;
 use crate::object::Node;
 use crate::plan::{ConditionChanges, NewCondition, Urgency};
@@ -38,17 +38,21 @@ pub struct ConditionWork {
 /// A hash of the condition that a write sets; `None` if it removes the condition.
 type Made = Option<u64>;
 
-/// The nodes whose conditions wait to be published.
+/// Nodes that wait for a write that yields to others, oldest first.
 #[derive(Debug, Default)]
-pub struct ConditionQueue(VecDeque<Arc<str>>);
+pub struct NodeQueue(VecDeque<Arc<str>>);
 
-impl ConditionQueue {
+impl NodeQueue {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     pub fn next(&mut self) -> Option<Arc<str>> {
         self.0.pop_front()
+    }
+
+    pub fn last(&mut self, name: Arc<str>) {
+        self.0.push_back(name);
     }
 
     /// Puts a node in front: it may retry a refused write now.
@@ -85,7 +89,7 @@ impl ConditionWork {
         node: &Node,
         mut changes: ConditionChanges<'_>,
         is_busy: bool,
-        queue: &mut ConditionQueue,
+        queue: &mut NodeQueue,
         out: &mut Effects,
     ) {
         let now = out.now.monotonic;
@@ -99,9 +103,9 @@ impl ConditionWork {
             out.timers.wake_node(&node.name, due);
             return;
         }
-        if !out.pacer.may_publish(is_busy, now) {
+        if !out.pacer.may_publish(Class::Conditions, is_busy, now) {
             self.queued = true;
-            queue.0.push_back(node.name.clone());
+            queue.last(node.name.clone());
             return;
         }
         let retries = &mut out.pacer.conditions;

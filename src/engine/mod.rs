@@ -12,6 +12,7 @@ mod conditions;
 mod effects;
 pub mod election;
 pub mod error;
+mod evaluations;
 pub mod freshness;
 pub mod io;
 pub mod kind;

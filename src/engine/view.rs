@@ -232,3 +232,30 @@ impl View {
         Some(closures.report())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn what_is_unreadable_is_named() {
+        let now = Now {
+            wall: at(0),
+            monotonic: Instant::now(),
+        };
+        let mut view = View::new(Vec::new(), Vec::new(), false, now);
+        let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
+        view.listing(Watch::Nodes);
+        view.put(Object::Node(serde_json::from_value(odd).unwrap()));
+        view.listed(Watch::Nodes);
+        let why = "Node n cannot be parsed: status has a form that the API does not know";
+        assert_eq!(view.unreadable(), [why]);
+        let left_alone = view.left_alone("n").map(ToString::to_string);
+        assert_eq!(left_alone.as_deref(), Some(why));
+    }
+}

@@ -6,6 +6,7 @@
 mod annotations;
 mod csi_node;
 mod daemon_set;
+mod evaluation;
 mod field;
 pub mod karpenter;
 mod meta;
@@ -23,6 +24,7 @@ pub(crate) use csi_node::CsiNodeObject;
 pub use csi_node::{CsiNode, UnhealthyStorage};
 pub(crate) use daemon_set::NodeAffinityTerm;
 pub use daemon_set::{DaemonSet, DaemonSetObject};
+pub use evaluation::{Evaluation, EvaluationObject};
 pub use field::Unreadable;
 pub use karpenter::{NodeClaim, NodePool};
 pub(crate) use karpenter::{NodeClaimObject, NodePoolObject};

@@ -1,4 +1,4 @@
-//! The page about the custom resource.
+//! The page about the custom resources.
 
 use std::fmt::Write;
 
@@ -8,14 +8,26 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::markdown::{GENERATED, cell};
 
-/// The page: the resource's names, and a table for each part of the schema.
-pub(super) fn page(crd: &CustomResourceDefinition) -> String {
+/// The page: for each resource its names, and a table for each part of its schema.
+pub(super) fn page(rules: &CustomResourceDefinition, alpha: &CustomResourceDefinition) -> String {
+    let mut page = format!(
+        "# API\n\n{GENERATED}\nWhat the fields do to a node: [Concepts](../concepts.md). `kubectl explain nrr.spec` says the \
+         same as this page.\n"
+    );
+    describe(&mut page, rules);
+    page.push_str("\nAlpha, and only with its feature gate: [Evaluations](../evaluations.md).\n");
+    describe(&mut page, alpha);
+    page
+}
+
+/// The resource's names, and a table for each part of its schema.
+fn describe(page: &mut String, crd: &CustomResourceDefinition) {
     let (names, group) = (&crd.spec.names, &crd.spec.group);
     let short = names.short_names.iter().flatten();
     let short: Vec<_> = short.map(|name| format!("`{name}`")).collect();
-    let mut page = format!(
-        "# API\n\n{GENERATED}\nWhat the fields do to a node: [Concepts](../concepts.md). `kubectl explain nrr.spec` says the \
-         same as this page.\n\n`{}`, plural `{}`, short {}; scope: {}.\n",
+    let _ = writeln!(
+        page,
+        "\n`{}`, plural `{}`, short {}; scope: {}.",
         names.kind,
         names.plural,
         short.join(", "),
@@ -30,11 +42,10 @@ pub(super) fn page(crd: &CustomResourceDefinition) -> String {
         let properties = schema.properties.iter().flatten();
         for (name, part) in properties.filter(|(name, _)| ["spec", "status"].contains(&&***name)) {
             let _ = write!(page, "\n### {name}\n\n| field | type | |\n|---|---|---|\n");
-            fields(&mut page, name, part);
-            checks(&mut page, name, part);
+            fields(page, name, part);
+            checks(page, name, part);
         }
     }
-    page
 }
 
 /// Lists the fields of a part and everything below it by their paths.

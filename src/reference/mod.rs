@@ -7,8 +7,9 @@ mod flags;
 mod markdown;
 mod metrics;
 
+use crate::api::{alpha_crd, crd};
 use crate::engine::notice;
-use crate::{api::crd, controller, reporter};
+use crate::{controller, reporter};
 
 /// A page of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub fn pages(command: clap::Command) -> Vec<ReferencePage> {
     vec![
         ReferencePage {
             file: "api.md",
-            text: api::page(&crd()),
+            text: api::page(&crd(), &alpha_crd()),
         },
         ReferencePage {
             file: "events.md",

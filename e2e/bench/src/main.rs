@@ -46,6 +46,16 @@ struct Cli {
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
+    /// Feature gates of this repository's controller, such as NodeReadinessEvaluation=true
+    #[arg(
+        long,
+        value_name = "GATES",
+        default_value = "",
+        hide_default_value = true,
+        conflicts_with = "controller"
+    )]
+    feature_gates: String,
+
     /// Folder for results.json, results.md and the plots; without it the tables go to standard output alone
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -97,7 +107,7 @@ async fn results(cli: &Cli) -> Result<Results> {
         keep(cli, &results)?;
         return Ok(results);
     }
-    let recipe = Recipe::new(cli.controller.clone())?;
+    let recipe = Recipe::new(cli.controller.clone(), cli.feature_gates.clone())?;
     let mut phases = cli.phases.clone();
     if phases.is_empty() {
         phases = Phase::ALL.to_vec();

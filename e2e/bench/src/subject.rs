@@ -17,28 +17,32 @@ use nodegate_testbed::process::Process;
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// The shell command for this repository's controller as shipped.
-const NODEGATE: &str =
-    r#""$NODEGATE" controller --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0"#;
+const NODEGATE: &str = r#""$NODEGATE" controller --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0 --feature-gates="$GATES""#;
 
 /// How to start the controller.
 #[derive(Debug, Clone)]
 pub enum Recipe {
-    /// This repository's, from this binary.
-    Nodegate(PathBuf),
+    /// This repository's.
+    Nodegate {
+        /// The binary.
+        binary: PathBuf,
+        /// Its feature gates; empty for none.
+        gates: String,
+    },
     /// With a shell command, which finds the cluster by `$KUBECONFIG`.
     Shell(String),
 }
 
 impl Recipe {
-    /// The recipe for a shell command, or else for this repository's controller.
+    /// The recipe for a shell command, or else for this repository's controller with these feature gates.
     ///
     /// # Errors
     ///
     /// When that has not been built.
-    pub fn new(command: Option<String>) -> Result<Self> {
+    pub fn new(command: Option<String>, gates: String) -> Result<Self> {
         match command {
             Some(command) => Ok(Self::Shell(command)),
-            None => controller::binary().map(Self::Nodegate),
+            None => controller::binary().map(|binary| Self::Nodegate { binary, gates }),
         }
     }
 
@@ -46,21 +50,32 @@ impl Recipe {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Nodegate(path) if path.iter().any(|folder| folder == "debug") => {
-                "nodegate controller (debug build)".to_owned()
+            Self::Nodegate { binary, gates } => {
+                let mut name = "nodegate controller".to_owned();
+                if !gates.is_empty() {
+                    name = format!("{name} with {gates}");
+                }
+                if binary.iter().any(|folder| folder == "debug") {
+                    name.push_str(" (debug build)");
+                }
+                name
             }
-            Self::Nodegate(_) => "nodegate controller".to_owned(),
             Self::Shell(command) => command.clone(),
         }
     }
 
-    /// Grants its permissions. This repository's controller gets only those of `config/rbac`.
+    /// Grants its permissions. This repository's controller gets only those of `config/rbac`, and with feature gates what is in
+    /// `config/alpha`.
     ///
     /// # Errors
     ///
     /// When `kubectl` fails.
     pub async fn permit(&self, cluster: &Cluster) -> Result<()> {
-        if let Self::Shell(_) = self {
+        if let Self::Nodegate { gates, .. } = self {
+            if !gates.is_empty() {
+                cluster.install_alpha().await?;
+            }
+        } else {
             let account = format!("--serviceaccount={NAMESPACE}:{SERVICE_ACCOUNT}");
             let kind = ["create", "clusterrolebinding", "bench-controller"];
             let arguments = [&kind[..], &["--clusterrole=cluster-admin", &account]].concat();
@@ -71,13 +86,15 @@ impl Recipe {
 
     fn command(&self) -> Command {
         // `exec` gives the controller the shell's process ID, which is the measured one.
-        let (line, binary) = match self {
-            Self::Nodegate(path) => (NODEGATE, Some(path)),
+        let (line, nodegate) = match self {
+            Self::Nodegate { binary, gates } => (NODEGATE, Some((binary, gates))),
             Self::Shell(command) => (command.as_str(), None),
         };
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(format!("exec {line}"));
-        command.envs(binary.map(|path| ("NODEGATE", path)));
+        if let Some((binary, gates)) = nodegate {
+            command.env("NODEGATE", binary).env("GATES", gates);
+        }
         command
     }
 }

@@ -1,14 +1,14 @@
 //! The same scenario with and without a fault ends in the same objects, whatever the laws say of them. After Sieve (Sun et al.,
 //! OSDI '22), whose differential oracle needs no statement of what is right.
 //!
-//! Compared are each node's taints of rules, the conditions that Nodegate publishes, and what each rule's status says, without
-//! times. Left out are scenarios whose end depends on when things happen.
+//! Compared are each node's taints of rules, the conditions that Nodegate publishes, its evaluation, and what each rule's status
+//! says, without times. Left out are scenarios whose end depends on when things happen.
 
 use std::collections::BTreeMap;
 
 use nodegate_lab::Kind;
 use nodegate_lab::sim::defect::quiet_panics;
-use nodegate_lab::sim::explore::singles;
+use nodegate_lab::sim::explore::faults::singles;
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::{Outcome, run};
 use nodegate_lab::sim::scenarios;
@@ -19,7 +19,7 @@ const FAULTS: usize = 12;
 const SEED: u64 = 7;
 
 /// The scenarios whose end depends on when things happen, and why.
-const DEPEND_ON_TIME: [(&str, &str); 3] = [
+const DEPEND_ON_TIME: [(&str, &str); 4] = [
     (
         "rule-re-created",
         "the rule is created again at a set time, in vain while the old one is still there",
@@ -31,6 +31,10 @@ const DEPEND_ON_TIME: [(&str, &str); 3] = [
     (
         "in-order",
         "a node that was open when it was first seen stays open under a rule that waits for another one",
+    ),
+    (
+        "evaluations-by-chance",
+        "its nodes, rules and reporters do at set times what they can",
     ),
 ];
 
@@ -52,6 +56,14 @@ fn end(outcome: &Outcome) -> BTreeMap<String, Vec<String>> {
         let mut all: Vec<String> = taints.chain(conditions).collect();
         all.sort();
         end.insert(key.to_string(), all);
+    }
+    let evaluations = outcome.cluster.objects(Kind::NodeReadinessEvaluation);
+    for (key, evaluation) in evaluations {
+        let status = &evaluation["status"];
+        let rules = status["rules"].as_array().into_iter().flatten();
+        let rules = rules.map(|it| format!("{} {}", it["ruleRef"]["name"], it["state"]));
+        let summary = std::iter::once(status["summary"].to_string());
+        end.insert(key.to_string(), summary.chain(rules).collect());
     }
     for (key, rule) in outcome.cluster.objects(Kind::NodeReadinessRule) {
         let status = &rule["status"];
@@ -76,13 +88,13 @@ fn a_fault_changes_nothing_about_how_it_ends() {
     for scenario in scenarios::all() {
         if DEPEND_ON_TIME
             .iter()
-            .any(|(name, _)| *name == scenario.name)
+            .any(|(name, _)| *name == scenario.name())
         {
             continue;
         }
         let quiet = run(&scenario, SEED, &[], &engine);
         let expected = end(&quiet);
-        let faults = singles::all(&scenario, &quiet);
+        let faults = singles(&scenario, &quiet);
         let step = (faults.len() / FAULTS).max(1);
         for fault in faults.iter().step_by(step) {
             tried += 1;
@@ -90,8 +102,8 @@ fn a_fault_changes_nothing_about_how_it_ends() {
             let mut objects = expected.keys().chain(actual.keys());
             if let Some(object) = objects.find(|it| expected.get(*it) != actual.get(*it)) {
                 differences.push(format!(
-                    "{}: {fault:?}: {object} ends as {:?}, and without the fault as {:?}",
-                    scenario.name,
+                    "{}: {fault}: {object} ends as {:?}, and without the fault as {:?}",
+                    scenario.name(),
                     actual.get(object),
                     expected.get(object)
                 ));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use nodegate_lab::sim::laws::Agreement;
+use nodegate_lab::sim::laws::{Agreement, Laws};
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::judged_run;
 use nodegate_lab::sim::scenarios::WORLD;
@@ -25,7 +25,7 @@ fn in_a_thousand_worlds_the_command_line_says_what_the_controller_does() {
         while let seed = next.fetch_add(1, Ordering::Relaxed)
             && seed < worlds
         {
-            let laws: Vec<Box<dyn nodegate_lab::sim::Law>> = vec![Box::new(Agreement)];
+            let laws: Laws = vec![("the command line agrees", Box::new(Agreement))];
             let outcome = judged_run(&WORLD, seed, &[], &engine, laws, false);
             if let Some(violation) = outcome.violation {
                 let mut broken = broken.lock().unwrap_or_else(PoisonError::into_inner);

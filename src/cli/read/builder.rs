@@ -269,17 +269,17 @@ impl<'a> SnapshotBuilder<'a> {
         for (watch, _) in &lists {
             self.snapshot.view.listing(*watch);
         }
-        let objects = lists.iter().map(|(watch, filter)| {
-            let objects = self.source.list(ResourceKind::of(*watch), filter);
+        let objects = lists.iter().filter_map(|(watch, filter)| {
+            let objects = self.source.list(ResourceKind::of(*watch)?, filter);
             // After its last object, each list yields one more item: its end or its error.
             let watch = *watch;
-            stream::unfold(Some(objects), move |objects| async move {
+            let objects = stream::unfold(Some(objects), move |objects| async move {
                 let mut objects = objects?;
                 let next = objects.next().await;
                 let goes_on = matches!(next, Some(Ok(_)));
                 Some(((watch, next), goes_on.then_some(objects)))
-            })
-            .boxed_local()
+            });
+            Some(objects.boxed_local())
         });
         let mut objects = stream::select_all(objects);
         while let Some((watch, object)) = objects.next().await {
@@ -372,7 +372,9 @@ impl<'a> SnapshotBuilder<'a> {
 
     /// Handles a refused list: rules and nodes are required, any other kind becomes a gap.
     fn refused(&mut self, watch: Watch, refusal: ListError) -> Result<(), CliError> {
-        let (kind, view) = (ResourceKind::of(watch), &mut self.snapshot.view);
+        let (Some(kind), view) = (ResourceKind::of(watch), &mut self.snapshot.view) else {
+            return Ok(());
+        };
         if matches!(kind, ResourceKind::Nodes | ResourceKind::Rules) {
             return Err(refusal.of(kind));
         }
@@ -434,6 +436,7 @@ fn decoded(watch: Watch, json: &str) -> Option<Object> {
         Watch::Rules => of(json, Object::Rule),
         Watch::NodeClaims => of(json, Object::NodeClaim),
         Watch::NodePools => of(json, Object::NodePool),
+        Watch::Evaluations => of(json, Object::Evaluation),
     }
 }
 

@@ -67,8 +67,9 @@ impl ResourceKind {
         Self::Deployments,
     ];
 
-    pub(crate) const fn of(watch: Watch) -> Self {
-        match watch {
+    /// The kind of a watch's objects; `None` if no command reads them.
+    pub(crate) const fn of(watch: Watch) -> Option<Self> {
+        Some(match watch {
             Watch::Nodes => Self::Nodes,
             Watch::CsiNodes => Self::CsiNodes,
             Watch::Pods(_) => Self::Pods,
@@ -77,7 +78,8 @@ impl ResourceKind {
             Watch::Rules => Self::Rules,
             Watch::NodeClaims => Self::NodeClaims,
             Watch::NodePools => Self::NodePools,
-        }
+            Watch::Evaluations => return None,
+        })
     }
 
     /// Whether a cluster can be without this resource.

@@ -46,17 +46,20 @@ pub enum Class {
     LiveRead,
     /// Nodes' published conditions.
     Conditions,
+    /// Nodes' evaluations.
+    Evaluation,
     /// Events.
     Event,
 }
 
-const CLASSES: usize = 6;
+const CLASSES: usize = 7;
 
 /// The most requests of each class at a time; the limit for nodes is configured.
 const RULES: u16 = 16;
 const CLAIMS: u16 = 8;
 const LIVE_READS: u16 = 16;
 const CONDITIONS: u16 = 8;
+const EVALUATIONS: u16 = 8;
 const EVENTS: u16 = 4;
 
 /// A class's common pauses, if the API server asks for none.
@@ -84,6 +87,8 @@ pub struct Pacer {
     pub nodes: Retries,
     /// The same for nodes' published conditions.
     pub conditions: Retries,
+    /// The same for nodes' evaluations.
+    pub evaluations: Retries,
     complaints: Repetitions,
     under_way: [usize; CLASSES],
     /// When the rate limit permits the write that waits for it.
@@ -92,13 +97,22 @@ pub struct Pacer {
 
 impl Pacer {
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
-        let at_a_time = [nodes, RULES, CLAIMS, LIVE_READS, CONDITIONS, EVENTS];
+        let at_a_time = [
+            nodes,
+            RULES,
+            CLAIMS,
+            LIVE_READS,
+            CONDITIONS,
+            EVALUATIONS,
+            EVENTS,
+        ];
         Self {
             limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
             outage: Outage::default(),
             nodes: Retries::new(nodes),
             conditions: Retries::new(CONDITIONS),
+            evaluations: Retries::new(EVALUATIONS),
             complaints: Repetitions::default(),
             under_way: [0; CLASSES],
             next_write: None,
@@ -124,7 +138,7 @@ impl Pacer {
             // Events wait for the end of an outage instead of being lost.
             Class::Event if self.outage.is_on() => 0,
             Class::Event | Class::LiveRead => usual,
-            Class::Node | Class::Rule | Class::Claim | Class::Conditions => {
+            Class::Node | Class::Rule | Class::Claim | Class::Conditions | Class::Evaluation => {
                 self.outage.permits(usual, now)
             }
         }
@@ -147,16 +161,17 @@ impl Pacer {
             && (class != Class::Conditions || of_nodes < self.at_a_time())
     }
 
-    /// Whether a node's conditions may be published now: one at a time while nodes are written.
-    pub fn may_publish(&mut self, is_busy: bool, now: Instant) -> bool {
-        let is_free = !is_busy || self.under_way(Class::Conditions) == 0;
-        is_free && self.may_begin(Class::Conditions, now)
+    /// Whether a request of a class that yields to writes of nodes may begin now: one at a time while nodes are written.
+    pub fn may_publish(&mut self, class: Class, is_busy: bool, now: Instant) -> bool {
+        let is_free = !is_busy || self.under_way(class) == 0;
+        is_free && self.may_begin(class, now)
     }
 
     /// Clears the retry queues.
     pub fn try_nothing_again(&mut self) {
         self.nodes.stop();
         self.conditions.stop();
+        self.evaluations.stop();
     }
 
     /// When pauses and the rate limit permit a request of this class; `None` for now.
@@ -254,13 +269,15 @@ impl Pacer {
             let at = at.filter(|_| self.has_room(class, now))?;
             Some(at).max(self.not_before(class, now))
         };
-        // While nodes are written, conditions are published one at a time.
-        let publishes = self.under_way(Class::Conditions) > 0;
-        let of_conditions = turn(&self.conditions, Class::Conditions).filter(|_| !publishes);
+        // While nodes are written, these are made one at a time.
+        let yielding = |retries, class| turn(retries, class).filter(|_| self.under_way(class) == 0);
+        let of_conditions = yielding(&self.conditions, Class::Conditions);
+        let of_evaluations = yielding(&self.evaluations, Class::Evaluation);
         [
             self.outage.next_try(now),
             turn(&self.nodes, Class::Node),
             of_conditions,
+            of_evaluations,
             self.next_write,
         ]
         .into_iter()

@@ -13,6 +13,7 @@ const ALL: [Class; CLASSES] = [
     Class::Claim,
     Class::LiveRead,
     Class::Conditions,
+    Class::Evaluation,
     Class::Event,
 ];
 
@@ -32,16 +33,16 @@ fn how_many_there_may_be_at_a_time_depends_on_what_they_are_and_on_an_outage() {
     let now = Instant::now();
     let permits = |pacer: &Pacer, now| ALL.map(|class| pacer.permits(class, now));
     let mut pacer = Pacer::new(10, None);
-    assert_eq!(permits(&pacer, now), [10, 16, 8, 16, 8, 4]);
+    assert_eq!(permits(&pacer, now), [10, 16, 8, 16, 8, 8, 4]);
     pacer.answered(Class::Node, now, Some(&unreachable()), now);
-    assert_eq!(permits(&pacer, now), [0, 0, 0, 16, 0, 0]);
+    assert_eq!(permits(&pacer, now), [0, 0, 0, 16, 0, 0, 0]);
     let again = pacer.next_turn(now).expect("the next try");
     assert!(again > now && again <= now + 50 * MS, "{:?}", again - now);
-    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 0]);
+    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 1, 0]);
     pacer.heard();
-    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 4]);
+    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 1, 4]);
     pacer.answered(Class::Node, again, None, again);
-    assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 4]);
+    assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 8, 4]);
 }
 
 #[test]
@@ -96,6 +97,7 @@ fn no_class_has_more_under_way_than_it_may() {
         (Class::Rule, 16),
         (Class::Claim, 8),
         (Class::LiveRead, 16),
+        (Class::Evaluation, 8),
         (Class::Event, 4),
     ];
     for (class, limit) in limits {
@@ -247,10 +249,10 @@ fn a_full_round_of_answers_lets_one_more_through() {
 fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
     let now = Instant::now();
     let mut pacer = Pacer::new(64, None);
-    assert!(pacer.may_publish(true, now));
+    assert!(pacer.may_publish(Class::Conditions, true, now));
     pacer.begins(Class::Conditions, true, now);
-    assert!(!pacer.may_publish(true, now));
-    assert!(pacer.may_publish(false, now));
+    assert!(!pacer.may_publish(Class::Conditions, true, now));
+    assert!(pacer.may_publish(Class::Conditions, false, now));
 }
 
 #[test]
@@ -270,6 +272,10 @@ fn the_next_turn_is_the_earliest_of_all() {
     assert_eq!(pacer.next_turn(now), None);
     wait(&mut pacer.conditions, &other);
     assert_eq!(pacer.next_turn(now), pacer.conditions.next_turn(now));
+    assert!(pacer.next_turn(now).is_some());
+    pacer.begins(Class::Conditions, true, now);
+    assert_eq!(pacer.next_turn(now), None, "they are published one by one");
+    pacer.ends(Class::Conditions);
     assert!(pacer.next_turn(now).is_some());
     pacer.try_nothing_again();
     assert_eq!(pacer.next_turn(now), None);

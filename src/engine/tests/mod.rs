@@ -7,6 +7,7 @@ mod claims;
 mod cluster;
 mod components;
 mod conditions;
+mod evaluations;
 mod figures;
 mod holds;
 mod live_reads;
@@ -78,6 +79,7 @@ fn settings() -> Settings {
         passing_taints: Vec::new(),
         publish_conditions: true,
         enable_karpenter: false,
+        node_readiness_evaluation: false,
         concurrency: 64,
         rate: None,
         status_node_limit: 10,
@@ -105,7 +107,10 @@ impl Bench {
             wall: at(100),
             monotonic: Instant::now(),
         };
-        let watched = |watch: &Watch| settings.enable_karpenter || !watch.is_optional();
+        let watched = |watch: &Watch| match watch {
+            Watch::Evaluations => settings.node_readiness_evaluation,
+            watch => settings.enable_karpenter || !watch.is_optional(),
+        };
         Self {
             watches: Watch::KINDS.into_iter().filter(watched).collect(),
             engine: Engine::new(settings, now),

@@ -1,8 +1,10 @@
 //! Late nodes that other controllers are asked to remediate.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{Bench, Refusal};
+use super::{Bench, Input, Refusal};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
@@ -227,6 +229,39 @@ fn a_rule_that_goes_or_asks_for_something_else_withdraws_its_remediation() {
             assert_eq!(*finalizers, Value::Null, "{name}");
         }
     }
+}
+
+#[test]
+fn a_node_is_left_where_its_rule_is_suspended_before_the_last_read_is_answered() {
+    let mut bench = Bench::new(&[repairing("Remediate")], &[node("n")]);
+    bench.wait(59_000);
+    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.wait(2000);
+    assert_eq!(bench.pending.len(), 1, "it was about to be asked for");
+    bench.held_up = |_| false;
+    bench.take(vec![Input::SuspendAll(true)]);
+    bench.answers();
+    bench.wait(60_000);
+    assert_eq!(remediations(&mut bench), [""; 0]);
+    bench.take(vec![Input::SuspendAll(false)]);
+    bench.wait(60_000);
+    assert_eq!(remediations(&mut bench), [MADE]);
+}
+
+#[test]
+fn a_remediation_that_the_api_server_fails_to_delete_is_deleted_when_it_can() {
+    let mut bench = late(&[repairing("Remediate")], &[node("n")], |_| None);
+    assert_eq!(remediations(&mut bench), [MADE]);
+    bench.refusal = |request| {
+        let deletes = matches!(request, Request::DeleteRemediation { .. });
+        deletes.then(|| RequestError::TimedOut(Duration::from_secs(10)))
+    };
+    becomes_ready(&mut bench);
+    assert_eq!(record(&bench)["done"], true, "it is not lost sight of");
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    assert_eq!(remediations(&mut bench), [UNMADE]);
+    assert_eq!(record(&bench), Value::Null);
 }
 
 #[test]

@@ -72,6 +72,12 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
             pool["metadata"]["annotations"] = json!({READINESS_TTL: mark});
             Object::NodePool(object(pool))
         }
+        Watch::Evaluations => {
+            let owner = json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": mark});
+            let mut evaluation = with(json!({}));
+            evaluation["metadata"]["ownerReferences"] = json!([owner]);
+            Object::Evaluation(object(evaluation))
+        }
     }
 }
 
@@ -97,6 +103,7 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
         Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
         Watch::NodePools => format!("{:?}", cache.karpenter),
+        Watch::Evaluations => format!("{:?}", cache.evaluation("n")),
     }
 }
 
@@ -177,6 +184,7 @@ fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
     for (watch, is_optional) in [
         (Watch::NodeClaims, true),
         (Watch::NodePools, true),
+        (Watch::Evaluations, true),
         (Watch::Rules, false),
     ] {
         let mut cache = empty();

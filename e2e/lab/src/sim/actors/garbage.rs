@@ -14,9 +14,8 @@ const COLLECTOR: &str = "garbage-collector";
 
 /// The kinds that own objects, and so may leave orphans.
 const OWNERS: [Kind; 2] = [Kind::DaemonSet, Kind::Node];
-const DEPENDENTS: [Kind; 2] = [Kind::Pod, Kind::CsiNode];
+const DEPENDENTS: [Kind; 3] = [Kind::Pod, Kind::CsiNode, Kind::NodeReadinessEvaluation];
 
-/// Both collectors.
 #[derive(Debug, Default)]
 pub struct Garbage(Due<Task>);
 
@@ -31,10 +30,6 @@ enum Task {
 }
 
 impl Actor for Garbage {
-    fn name(&self) -> &'static str {
-        COLLECTOR
-    }
-
     fn wake(&self) -> Option<Time> {
         self.0.next()
     }

@@ -10,7 +10,6 @@ use crate::sim::settings::Settings;
 use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
 
-/// The scope of a watch.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) kind: Kind,
@@ -33,6 +32,9 @@ impl Source {
         }
         if settings.enable_karpenter {
             watches.extend([Watch::NodeClaims, Watch::NodePools].map(everything));
+        }
+        if settings.node_readiness_evaluation {
+            watches.push(everything(Watch::Evaluations));
         }
         watches
     }
@@ -83,6 +85,7 @@ fn kind(watch: Watch) -> Kind {
         Watch::Rules => Kind::NodeReadinessRule,
         Watch::NodeClaims => Kind::NodeClaim,
         Watch::NodePools => Kind::NodePool,
+        Watch::Evaluations => Kind::NodeReadinessEvaluation,
     }
 }
 
@@ -104,5 +107,6 @@ pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
         Watch::Rules => Object::Rule(decoded(object).ok()?),
         Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
         Watch::NodePools => Object::NodePool(decoded(object).ok()?),
+        Watch::Evaluations => Object::Evaluation(decoded(object).ok()?),
     })
 }
