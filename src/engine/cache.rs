@@ -33,14 +33,14 @@ use super::kind::Watch;
 use super::map::{Map, Set};
 use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
+use crate::object::{CsiNode, DaemonSet, Evaluation, Node, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{Backing, ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
-use evaluations::Evaluations;
 use index::Index;
+use karpenter::Extent;
 pub(super) use karpenter::KarpenterCache;
 use named::Named;
 use relists::Relists;
@@ -103,6 +103,24 @@ impl Default for Weighed {
             evaluations_are_stale: true,
             settles_at: None,
             census: OnceLock::new(),
+        }
+    }
+}
+
+/// The nodes' evaluations, by node name.
+#[derive(Debug)]
+struct Evaluations {
+    is_watched: bool,
+    extent: Extent,
+    all: Map<Arc<str>, Evaluation>,
+}
+
+impl Default for Evaluations {
+    fn default() -> Self {
+        Self {
+            is_watched: false,
+            extent: Extent::Nothing,
+            all: Map::default(),
         }
     }
 }

@@ -10,26 +10,7 @@ use super::Cache;
 use super::karpenter::Extent;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::engine::map::Map;
 use crate::object::{self, Evaluation, EvaluationObject, ObjectKey};
-
-/// The cache of evaluations, by node name.
-#[derive(Debug)]
-pub(super) struct Evaluations {
-    pub(super) is_watched: bool,
-    extent: Extent,
-    all: Map<Arc<str>, Evaluation>,
-}
-
-impl Default for Evaluations {
-    fn default() -> Self {
-        Self {
-            is_watched: false,
-            extent: Extent::Nothing,
-            all: Map::default(),
-        }
-    }
-}
 
 impl Cache {
     /// Waits for the evaluations from now on, before any is written.
