@@ -1,15 +1,16 @@
 //! A thousand random worlds, with fixed seeds: the command line reports of every node what the controller has done, with the
-//! controller's reasons.
+//! controller's reasons, and so do the nodes' evaluations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use nodegate_lab::sim::laws::Agreement;
+use nodegate_lab::sim::laws::{Agreement, Evaluations};
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::judged_run;
 use nodegate_lab::sim::scenarios::WORLD;
+use nodegate_lab::sim::{Law, Scenario, Settings};
 
 /// The number of worlds, unless [`VARIABLE`] sets it.
 const WORLDS: u64 = 1000;
@@ -20,13 +21,21 @@ fn in_a_thousand_worlds_the_command_line_says_what_the_controller_does() {
     let worlds = std::env::var(VARIABLE).ok();
     let worlds = worlds.map_or(WORLDS, |it| it.parse().expect("LAB_WORLDS is a number"));
     let (next, broken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let world = Scenario {
+        settings: || Settings {
+            node_readiness_evaluation: true,
+            ..Settings::default()
+        },
+        ..WORLD
+    };
     let began = Instant::now();
     let run = || {
         while let seed = next.fetch_add(1, Ordering::Relaxed)
             && seed < worlds
         {
-            let laws: Vec<Box<dyn nodegate_lab::sim::Law>> = vec![Box::new(Agreement)];
-            let outcome = judged_run(&WORLD, seed, &[], &engine, laws, false);
+            let laws: Vec<Box<dyn Law>> =
+                vec![Box::new(Agreement), Box::new(Evaluations::default())];
+            let outcome = judged_run(&world, seed, &[], &engine, laws, false);
             if let Some(violation) = outcome.violation {
                 let mut broken = broken.lock().unwrap_or_else(PoisonError::into_inner);
                 broken.push(format!("seed {seed}: {}", violation.what));

@@ -16,7 +16,9 @@ use crate::sim::actors::ask::{items, text, uid};
 use crate::sim::law::{Law, Moment};
 use crate::{Key, Kind};
 
-pub(super) struct Evaluations {
+/// Evaluations agree with the nodes.
+#[derive(Default)]
+pub struct Evaluations {
     ledger: Shared,
 }
 

@@ -27,6 +27,7 @@ use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
 pub use self::agreement::Agreement;
+pub use self::evaluations::Evaluations;
 use self::ledger::Shared;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};

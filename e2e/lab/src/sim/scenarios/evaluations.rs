@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::ends::{closed, same};
 use super::objects::{GATE, READY, place, rule, rule_key};
-use super::{Base, WORLD, joining, with};
+use super::{Base, joining, with};
 use crate::sim::actors::ask::text;
 use crate::sim::actors::{Deed, Operator, Order, Reporter, Which};
 use crate::sim::time::s;
@@ -37,8 +37,8 @@ fn states(cluster: &Cluster, expected: &[(&str, &str)]) -> super::ends::Checked 
 pub(super) const ALL: &[Base] = &[
     Base::new(
         "evaluations",
-        "each node that a rule selects has an evaluation: nodes join, fail, leave, come again and change labels, a rule comes and \
-         goes, and somebody changes and deletes evaluations",
+        "each node that a rule selects has an evaluation: nodes join, fail, leave, come again and change labels, a rule comes, and \
+         somebody changes and deletes evaluations",
         s(110),
         |cluster, _| {
             place(cluster, rule("network").continuous().object());
@@ -51,8 +51,7 @@ pub(super) const ALL: &[Base] = &[
                 .creates(s(25), storage.object())
                 .edits_status(s(40), key("n-0"), &json!({"state": "Ready"}))
                 .deletes(s(45), key("n-1"))
-                .labels(s(60), "n-3", &off)
-                .deletes(s(80), rule_key("storage"));
+                .labels(s(60), "n-3", &off);
             let network = Reporter::new(READY)
                 .ails("n-1")
                 .then(s(50), Which::Node("n-2"), Order::Say("False"))
@@ -68,10 +67,11 @@ pub(super) const ALL: &[Base] = &[
         },
         |cluster| {
             closed(cluster, GATE, &["n-1"])?;
+            closed(cluster, OTHER_GATE, &["n-0"])?;
             states(
                 cluster,
                 &[
-                    ("n-0", "Ready"),
+                    ("n-0", "NotReady"),
                     ("n-1", "NotReady"),
                     ("n-2", "Ready"),
                     ("n-4", "Ready"),
@@ -81,13 +81,32 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(with_evaluations)
     .instances(2),
-    Base {
-        scenario: crate::sim::Scenario {
-            name: "evaluations-by-chance",
-            about: "a world of chance, with evaluations",
-            settings: with_evaluations,
-            ..WORLD
+    Base::new(
+        "evaluations-of-rules",
+        "a rule goes and comes again under its name, and another one is only tried out at first: evaluations follow",
+        s(70),
+        |cluster, _| {
+            place(cluster, rule("network").continuous().object());
+            let storage = rule("storage").continuous();
+            let storage = storage
+                .waits_for(SECOND, "True")
+                .taint(OTHER_GATE, "NoSchedule");
+            place(cluster, storage.with("dryRun", json!(true)).object());
+            let operator = Operator::default()
+                .deletes(s(25), rule_key("network"))
+                .edits(s(35), rule_key("storage"), json!({"spec": {"dryRun": false}}))
+                .creates(s(50), rule("network").continuous().object());
+            let network = Reporter::new(READY).ails("n-1");
+            let storage = Reporter::new(SECOND).ails("n-2");
+            with(
+                joining(3),
+                [Box::new(operator), Box::new(network), Box::new(storage)],
+            )
         },
-        ends: |_| Ok(()),
-    },
+        |cluster| {
+            let expected = [("n-0", "Ready"), ("n-1", "NotReady"), ("n-2", "NotReady")];
+            states(cluster, &expected)
+        },
+    )
+    .settings(with_evaluations),
 ];
