@@ -139,6 +139,15 @@ fn the_command_line_need_not_know_how_long_a_controller_was_blind() {
     holds("release-forged", 13_893_861_977_724_604_059, &faults);
 }
 
+#[test]
+fn an_evaluation_that_was_seen_to_be_collected_is_made_anew() {
+    let faults = [Fault::SilentDeath {
+        watch: Watch::Nodes,
+        at: ms(31_000),
+    }];
+    holds("evaluations", 18_251_618_485_543_707_849, &faults);
+}
+
 fn partition(at: u64, lasts: u64) -> Fault {
     Fault::Partition {
         instance: 0,
