@@ -42,7 +42,7 @@ enum Command {
         #[command(flatten)]
         log: LogArgs,
     },
-    /// Print the CustomResourceDefinition of rules as YAML, for kubectl
+    /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
     Crd {
         /// Print that of the alpha kind `NodeReadinessEvaluation` instead
         #[arg(long)]

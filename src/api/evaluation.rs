@@ -1,6 +1,11 @@
 //! The `NodeReadinessEvaluation` resource (alpha): what the rules together make of one node, in an object of its own. Fields and
 //! limits are here; their meaning is in [`crate::plan`].
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "several printer columns are strings"
+)]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

@@ -174,18 +174,11 @@ impl Observations {
     /// them.
     pub fn see_deadlines(&mut self, node: &Node, rules: &BTreeSet<Arc<str>>) {
         self.deadlines.retain(|uid, _| rules.contains(uid));
-        for (key, value) in node.annotations.iter().flatten() {
-            let uid = key.strip_prefix(READY_DEADLINE_PREFIX);
-            let Some(uid) = uid.filter(|uid| rules.contains(*uid)) else {
-                continue;
-            };
-            if self
-                .deadlines
-                .get(uid)
-                .is_none_or(|it| *it.value != **value)
-            {
+        let recorded = node.annotations_about(READY_DEADLINE_PREFIX);
+        for (uid, value) in recorded.filter(|(uid, _)| rules.contains(*uid)) {
+            if self.deadlines.get(uid).is_none_or(|it| *it.value != *value) {
                 let deadline = SeenDeadline {
-                    value: value.as_str().into(),
+                    value: value.into(),
                     step: SignedDuration::ZERO,
                 };
                 self.deadlines.insert(uid.into(), deadline);

@@ -250,3 +250,39 @@ impl Counter {
 fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64().max(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus::core::Collector;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_counted_until_it_is_gone() {
+        let metrics = Metrics::new();
+        let evaluations = metrics.evaluation_duration.clone();
+        let mut counter = Counter::new(metrics);
+        let rule: Arc<str> = "r".into();
+        let came = Count::RuleCame { rule: rule.clone() };
+        let went = Count::RuleWent {
+            rule: rule.clone(),
+            conditions: Vec::new(),
+        };
+        for (name, before, series) in [
+            ("before it is known", None, 0),
+            ("while it is there", Some(came), 1),
+            ("when it is gone", Some(went), 0),
+        ] {
+            let evaluated = Count::Evaluated { rule: rule.clone() };
+            let counts = before.into_iter().chain([evaluated]);
+            let effects: Vec<_> = counts.map(Effect::Count).collect();
+            counter.count(&effects, Duration::from_millis(1));
+            let collected: usize = evaluations
+                .collect()
+                .iter()
+                .map(|it| it.get_metric().len())
+                .sum();
+            assert_eq!(collected, series, "{name}");
+        }
+    }
+}

@@ -136,7 +136,8 @@ pub struct Cache {
     passing_taints: Vec<String>,
     publish_conditions: bool,
     index: Index,
-    entries: Map<Arc<str>, Entry>,
+    /// By node name. Boxed, because a large part of a map's places is empty.
+    entries: Map<Arc<str>, Box<Entry>>,
     named: Named,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
@@ -370,13 +371,13 @@ impl Cache {
                 && entry.pods.values().all(Vec::is_empty)
                 && entry.slices.values().all(Vec::is_empty)
         };
-        if self.entries.get(name).is_some_and(is_empty) {
+        if self.entries.get(name).is_some_and(|it| is_empty(it)) {
             self.entries.remove(name);
         }
     }
 }
 
 /// The entry of this node name, created if missing.
-fn entry<'a>(entries: &'a mut Map<Arc<str>, Entry>, name: &Arc<str>) -> &'a mut Entry {
+fn entry<'a>(entries: &'a mut Map<Arc<str>, Box<Entry>>, name: &Arc<str>) -> &'a mut Entry {
     entries.entry(name.clone()).or_default()
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::cache::{Cache, KarpenterCache};
 use super::effects::{Effects, Purpose};
@@ -202,5 +202,7 @@ fn tell_failed(deletion: &Deletion, error: &RequestError, out: &mut Effects) {
     if error.is_refusal() {
         warn!(node = %node.name, %rule, claim = %claim.name, "cannot delete the NodeClaim: {error}");
         out.count(Count::RepairFailed { rule: rule.clone() });
+    } else {
+        debug!(node = %node.name, %error, "evaluating the node again before its NodeClaim is deleted");
     }
 }

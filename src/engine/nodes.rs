@@ -17,7 +17,8 @@ use crate::object::Node;
 use crate::plan::{Memory, NodePlan, NodeState};
 use crate::rule::Rule;
 
-pub(super) type Nodes = Map<Arc<str>, NodeWork>;
+/// By node name. Boxed, because a large part of a map's places is empty.
+pub(super) type Nodes = Map<Arc<str>, Box<NodeWork>>;
 
 /// The engine's state for one node.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::cache::Cache;
 use super::claims::TURN;
@@ -164,11 +164,26 @@ impl Remediations {
             },
             (_, Err(error)) => remediation.failed(error),
         };
+        work.ended(&remediation, end, rules, out);
+        true
+    }
+}
+
+impl Work {
+    /// Notes and reports how a step ended.
+    fn ended(&mut self, remediation: &Remediation, end: End, rules: &mut Rules, out: &mut Effects) {
+        let (node, now) = (&remediation.node.name, out.now.monotonic);
+        let rule_uid = &remediation.step.rule_uid;
         let (error, refusal) = match end {
             End::Done => (None, None),
             End::Again(error) => {
-                work.slot.judge(Some(&error), out.now.monotonic);
-                return true;
+                self.slot.judge(Some(&error), now);
+                debug!(%node, %error, "evaluating the node again before its remediation");
+                if error.is_refusal() {
+                    let what = "cannot remediate the node";
+                    out.pacer.complain(what, node, &error, now);
+                }
+                return;
             }
             End::Impossible(why) => (Some(RequestError::Failed(why.clone())), Some(why)),
             End::Refused(error) => {
@@ -177,18 +192,17 @@ impl Remediations {
                 (Some(error), Some(why))
             }
         };
-        work.slot.judge(error.as_ref(), out.now.monotonic);
+        self.slot.judge(error.as_ref(), now);
         // A rule that goes must not wait for a deletion that is forbidden: the object goes with the node, which owns it.
         if error.is_none() || remediation.is_withdrawal() {
-            work.taken = Some(remediation.step.clone());
+            self.taken = Some(remediation.step.clone());
         }
         if error.is_none() {
             rules.refused_remediation(rule_uid, None, out);
         }
-        let is_news = work.refusal != refusal;
-        tell(&remediation, refusal.as_deref(), is_news, out);
-        work.refusal = refusal;
-        true
+        let is_news = self.refusal != refusal;
+        tell(remediation, refusal.as_deref(), is_news, out);
+        self.refusal = refusal;
     }
 }
 

@@ -19,7 +19,7 @@ use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale, and count as a live read of each node.
 static CERTAIN: StaleKinds = StaleKinds::NONE;
-static NOTHING_READ: StaleKinds = StaleKinds::NODE;
+static READ_LIVE: StaleKinds = StaleKinds::COMMON;
 
 /// What the author of a rule should know of what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -165,7 +165,7 @@ impl View {
         let history = NodeHistory {
             is_known: false,
             // The lists are new, so no live read is needed, even of a node whose reporter is silent.
-            read_live: &NOTHING_READ,
+            read_live: &READ_LIVE,
             memories: &[],
             may_close: &[],
             remediated: &[],
@@ -230,5 +230,32 @@ impl View {
             }
         }
         Some(closures.report())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn what_is_unreadable_is_named() {
+        let now = Now {
+            wall: at(0),
+            monotonic: Instant::now(),
+        };
+        let mut view = View::new(Vec::new(), Vec::new(), false, now);
+        let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
+        view.listing(Watch::Nodes);
+        view.put(Object::Node(serde_json::from_value(odd).unwrap()));
+        view.listed(Watch::Nodes);
+        let why = "Node n cannot be parsed: status has a form that the API does not know";
+        assert_eq!(view.unreadable(), [why]);
+        let left_alone = view.left_alone("n").map(ToString::to_string);
+        assert_eq!(left_alone.as_deref(), Some(why));
     }
 }

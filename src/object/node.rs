@@ -1,6 +1,7 @@
 //! The Node: labels, taints, conditions and Nodegate's own annotations.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -167,12 +168,19 @@ impl Node {
         self.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// Our annotations with this prefix: the IDs that follow it, with the values.
+    pub fn annotations_about(&self, prefix: &'static str) -> impl Iterator<Item = (&str, &str)> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let annotations = self.annotations.as_ref().unwrap_or(&NONE);
+        let since = annotations.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        since.map_while(move |(key, value)| Some((key.strip_prefix(prefix)?, value.as_str())))
+    }
+
     /// The value of our annotation with this prefix for this ID.
     #[must_use]
-    pub fn annotation_about(&self, prefix: &str, id: &str) -> Option<&str> {
-        let mut annotations = self.annotations.iter().flatten();
-        let about = annotations.find(|(key, _)| key.strip_prefix(prefix) == Some(id));
-        about.map(|(_, value)| value.as_str())
+    pub fn annotation_about(&self, prefix: &'static str, id: &str) -> Option<&str> {
+        let mut annotations = self.annotations_about(prefix);
+        annotations.find_map(|(it, value)| (it == id).then_some(value))
     }
 }
 

@@ -4,7 +4,7 @@ use super::change::{ChangeKind, TaintChange};
 use super::draft::{Contender, Draft, Taints};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
-use crate::rule::ownership::{Ownership, completion_keys, owner_key};
+use crate::rule::ownership::{Ownership, owner_key};
 use crate::rule::{CompiledSpec, Reach, Rule, StartupRecord};
 
 impl<'a> Draft<'a> {
@@ -34,39 +34,11 @@ impl<'a> Draft<'a> {
         if self.has_heir(key, effect) {
             return;
         }
-        let deleted_governor = contenders
-            .iter()
-            .find(|contender| !contender.spec.dry_run)
-            .filter(|contender| {
-                contender.rule.deleting && contender.spec.taint_policy == TaintPolicy::AddAndRemove
-            });
-        let mut rules = self.cluster.rules.rules().iter();
-        let left_it_behind = rules.find(|rule| {
-            rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()
-        });
-        let deleted = deleted_governor
-            .map(|contender| contender.rule)
-            .or(left_it_behind.map(|rule| &**rule));
-        let orphan = owners.iter().find(|owner| self.is_orphan(owner));
-        let cause = deleted
-            .map(|rule| {
-                (
-                    rule.name.to_string(),
-                    rule.uid.to_string(),
-                    "the rule is being deleted",
-                )
-            })
-            .or_else(|| {
-                orphan.map(|owner| {
-                    let why =
-                        "the rule that added it does not select this node any more, or is gone";
-                    (owner.rule_name.to_owned(), owner.rule_uid.to_owned(), why)
-                })
-            });
-        let Some((rule_name, rule_uid, why)) = cause else {
+        let left_behind = self.left_behind(key, effect, contenders, owners);
+        let Some((rule_name, rule_uid, why)) = left_behind else {
             return;
         };
-        let stale = self.stale_kinds().common();
+        let stale = self.stale.common();
         if !stale.is_empty() {
             self.plan.read_live(stale);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
@@ -99,6 +71,37 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The name and UID of the rule that left the taint behind, and why it is removed.
+    fn left_behind(
+        &self,
+        key: &str,
+        effect: TaintEffect,
+        contenders: &[Contender<'a>],
+        owners: &[Ownership<'_>],
+    ) -> Option<(String, String, &'static str)> {
+        let deleted_governor = contenders
+            .iter()
+            .find(|contender| !contender.spec.dry_run)
+            .filter(|contender| {
+                contender.rule.deleting && contender.spec.taint_policy == TaintPolicy::AddAndRemove
+            });
+        let mut rules = self.cluster.rules.rules().iter();
+        let left_it_behind = rules.find(|rule| {
+            rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()
+        });
+        let deleted = deleted_governor
+            .map(|contender| contender.rule)
+            .or(left_it_behind.map(|rule| &**rule));
+        if let Some(rule) = deleted {
+            let (name, uid) = (rule.name.to_string(), rule.uid.to_string());
+            return Some((name, uid, "the rule is being deleted"));
+        }
+        let orphan = owners.iter().find(|owner| self.is_orphan(owner))?;
+        let (name, uid) = (orphan.rule_name.to_owned(), orphan.rule_uid.to_owned());
+        let why = "the rule that added it does not select this node any more, or is gone";
+        Some((name, uid, why))
+    }
+
     /// Removes all annotations of deleted rules, whatever happens to their taints: nothing would recognize them later, and a
     /// new rule of the same name starts from scratch. They are written together with the rule's taint.
     pub(super) fn forget_deleted_rules(&mut self) {
@@ -106,7 +109,7 @@ impl<'a> Draft<'a> {
             if !rule.deleting || self.plan.is_looking_for(rule) {
                 continue;
             }
-            for key in completion_keys(rule) {
+            for key in rule.completion_keys.clone() {
                 self.remove_annotation(key);
             }
             self.remove_annotation(StartupRecord::key(&rule.uid));

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::decision::Decision;
 use super::draft::{Contender, Draft, earliest};
 use super::outcome::Standing;
+use super::stale_kinds::StaleKinds;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::repair::{
     BLOCKED_INTERVAL, Case, Deadline, NoTtl, Postponed, ReadinessTtl, Verdict, has_been_open,
@@ -113,21 +114,25 @@ impl<'a> Draft<'a> {
 
     /// Removes obsolete deadlines.
     pub(super) fn forget_deadlines(&mut self) {
-        let meaningless: Vec<String> = Deadline::rules(self.node)
-            .filter(|uid| !self.keeps_records_of(uid))
-            .map(Deadline::key)
-            .collect();
-        for key in meaningless {
-            self.remove_annotation(key);
+        let node = self.node;
+        for uid in Deadline::rules(node) {
+            if !self.keeps_records_of(uid) {
+                self.remove_annotation(Deadline::key(uid));
+            }
         }
     }
 
     /// Whether what is on record about a repair under the rule with this UID stays: the rule is there, selects the node, has a
-    /// `repair`, and no other rule governs. A rule that may not act yet, or is a dry run, keeps it.
-    pub(super) fn keeps_records_of(&self, uid: &str) -> bool {
+    /// `repair`, and no other rule governs. A rule that may not act yet, or is a dry run, keeps it. So does an unknown rule until
+    /// a live read has not found it: a watch may show a node before its rule.
+    pub(super) fn keeps_records_of(&mut self, uid: &str) -> bool {
         let rules = self.cluster.rules.rules();
         let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
-            return false;
+            let is_gone = self.history.read_live.rules;
+            if !is_gone {
+                self.plan.read_live(StaleKinds::RULES);
+            }
+            return !is_gone;
         };
         let rule = &rules[index];
         let may_act = |spec: &CompiledSpec| {

@@ -31,6 +31,8 @@ pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,
     pub(super) history: NodeHistory<'a>,
+    /// The stale kinds, without those that a live read of this node has just covered.
+    pub(super) stale: StaleKinds,
     pub(super) node: &'a Node,
     pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,
@@ -39,11 +41,6 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// The stale kinds, without those that a live read of this node has just covered.
-    pub(super) fn stale_kinds(&self) -> StaleKinds {
-        self.cluster.stale.without(self.history.read_live)
-    }
-
     /// The node's taints that belong to a rule with this key and effect. There is at most one, unless it is another project's
     /// taint: those are matched by key, whatever the effect, except for effects that another rule names.
     pub(super) fn taints_of(

@@ -37,6 +37,7 @@ pub fn plan<'a>(
     let mut draft = Draft {
         cluster,
         state,
+        stale: cluster.stale.without(history.read_live),
         history,
         node: state.node,
         now,
@@ -87,44 +88,7 @@ pub fn plan<'a>(
         trust: Trust::default(),
         now,
     };
-
-    let claimed = contenders
-        .iter()
-        .map(|contender| (contender.spec.taint.key.as_str(), contender.spec.effect));
-    let with_owner = owned
-        .iter()
-        .map(|owner| (owner.taint_key, owner.taint_effect));
-    let left_behind = cluster
-        .rules
-        .rules()
-        .iter()
-        .filter_map(|rule| rule.left_behind(&state.node.labels))
-        .map(|reach| (reach.key.as_str(), reach.effect));
-    let mut concerned: SmallVec<[_; 8]> = claimed.chain(with_owner).chain(left_behind).collect();
-    draft.put_in_order(&mut concerned, &contenders);
-    concerned.dedup();
-    let about = |key: &str, effect: TaintEffect| {
-        let contenders = contenders.iter().copied();
-        let owned = owned.iter().copied();
-        let contenders: SmallVec<[Contender; 4]> = contenders
-            .filter(|contender| contender.spec.taint.is(key, effect))
-            .collect();
-        let owners: SmallVec<[Ownership; 4]> =
-            owned.filter(|owner| owner.is_of(key, effect)).collect();
-        (contenders, owners)
-    };
-    for &(key, effect) in &concerned {
-        let (contenders, owners) = about(key, effect);
-        draft.settle(key, effect, &contenders, &owners, &facts);
-        draft.end_taint(Some((key, effect)));
-    }
-    let is_left = |it: &Contender| !it.spec.after.is_empty() && draft.outcome(it.rule).is_none();
-    if contenders.iter().any(is_left) {
-        for &(key, effect) in &concerned {
-            let (contenders, owners) = about(key, effect);
-            draft.settle_postponed(key, effect, &contenders, &owners, &facts);
-        }
-    }
+    draft.settle_all(&contenders, &owned, &facts);
     draft.forget_deleted_rules();
     draft.forget_deadlines();
     draft.withdraw_remediations();
@@ -135,6 +99,54 @@ pub fn plan<'a>(
 }
 
 impl<'a> Draft<'a> {
+    /// Settles every taint that a rule claims, owns, or has left behind on a node that it no longer selects.
+    fn settle_all(
+        &mut self,
+        contenders: &[Contender<'a>],
+        owned: &[Ownership<'a>],
+        facts: &Facts<'_, 'a>,
+    ) {
+        let claimed = contenders
+            .iter()
+            .map(|contender| (contender.spec.taint.key.as_str(), contender.spec.effect));
+        let with_owner = owned
+            .iter()
+            .map(|owner| (owner.taint_key, owner.taint_effect));
+        let left_behind = self
+            .cluster
+            .rules
+            .rules()
+            .iter()
+            .filter_map(|rule| rule.left_behind(&self.node.labels))
+            .map(|reach| (reach.key.as_str(), reach.effect));
+        let mut concerned: SmallVec<[_; 8]> =
+            claimed.chain(with_owner).chain(left_behind).collect();
+        self.put_in_order(&mut concerned, contenders);
+        concerned.dedup();
+        let about = |key: &str, effect: TaintEffect| {
+            let contenders = contenders.iter().copied();
+            let owned = owned.iter().copied();
+            let contenders: SmallVec<[Contender; 4]> = contenders
+                .filter(|contender| contender.spec.taint.is(key, effect))
+                .collect();
+            let owners: SmallVec<[Ownership; 4]> =
+                owned.filter(|owner| owner.is_of(key, effect)).collect();
+            (contenders, owners)
+        };
+        for &(key, effect) in &concerned {
+            let (contenders, owners) = about(key, effect);
+            self.settle(key, effect, &contenders, &owners, facts);
+            self.end_taint(Some((key, effect)));
+        }
+        let is_left = |it: &Contender| !it.spec.after.is_empty() && self.outcome(it.rule).is_none();
+        if contenders.iter().any(is_left) {
+            for &(key, effect) in &concerned {
+                let (contenders, owners) = about(key, effect);
+                self.settle_postponed(key, effect, &contenders, &owners, facts);
+            }
+        }
+    }
+
     /// The taints of these rules that are in force and wait for something.
     fn gates(
         &self,

@@ -16,7 +16,7 @@ use crate::repair::{
     Deadline, Postponed, RemediationRecord, RemediationStep, Remedy, StepKind, Verdict,
 };
 use crate::rule::Rule;
-use crate::rule::ownership::{completion_keys, owner_key};
+use crate::rule::ownership::owner_key;
 
 /// The plan for one node: what to write and report, and when to evaluate it again.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -100,24 +100,22 @@ impl<'a> NodePlan<'a> {
     /// Whether this rule's taint or one of its annotations must be written, or its remediation withdrawn.
     #[must_use]
     pub fn writes_for(&self, rule: &Rule) -> bool {
-        let [by_uid, by_name] = completion_keys(rule);
-        self.changes().any(|change| change.rule_uid == *rule.uid)
-            || self
-                .remediation
+        let uid = &rule.uid;
+        let is_withdrawal =
+            |step: &RemediationStep| step.rule_uid == *uid && step.kind == StepKind::Withdraw;
+        let others = [
+            owner_key(uid),
+            Deadline::key(uid),
+            RemediationRecord::key(uid),
+        ];
+        let mut keys = rule.completion_keys.iter().chain(&others);
+        let is_written = |key| {
+            self.taints
                 .iter()
-                .any(|it| it.rule_uid == rule.uid && it.kind == StepKind::Withdraw)
-            || [
-                by_uid,
-                by_name,
-                owner_key(&rule.uid),
-                Deadline::key(&rule.uid),
-                RemediationRecord::key(&rule.uid),
-            ]
-            .iter()
-            .any(|key| {
-                self.taints
-                    .iter()
-                    .any(|it| it.annotations.contains_key(key))
-            })
+                .any(|it| it.annotations.contains_key(key))
+        };
+        self.changes().any(|change| change.rule_uid == **uid)
+            || self.remediation.iter().any(is_withdrawal)
+            || keys.any(is_written)
     }
 }

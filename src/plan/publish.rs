@@ -6,7 +6,26 @@ use super::conditions::{NewCondition, Urgency};
 use super::draft::Draft;
 use super::outcome::Outcome;
 use crate::api::ConditionStatus;
-use crate::condition;
+use crate::condition::{self, Condition};
+use crate::object::NodeCondition;
+
+/// How a condition differs from what is published of it; `None` if it does not.
+fn urgency(published: Option<&NodeCondition>, condition: &Condition<'_>) -> Option<Urgency> {
+    let Some(published) = published else {
+        return Some(Urgency::Unsettled);
+    };
+    if published.status != condition.status {
+        let was_met = published.status == ConditionStatus::True;
+        return Some(if was_met {
+            Urgency::Unsettled
+        } else {
+            Urgency::Status
+        });
+    }
+    let detail = &condition.detail;
+    let reads = published.reason == detail.reason() && detail.reads(&published.message);
+    (!reads).then_some(Urgency::Detail)
+}
 
 impl Draft<'_> {
     /// Compares the synthesized conditions that the node should carry with those that it does.
@@ -28,27 +47,12 @@ impl Draft<'_> {
                     if result.is_to_be_seen() {
                         continue;
                     }
-                    let reason = condition.detail.reason();
                     let published = self.node.condition(kind);
-                    let urgency = match published {
-                        None => Some(Urgency::Unsettled),
-                        Some(published) if published.status != condition.status => {
-                            let was_met = published.status == ConditionStatus::True;
-                            Some(if was_met {
-                                Urgency::Unsettled
-                            } else {
-                                Urgency::Status
-                            })
-                        }
-                        Some(published) => (published.reason != reason
-                            || !condition.detail.reads(&published.message))
-                        .then_some(Urgency::Detail),
-                    };
-                    if let Some(urgency) = urgency {
+                    if let Some(urgency) = urgency(published, condition) {
                         self.plan.conditions.set.push(NewCondition {
                             kind,
                             status: condition.status,
-                            reason,
+                            reason: condition.detail.reason(),
                             message: condition.detail.to_string(),
                             urgency,
                             transition: published.and_then(|published| published.transition),

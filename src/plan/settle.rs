@@ -13,13 +13,13 @@ use super::outcome::{Origin, Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
 use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Reboot, Revisions, Source, Trust};
+use crate::condition::{Detail, Facts, Reboot, Source, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
+use crate::rule::Rule;
 use crate::rule::ownership::{
-    BootstrapRecord, Ownership, completion_keys, completion_value, owner_key, owner_value,
+    BootstrapRecord, Ownership, completion_value, owner_key, owner_value,
 };
-use crate::rule::{CompiledSpec, Rule};
 
 /// A node that opens within this time after it joined is written once: ownership of a taint that it registered with is recorded
 /// only later.
@@ -60,22 +60,12 @@ impl Dispute<'_, '_> {
     }
 }
 
-/// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
-type RuleRevisions<'a> = SmallVec<[Revisions<'a>; 1]>;
-
-fn revisions<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> RuleRevisions<'a> {
-    let named = spec.daemon_sets().filter(|_| spec.regate_on_revision);
-    named.filter_map(|key| Revisions::of(key, facts)).collect()
-}
-
 /// What one rule decides about one taint.
 struct Ruling<'a> {
     contender: Contender<'a>,
     governs: bool,
     evaluation: Evaluation<'a>,
     completion: BootstrapRecord<'a>,
-    /// The revisions that the rule goes by.
-    revisions: RuleRevisions<'a>,
     rebooted: Option<Reboot>,
     patience: Patience,
     deadline: Option<Result<Deadline, NoTtl>>,
@@ -102,22 +92,16 @@ impl<'a> Draft<'a> {
             self.schedule(&ruling);
             if ruling.governs {
                 if !contender.rule.is_suspended() {
-                    self.put_on_record(&ruling);
+                    self.put_on_record(&ruling, facts);
                 }
-                let joining = ruling.patience.joining;
-                decided = Some((
-                    *contender,
-                    ruling.decision,
-                    joining,
-                    ruling.revisions.clone(),
-                ));
+                decided = Some((*contender, ruling.decision, ruling.patience.joining));
             }
             self.plan.outcomes.push(ruling.outcome(&dispute));
         }
         match decided {
             Some((contender, ..)) if contender.rule.is_suspended() => {}
-            Some((contender, decision, joining, revisions)) => {
-                self.carry_out(contender, decision, joining, &revisions, owners);
+            Some((contender, decision, joining)) => {
+                self.carry_out(contender, decision, joining, owners, facts);
             }
             None => self.clean_up(key, effect, contenders, owners),
         }
@@ -169,8 +153,7 @@ impl<'a> Draft<'a> {
     fn rule_on(&mut self, contender: Contender<'a>, dispute: &Dispute<'_, 'a>) -> Ruling<'a> {
         let Contender { rule, spec, .. } = contender;
         let (tainted, facts) = (dispute.tainted, dispute.facts);
-        let revisions = revisions(spec, facts);
-        let completion = BootstrapRecord::of(self.node, rule, spec, &revisions);
+        let completion = BootstrapRecord::of(rule, spec, facts);
         let rebooted = self
             .state
             .observations
@@ -178,14 +161,14 @@ impl<'a> Draft<'a> {
             .filter(|_| spec.regate_on_reboot && !completion.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
-            sees_heartbeats: !self.stale_kinds().nodes,
+            sees_heartbeats: !self.stale.nodes,
             rebooted,
             is_closed: tainted,
         };
-        let evaluation = self.waits_for(contender).map_or_else(
-            || evaluate(spec, &Facts { trust, ..*facts }),
-            Evaluation::waiting,
-        );
+        let evaluation = match self.waits_for(contender) {
+            Some(rule) => Evaluation::waiting(rule),
+            None => evaluate(spec, &Facts { trust, ..*facts }),
+        };
         let patience = self.patience(contender, &evaluation, tainted, dispute.owners, facts.now);
         let completed = completion.counts() || rule.leaves_alone(self.node.created);
         let decision = if evaluation.waits_for.is_some() && patience.is_decided {
@@ -207,7 +190,6 @@ impl<'a> Draft<'a> {
             governs: dispute.is_governed_by(rule),
             evaluation,
             completion,
-            revisions,
             rebooted,
             patience,
             deadline: None,
@@ -236,43 +218,37 @@ impl<'a> Draft<'a> {
 
     /// Replaces a harmful decision while what it depends on has not been seen yet, or is stale.
     fn wait_for_evidence(&mut self, ruling: &mut Ruling<'a>) {
-        let Contender { spec, .. } = ruling.contender;
-        if self.cluster.is_to_be_seen(spec) || self.awaits_a_rule(ruling.contender) {
-            self.wait_until_seen(ruling);
-        } else if ruling.governs {
-            self.wait_for_live_read(ruling);
-        }
-    }
-
-    /// Replaces a harmful decision until everything that it depends on has been seen once.
-    fn wait_until_seen(&self, ruling: &mut Ruling<'a>) {
-        let is_new = is_new(self.state.joined, self.now);
-        if let Some(instead) = ruling.decision.on_stale_evidence(is_new) {
-            ruling.decision = instead;
-        }
-    }
-
-    /// Replaces a harmful decision until a live read. A silent reporter is always checked by one: its write may still be on its
-    /// way.
-    fn wait_for_live_read(&mut self, ruling: &mut Ruling<'a>) {
         let is_new = is_new(self.state.joined, self.now);
         let Some(instead) = ruling.decision.on_stale_evidence(is_new) else {
             return;
         };
+        let contender = ruling.contender;
+        let is_to_be_seen = self.cluster.is_to_be_seen(contender.spec);
+        if is_to_be_seen || self.awaits_a_rule(contender) || self.reads_live(ruling) {
+            ruling.decision = instead;
+        }
+    }
+
+    /// Whether a governing rule's harmful decision waits for a live read, which is planned. A silent reporter is always checked
+    /// by one: its write may still be on its way.
+    fn reads_live(&mut self, ruling: &Ruling<'a>) -> bool {
+        if !ruling.governs {
+            return false;
+        }
         let is_silent = |result: &Finding<'_>| {
             let condition = result.condition.as_ref();
             condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
         };
-        let mut look = self
-            .stale_kinds()
-            .about(ruling.contender.spec, self.cluster.named);
+        let spec = ruling.contender.spec;
+        let mut look = self.stale.about(spec, self.cluster.named);
         look.nodes |= !self.history.read_live.nodes && ruling.evaluation.unmet().any(is_silent);
-        if !look.is_empty() {
-            ruling.decision = instead;
-            self.plan.read_live(look);
-            let rule = ruling.contender.rule;
-            self.plan.looking.push(rule.uid.clone());
+        if look.is_empty() {
+            return false;
         }
+        self.plan.read_live(look);
+        let rule = ruling.contender.rule;
+        self.plan.looking.push(rule.uid.clone());
+        true
     }
 
     /// Schedules the next evaluation, if time alone may change the decision.
@@ -290,7 +266,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Records on the node its readiness deadline under the governing rule, and its boot ID if that is missing.
-    fn put_on_record(&mut self, ruling: &Ruling<'a>) {
+    fn put_on_record(&mut self, ruling: &Ruling<'a>, facts: &Facts<'_, 'a>) {
         let Contender { rule, spec, .. } = ruling.contender;
         let is_over = match ruling.decision {
             Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
@@ -304,13 +280,13 @@ impl<'a> Draft<'a> {
             && ruling.decision.holds()
         {
             self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-        } else if is_over {
+        } else if is_over && spec.repair.is_some() {
             self.forget_deadline(&rule.uid);
         }
         self.remediate(ruling.contender, ruling.decision, ruling.verdict);
         if matches!(ruling.completion, BootstrapRecord::Unstamped) {
-            let [key, _] = completion_keys(rule);
-            let value = completion_value(self.node, rule, spec, &ruling.revisions);
+            let key = rule.completion_keys[0].clone();
+            let value = completion_value(rule, spec, facts);
             self.set_annotation(key, value);
         }
     }
@@ -369,13 +345,13 @@ impl<'a> Draft<'a> {
         contender: Contender<'a>,
         decision: Decision,
         joining: bool,
-        revisions: &[Revisions<'a>],
         owners: &[Ownership<'_>],
+        facts: &Facts<'_, 'a>,
     ) {
         let Contender { rule, spec, .. } = contender;
         if decision.completes_bootstrap() {
-            let [key, _] = completion_keys(rule);
-            let value = completion_value(self.node, rule, spec, revisions);
+            let key = rule.completion_keys[0].clone();
+            let value = completion_value(rule, spec, facts);
             self.set_annotation(key, value);
             // A node that was given up does not count as ready.
             if decision != Decision::GiveUp {
@@ -385,7 +361,8 @@ impl<'a> Draft<'a> {
         match decision {
             Decision::Gate => {
                 if spec.mode == EnforcementMode::BootstrapOnly {
-                    self.writes.relied_on.extend(completion_keys(rule));
+                    let keys = rule.completion_keys.iter().cloned();
+                    self.writes.relied_on.extend(keys);
                 }
                 let taint = spec.taint.clone().added_at(self.now);
                 self.writes.added.push(taint);

@@ -27,11 +27,19 @@ impl StaleKinds {
         groups: BTreeSet::new(),
     };
 
-    /// Only the Node itself.
-    pub const NODE: Self = Self {
+    /// What every rule depends on: the Node and the rules.
+    pub const COMMON: Self = Self {
         nodes: true,
         csi_nodes: false,
-        rules: false,
+        rules: true,
+        groups: BTreeSet::new(),
+    };
+
+    /// Only the rules.
+    pub const RULES: Self = Self {
+        nodes: false,
+        csi_nodes: false,
+        rules: true,
         groups: BTreeSet::new(),
     };
 

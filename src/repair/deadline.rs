@@ -91,8 +91,8 @@ impl Deadline {
 
     /// UIDs of the rules under which the node has a recorded deadline.
     pub fn rules(node: &Node) -> impl Iterator<Item = &str> {
-        let keys = node.annotations.iter().flatten();
-        keys.filter_map(|(key, _)| key.strip_prefix(READY_DEADLINE_PREFIX))
+        let records = node.annotations_about(READY_DEADLINE_PREFIX);
+        records.map(|(uid, _)| uid)
     }
 
     /// The annotation's value: whole seconds, rounded up.

@@ -139,8 +139,6 @@ fn has_stopped_being_ready(node: &Node) -> bool {
     let is_ready = node
         .condition("Ready")
         .is_some_and(|condition| condition.status == ConditionStatus::True);
-    let mut ours = node.annotations.iter().flatten();
-    !is_ready
-        && (is_initialized(node)
-            || ours.any(|(key, _)| key.starts_with(BOOTSTRAP_COMPLETED_PREFIX)))
+    let mut completed = node.annotations_about(BOOTSTRAP_COMPLETED_PREFIX);
+    !is_ready && (is_initialized(node) || completed.next().is_some())
 }

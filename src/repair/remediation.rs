@@ -72,8 +72,8 @@ impl RemediationRecord {
 
     /// UIDs of the rules under which the node has a record.
     pub fn rules(node: &Node) -> impl Iterator<Item = &str> {
-        let keys = node.annotations.iter().flatten();
-        keys.filter_map(|(key, _)| key.strip_prefix(REMEDIATION_PREFIX))
+        node.annotations_about(REMEDIATION_PREFIX)
+            .map(|(uid, _)| uid)
     }
 
     /// The annotation's value.

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
-use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 use crate::api::{RemediationTemplate, Repair, RepairAction, UnhealthyLimit};
 use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim, ObjectKey};
@@ -263,10 +262,6 @@ impl<'a> Case<'a> {
 /// because it is older.
 #[must_use]
 pub(crate) fn has_been_open(node: &Node, rule: &Rule) -> bool {
-    let mut on_record = [&rule.uid, &rule.name].into_iter();
-    rule.leaves_alone(node.created)
-        || on_record.any(|id| {
-            node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id)
-                .is_some()
-        })
+    let mut keys = rule.completion_keys.iter();
+    rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())
 }

@@ -10,7 +10,7 @@ use kube::api::ObjectMeta;
 use super::rejection::Rejection;
 use super::requirement::RequiredCondition;
 use super::taint_key::is_foreign;
-use crate::api::names::FINALIZER;
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER};
 use crate::api::{
     ConditionPolicy, Disruption, Duration, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec,
     Repair, TaintEffect, TaintPolicy,
@@ -34,6 +34,9 @@ pub struct Rule {
     pub created: Option<Timestamp>,
     /// The generation of the spec.
     pub generation: i64,
+    /// Keys of the completion annotation on nodes: by UID, which we write, and by name, which older releases of the upstream
+    /// project wrote.
+    pub completion_keys: [String; 2],
     /// Whether the rule is being deleted.
     pub deleting: bool,
     /// Whether the rule is suspended: nothing is changed for it, except for its deletion.
@@ -120,9 +123,12 @@ impl Rule {
         spec: Result<NodeReadinessRuleSpec, String>,
         classes: &[CriticalComponentClass],
     ) -> Self {
+        let name = object::name(meta);
+        let uid: Arc<str> = meta.uid.as_deref().unwrap_or_default().into();
         Self {
-            name: object::name(meta),
-            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            completion_keys: [&uid, &name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")),
+            name,
+            uid,
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),

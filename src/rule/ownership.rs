@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::compile::{CompiledSpec, Rule};
 use super::taint_key::is_foreign;
 use crate::api::TaintEffect;
-use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
-use crate::condition::Revisions;
+use crate::api::names::TAINT_ADDED_BY_PREFIX;
+use crate::condition::{Facts, Revisions};
 use crate::object::{Node, ObjectKey};
 
 /// A taint that Nodegate added or adopted, according to its annotation.
@@ -63,11 +64,8 @@ impl<'a> Ownership<'a> {
     /// The taints on this node that Nodegate added or adopted. Ignores unreadable annotations, and those that name a taint that
     /// no rule can own.
     pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
-        node.annotations
-            .iter()
-            .flatten()
-            .filter_map(|(key, value)| {
-                let rule_uid = key.strip_prefix(TAINT_ADDED_BY_PREFIX)?;
+        node.annotations_about(TAINT_ADDED_BY_PREFIX)
+            .filter_map(|(rule_uid, value)| {
                 let value: OwnershipValue = serde_json::from_str(value).ok()?;
                 (!is_foreign(value.taint_key)).then_some(Self {
                     rule_name: value.rule_name,
@@ -101,11 +99,6 @@ pub(crate) fn owner_value(
         adopted,
     };
     serde_json::to_string(&value).unwrap_or_default()
-}
-
-/// Keys of the completion annotation: by UID, which we write, and by name, which older releases of the upstream project wrote.
-pub(crate) fn completion_keys(rule: &Rule) -> [String; 2] {
-    [&rule.uid, &rule.name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}"))
 }
 
 /// The record of a node's bootstrap under a rule.
@@ -149,22 +142,27 @@ struct CompletionValue<'a> {
 
 /// The value on record of this node's bootstrap under the rule.
 fn on_record<'a>(node: &'a Node, rule: &Rule) -> Option<&'a str> {
-    let mut ids = [&rule.uid, &rule.name].into_iter();
-    ids.find_map(|id| node.annotation_about(BOOTSTRAP_COMPLETED_PREFIX, id))
+    let mut keys = rule.completion_keys.iter();
+    keys.find_map(|key| node.annotation(key))
+}
+
+/// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
+fn revisions<'a>(spec: &CompiledSpec, facts: &Facts<'_, 'a>) -> SmallVec<[Revisions<'a>; 1]> {
+    if !spec.regate_on_revision {
+        return SmallVec::new();
+    }
+    let named = spec.daemon_sets();
+    named.filter_map(|key| Revisions::of(key, facts)).collect()
 }
 
 impl<'a> BootstrapRecord<'a> {
-    /// The record of this node's bootstrap under the rule. `revisions`: those of the `DaemonSet`s that the rule names, if it
-    /// goes by them.
-    pub(crate) fn of(
-        node: &'a Node,
-        rule: &Rule,
-        spec: &CompiledSpec,
-        revisions: &[Revisions<'a>],
-    ) -> Self {
+    /// The record of the node's bootstrap under the rule.
+    pub(crate) fn of(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'_, 'a>) -> Self {
+        let node = facts.node;
         let Some(value) = on_record(node, rule) else {
             return Self::No;
         };
+        let revisions = revisions(spec, facts);
         let knows_boot = spec.regate_on_reboot && !node.boot_id.is_empty();
         if !knows_boot && !spec.regate_after_maintenance && revisions.is_empty() {
             return Self::Done;
@@ -213,12 +211,8 @@ impl<'a> BootstrapRecord<'a> {
 }
 
 /// Value of the completion annotation for the node's present boot, maintenance and revisions.
-pub(crate) fn completion_value(
-    node: &Node,
-    rule: &Rule,
-    spec: &CompiledSpec,
-    revisions: &[Revisions<'_>],
-) -> String {
+pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'_, '_>) -> String {
+    let (node, revisions) = (facts.node, revisions(spec, facts));
     let known = on_record(node, rule).filter(|_| !revisions.is_empty());
     let known = known.and_then(|value| serde_json::from_str::<CompletionValue>(value).ok());
     let known = known.unwrap_or_default().revisions;

@@ -17,10 +17,6 @@ const TOKEN_LIFETIME: i64 = 24 * 3600;
 
 impl Cluster {
     /// Creates a service account in `default`, bound to this `ClusterRole`, and returns a token for it.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails, or the API server issues no token.
     pub async fn account(&self, name: &str, role: &str) -> Result<String> {
         let (role, account) = (
             format!("--clusterrole={role}"),
@@ -34,10 +30,6 @@ impl Cluster {
     }
 
     /// A fresh token of an existing service account.
-    ///
-    /// # Errors
-    ///
-    /// When the API server issues none.
     pub async fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
         self.token(namespace, name, None).await
     }
@@ -67,10 +59,6 @@ impl Cluster {
     }
 
     /// Writes a kubeconfig with a fresh token of an existing service account, and returns its path.
-    ///
-    /// # Errors
-    ///
-    /// When the API server issues no token.
     pub async fn kubeconfig_for_service_account(
         &self,
         namespace: &str,
@@ -81,10 +69,6 @@ impl Cluster {
     }
 
     /// Like [`Self::kubeconfig_for_service_account`], for a relay to the API server at this URL.
-    ///
-    /// # Errors
-    ///
-    /// Like there.
     pub async fn kubeconfig_by_way_of(
         &self,
         url: String,
@@ -96,10 +80,6 @@ impl Cluster {
 
     /// Like [`Self::kubeconfig_for_service_account`], with the token of an existing pod of that service account: it names the
     /// pod's node.
-    ///
-    /// # Errors
-    ///
-    /// Like there, and when there is no such pod.
     pub async fn kubeconfig_for_pod(
         &self,
         namespace: &str,

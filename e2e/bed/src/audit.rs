@@ -16,9 +16,7 @@ pub struct Write {
     pub verb: String,
     /// The resource with its subresource, such as `nodes` or `nodereadinessrules/status`.
     pub resource: String,
-    /// The object's name.
     pub name: String,
-    /// The status code of the answer.
     pub code: u64,
     /// The user agent of the program that sent it.
     pub instance: String,
@@ -26,7 +24,6 @@ pub struct Write {
 
 impl Write {
     /// Whether this changed a node's metadata or spec.
-    #[must_use]
     pub fn changed_a_node(&self) -> bool {
         self.resource == "nodes" && self.code == 200
     }
@@ -34,13 +31,11 @@ impl Write {
 
 impl Cluster {
     /// A user's writes so far, oldest first. The cluster needs an audit log.
-    #[must_use]
     pub fn writes_of(&self, user: &str) -> Vec<Write> {
         writes_in(&self.audit_log(), user)
     }
 
     /// Follows a user's writes, from now on. The cluster needs an audit log.
-    #[must_use]
     pub fn follow_writes_of(&self, user: &'static str) -> Follower {
         let log = self.audit_log_path();
         let read = fs::metadata(&log).map_or(0, |metadata| metadata.len());
@@ -58,10 +53,6 @@ pub struct Follower {
 
 impl Follower {
     /// The user's writes since the last call, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// When the log cannot be read.
     pub fn news(&mut self) -> Result<Vec<Write>> {
         let mut file = match File::open(&self.log) {
             Ok(file) => file,

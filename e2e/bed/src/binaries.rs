@@ -36,7 +36,6 @@ impl Component {
     ];
 
     /// The name of its binary.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -63,10 +62,6 @@ pub struct Binaries {
 
 impl Binaries {
     /// Finds the folders.
-    ///
-    /// # Errors
-    ///
-    /// When `KUBEBUILDER_ASSETS` is incomplete, or unset while no control plane has been built; the message says what to do.
     pub fn locate() -> Result<Self> {
         let assets = env::var_os("KUBEBUILDER_ASSETS")
             .filter(|value| !value.is_empty())
@@ -96,7 +91,6 @@ impl Binaries {
     }
 
     /// Whether every component has been found.
-    #[must_use]
     pub fn are_complete(&self) -> bool {
         Component::ALL
             .iter()
@@ -104,10 +98,6 @@ impl Binaries {
     }
 
     /// The path of one component's binary.
-    ///
-    /// # Errors
-    ///
-    /// When no folder contains it; the message says what to do.
     pub fn path(&self, component: Component) -> Result<PathBuf> {
         self.assets
             .iter()

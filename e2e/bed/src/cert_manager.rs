@@ -3,11 +3,11 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::cluster::Cluster;
 use crate::definitions::CERT_MANAGER;
-use crate::go_module::GoModule;
+use crate::go_module::{self, GoModule};
 use crate::process::Process;
 
 /// A running cert-manager. Killed when dropped.
@@ -18,25 +18,15 @@ pub struct CertManager {
 
 impl CertManager {
     /// Installs its resource definitions, and starts it as the cluster's admin.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or its definitions are not available.
     pub async fn start(cluster: &Cluster) -> Result<Self> {
         cluster.install_definitions(&CERT_MANAGER).await?;
-        let module = GoModule::cert_manager()?;
-        let folder = module
-            .built()
-            .context("cert-manager has not been built yet; type: make cert-manager")?;
-        let mut command = Command::new(folder.join("cert-manager"));
+        let mut command = Command::new(GoModule::binary(&go_module::CERT_MANAGER, "cert-manager")?);
         command.env("KUBECONFIG", cluster.kubeconfig());
         let log = cluster.folder().join("cert-manager.log");
         let process = Process::start("cert-manager", command, log, cluster.lifetime())?;
         Ok(Self { process })
     }
 
-    /// Its output so far.
-    #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }

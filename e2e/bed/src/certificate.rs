@@ -7,10 +7,6 @@ use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 /// Writes `tls.crt` and `tls.key` for 127.0.0.1 into the folder, and returns the PEM of their new CA.
-///
-/// # Errors
-///
-/// When the folder cannot be written.
 pub fn write(folder: &Path) -> Result<String> {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

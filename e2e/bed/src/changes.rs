@@ -10,10 +10,6 @@ use serde_json::{Value, json};
 use crate::kwok;
 
 /// Sets a condition of a node, as a reporter does: a strategic merge patch of its status, which keeps other conditions.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn set_node_condition(
     client: &Client,
     node: &str,
@@ -34,11 +30,6 @@ pub async fn set_node_condition(
         .with_context(|| format!("setting {condition_type} of node {node}"))
 }
 
-/// Removes a condition from a node.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn remove_node_condition(
     client: &Client,
     node: &str,
@@ -51,10 +42,6 @@ pub async fn remove_node_condition(
 }
 
 /// Patches the status of a node, by strategic merge.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn patch_node_status(client: &Client, node: &str, patch: &Value) -> Result<()> {
     Api::<Node>::all(client.clone())
         .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
@@ -63,10 +50,6 @@ pub async fn patch_node_status(client: &Client, node: &str, patch: &Value) -> Re
 }
 
 /// Patches a node's metadata or spec (labels, annotations, taints) with a JSON merge patch: a list replaces the old one.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn patch_node(client: &Client, node: &str, patch: &Value) -> Result<()> {
     Api::<Node>::all(client.clone())
         .patch(node, &PatchParams::default(), &Patch::Merge(patch))
@@ -76,10 +59,6 @@ pub async fn patch_node(client: &Client, node: &str, patch: &Value) -> Result<()
 }
 
 /// Sets a pod running, Ready or not. kwok does not change that again.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn set_pod_ready(client: &Client, namespace: &str, pod: &str, ready: bool) -> Result<()> {
     let now = Timestamp::now().to_string();
     let condition = |condition_type: &str| {
@@ -102,10 +81,6 @@ pub async fn set_pod_ready(client: &Client, namespace: &str, pod: &str, ready: b
 }
 
 /// Reports a pod's first container as waiting for an image that cannot be pulled, as a kubelet does.
-///
-/// # Errors
-///
-/// When the pod has no containers, or the API server refuses it.
 pub async fn break_image(client: &Client, namespace: &str, pod: &str, image: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let spec = pods.get(pod).await?.spec;
@@ -124,11 +99,6 @@ pub async fn break_image(client: &Client, namespace: &str, pod: &str, image: &st
     Ok(())
 }
 
-/// Deletes a node.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn delete_node(client: &Client, node: &str) -> Result<()> {
     Api::<Node>::all(client.clone())
         .delete(node, &DeleteParams::default())
@@ -138,10 +108,6 @@ pub async fn delete_node(client: &Client, node: &str) -> Result<()> {
 }
 
 /// Deletes a pod at once, without a kubelet's confirmation.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn delete_pod(client: &Client, namespace: &str, pod: &str) -> Result<()> {
     Api::<Pod>::namespaced(client.clone(), namespace)
         .delete(pod, &DeleteParams::default().grace_period(0))

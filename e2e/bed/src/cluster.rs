@@ -52,10 +52,6 @@ struct Processes {
 
 impl Cluster {
     /// Starts a cluster and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When a binary is missing or a component does not start; the message shows the end of its log.
     pub async fn start(options: Options) -> Result<Self> {
         let binaries = Binaries::locate()?;
         let mut attempt = 1;
@@ -129,53 +125,31 @@ impl Cluster {
     }
 
     /// A new client with all permissions. Clients belong to the runtime they were made in: make one per test.
-    ///
-    /// # Errors
-    ///
-    /// When the kubeconfig cannot be read.
     pub async fn client(&self) -> Result<Client> {
         kubeconfig::client(&self.kubeconfig()).await
     }
 
     /// A new client for another kubeconfig file, such as a service account's.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
     pub async fn client_for(&self, kubeconfig: &Path) -> Result<Client> {
         kubeconfig::client(kubeconfig).await
     }
 
-    /// The path of the admin's kubeconfig.
-    #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {
         self.launcher.kubeconfig()
     }
 
     /// Runs `kubectl` as admin and returns what it printed.
-    ///
-    /// # Errors
-    ///
-    /// When it fails; the message is its standard error.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         self.kubectl_with_input(arguments, "").await
     }
 
     /// Applies manifests (`kubectl apply -f -`).
-    ///
-    /// # Errors
-    ///
-    /// When it fails; the message is kubectl's.
     pub async fn apply(&self, manifests: &str) -> Result<String> {
         self.kubectl_with_input(&["apply", "-f", "-"], manifests)
             .await
     }
 
     /// Applies a path (`kubectl apply --server-side`): a folder with a kustomization, a folder of manifests or a file.
-    ///
-    /// # Errors
-    ///
-    /// When it fails; the message is kubectl's.
     pub async fn apply_path(&self, path: &Path) -> Result<String> {
         let kind = if path.join("kustomization.yaml").is_file() {
             "-k"
@@ -202,10 +176,6 @@ impl Cluster {
     }
 
     /// Starts the API server on its old port and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When it does not start.
     pub async fn start_api_server(&self) -> Result<()> {
         let process = self.launcher.api_server()?;
         self.processes().api_server = Some(process);
@@ -215,10 +185,6 @@ impl Cluster {
     }
 
     /// Kills the API server and starts it again.
-    ///
-    /// # Errors
-    ///
-    /// When it does not start.
     pub async fn restart_api_server(&self) -> Result<()> {
         self.stop_api_server();
         self.start_api_server().await
@@ -253,10 +219,6 @@ impl Cluster {
     }
 
     /// Backs up etcd. The API server and etcd are down for some seconds.
-    ///
-    /// # Errors
-    ///
-    /// When the files cannot be copied, or one of the two does not start again.
     pub async fn back_up_store(&self) -> Result<()> {
         self.copy_store(&self.launcher.store(), &self.backup())
             .await
@@ -264,10 +226,6 @@ impl Cluster {
 
     /// Restores etcd from the backup: later writes are lost, and their revisions are used again. The API server and etcd are
     /// down for some seconds.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::back_up_store`].
     pub async fn restore_store(&self) -> Result<()> {
         self.copy_store(&self.backup(), &self.launcher.store())
             .await
@@ -293,37 +251,29 @@ impl Cluster {
     }
 
     /// The URL of the API server: `https://127.0.0.1:<port>`.
-    #[must_use]
     pub fn url(&self) -> String {
         self.server.url.clone()
     }
 
-    /// The port of the API server.
-    #[must_use]
     pub fn api_port(&self) -> u16 {
         self.launcher.api_port
     }
 
     /// The certificate of the CA that signed the API server's, as PEM.
-    #[must_use]
     pub fn ca(&self) -> &str {
         &self.server.ca
     }
 
-    /// The token of `system:masters`.
-    #[must_use]
     pub fn admin_token(&self) -> &str {
         &self.launcher.credentials.admin_token
     }
 
     /// Where etcd serves its clients, without TLS, with gRPC and its health protocol.
-    #[must_use]
     pub fn store(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.launcher.etcd_port).into()
     }
 
     /// The folder with logs, certificates and data.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.launcher.folder
     }
@@ -335,19 +285,16 @@ impl Cluster {
     }
 
     /// The audit log so far: one JSON object a line, with requests at metadata level. Empty unless the options ask for it.
-    #[must_use]
     pub fn audit_log(&self) -> String {
         fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()
     }
 
     /// The path of the audit log, to read it while it grows.
-    #[must_use]
     pub fn audit_log_path(&self) -> PathBuf {
         self.launcher.audit_log()
     }
 
     /// Process ids by component.
-    #[must_use]
     pub fn pids(&self) -> BTreeMap<String, u32> {
         self.processes()
             .all()
@@ -378,7 +325,6 @@ impl Cluster {
     }
 
     /// Whether its processes, and those that depend on it, may outlive their owner.
-    #[must_use]
     pub fn lifetime(&self) -> Lifetime {
         self.launcher.options.lifetime()
     }

@@ -21,7 +21,6 @@ pub(crate) struct Launcher {
     pub credentials: Credentials,
     /// For data and logs.
     pub folder: PathBuf,
-    /// etcd's port for clients.
     pub etcd_port: u16,
     /// The API server's port, also after a restart.
     pub api_port: u16,

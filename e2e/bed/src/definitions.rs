@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cluster::Cluster;
 
-/// A project's resource definitions.
 #[derive(Debug)]
 pub struct Definitions {
     /// The project's name in messages.
@@ -46,7 +45,6 @@ pub const CERT_MANAGER: Definitions = Definitions {
     ],
 };
 
-/// `NodeClaim`s and `NodePool`s.
 pub const KARPENTER: Definitions = Definitions {
     name: "Karpenter",
     source: "karpenter",
@@ -58,7 +56,6 @@ pub const KARPENTER: Definitions = Definitions {
     ],
 };
 
-/// Cluster API's `Machine`s.
 pub const CLUSTER_API: Definitions = Definitions {
     name: "Cluster API",
     source: "cluster-api",
@@ -110,10 +107,6 @@ impl Definitions {
 
 impl Cluster {
     /// Installs a project's resource definitions unchanged, and waits until they are established.
-    ///
-    /// # Errors
-    ///
-    /// When its module is not available, or `kubectl` fails.
     pub async fn install_definitions(&self, of: &'static Definitions) -> Result<()> {
         let files = tokio::task::spawn_blocking(|| of.read())
             .await

@@ -22,24 +22,18 @@ pub struct Fetch {
     ca: Option<PathBuf>,
 }
 
-/// A response.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The body.
     pub text: String,
 }
 
 impl Fetch {
     /// A client without a token that trusts any certificate.
-    #[must_use]
     pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// A client with this token.
-    #[must_use]
     pub fn with_token(token: &str) -> Self {
         Self {
             token: Some(token.to_owned()),
@@ -48,17 +42,11 @@ impl Fetch {
     }
 
     /// Trusts only what is signed by the CA in this file.
-    #[must_use]
     pub fn trusting(mut self, ca: PathBuf) -> Self {
         self.ca = Some(ca);
         self
     }
 
-    /// Sends a GET request.
-    ///
-    /// # Errors
-    ///
-    /// When no answer comes.
     pub async fn get(&self, url: &str) -> Result<Answer> {
         tokio::time::timeout(TIMEOUT, self.ask(url))
             .await
@@ -88,10 +76,6 @@ impl Fetch {
 }
 
 /// Sends one plain HTTP GET request without building a client; returns the status code and the body.
-///
-/// # Errors
-///
-/// When no answer comes, or it is not HTTP.
 pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
     let exchange = async {
         let mut stream = TcpStream::connect(address).await?;

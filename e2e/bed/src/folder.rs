@@ -69,7 +69,6 @@ impl Folder {
         Ok(Self { path, _lock: lock })
     }
 
-    #[must_use]
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -124,7 +123,6 @@ fn logs_under_test(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a test of this process has panicked or a wait has timed out.
-#[must_use]
 pub fn has_failed() -> bool {
     FAILURE.load(Ordering::Relaxed)
 }

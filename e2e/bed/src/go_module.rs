@@ -27,7 +27,6 @@ const COMPILER_FLAGS: &str = "-gcflags=all=-dwarf=false";
 /// The compiler collects no garbage below 1 GiB, which few packages reach: an eighth of what compiling costs.
 const COMPILER_MEMORY: [(&str, &str); 2] = [("GOGC", "off"), ("GOMEMLIMIT", "1GiB")];
 
-/// How to build a module.
 #[derive(Debug)]
 pub struct Recipe {
     /// The module's folder: relative to this crate's sources, or absolute.
@@ -40,11 +39,9 @@ pub struct Recipe {
     pub pins: &'static str,
     /// The packages to build, or `tool` for the tools of `go.mod`. A leading dot means a package in the module's folder.
     pub packages: &'static [&'static str],
-    /// Build tags.
     pub tags: &'static str,
     /// Whether it needs a C compiler.
     pub c: bool,
-    /// The resulting binaries.
     pub binaries: &'static [&'static str],
     /// Other names of the first binary.
     pub links: fn() -> Vec<&'static str>,
@@ -68,7 +65,8 @@ const CONTROL_PLANE: Recipe = Recipe {
     takes: "about 5 minutes",
 };
 
-const PROMETHEUS: Recipe = Recipe {
+/// Prometheus and promtool.
+pub const PROMETHEUS: Recipe = Recipe {
     source: "tools",
     folder: "prometheus",
     name: "Prometheus",
@@ -86,7 +84,8 @@ const PROMETHEUS: Recipe = Recipe {
     takes: "about 2 minutes",
 };
 
-const HELM: Recipe = Recipe {
+/// Helm.
+pub const HELM: Recipe = Recipe {
     source: "tools",
     folder: "helm",
     name: "Helm",
@@ -100,7 +99,8 @@ const HELM: Recipe = Recipe {
     takes: "about 2 minutes",
 };
 
-const KARPENTER: Recipe = Recipe {
+/// Karpenter with its kwok provider.
+pub const KARPENTER: Recipe = Recipe {
     source: "karpenter",
     folder: "karpenter",
     name: "Karpenter",
@@ -115,7 +115,8 @@ const KARPENTER: Recipe = Recipe {
     takes: "about 5 minutes",
 };
 
-const CERT_MANAGER: Recipe = Recipe {
+/// The parts of cert-manager that issue a webhook's certificate.
+pub const CERT_MANAGER: Recipe = Recipe {
     source: "tools",
     folder: "cert-manager",
     name: "cert-manager",
@@ -147,56 +148,11 @@ pub struct GoModule {
 
 impl GoModule {
     /// etcd, the Kubernetes components and kwok, for the version in the environment variable `KUBERNETES`.
-    ///
-    /// # Errors
-    ///
-    /// When there is no `go` on the `PATH`, the module cannot be read, or no module exists for that version.
     pub fn control_plane() -> Result<Self> {
         let wanted = env::var("KUBERNETES").unwrap_or_default();
         Self::read_from(&CONTROL_PLANE, kubernetes_module(&wanted)?)
     }
 
-    /// Prometheus and promtool.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
-    pub fn prometheus() -> Result<Self> {
-        Self::read(&PROMETHEUS)
-    }
-
-    /// Helm.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
-    pub fn helm() -> Result<Self> {
-        Self::read(&HELM)
-    }
-
-    /// The parts of cert-manager that issue a webhook's certificate.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
-    pub fn cert_manager() -> Result<Self> {
-        Self::read(&CERT_MANAGER)
-    }
-
-    /// Karpenter with its kwok provider.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
-    pub fn karpenter() -> Result<Self> {
-        Self::read(&KARPENTER)
-    }
-
-    /// The module of this recipe.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::control_plane`].
     pub fn read(recipe: &'static Recipe) -> Result<Self> {
         Self::read_from(recipe, "go.mod")
     }
@@ -231,7 +187,6 @@ impl GoModule {
     }
 
     /// The folder of the built binaries, if they have been built.
-    #[must_use]
     pub fn built(&self) -> Option<&Path> {
         let mut binaries = self.recipe.binaries.iter();
         binaries
@@ -239,11 +194,17 @@ impl GoModule {
             .then_some(self.folder.as_path())
     }
 
+    /// The path of a built binary of this recipe, whose make target is that of its folder in the cache.
+    pub fn binary(recipe: &'static Recipe, name: &str) -> Result<PathBuf> {
+        let module = Self::read(recipe)?;
+        let folder = module.built().with_context(|| {
+            let Recipe { name, folder, .. } = recipe;
+            format!("{name} has not been built yet; type: make {folder}")
+        })?;
+        Ok(folder.join(name))
+    }
+
     /// Builds the binaries unless the cache has them, and returns their folder. Concurrent builds wait for each other.
-    ///
-    /// # Errors
-    ///
-    /// When the build fails, with Go's output.
     pub fn build(&self) -> Result<&Path> {
         let name = self.recipe.name;
         fs::create_dir_all(&self.folder)
@@ -366,7 +327,6 @@ fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
 }
 
 /// Stamps in the version: without it the API server calls itself v0.0.0 and refuses some features.
-#[must_use]
 pub fn kubernetes_linker_flags(version: &str) -> String {
     let package = "k8s.io/component-base/version";
     let mut numbers = version.trim_start_matches('v').split('.');

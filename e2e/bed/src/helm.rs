@@ -3,18 +3,14 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::cluster::Cluster;
-use crate::go_module::GoModule;
+use crate::go_module::{GoModule, HELM};
 use crate::tool;
 
 impl Cluster {
     /// Runs Helm as the cluster's admin and returns what it printed.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or fails; the message is its standard error.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let mut command = command(arguments)?;
         command.env("KUBECONFIG", self.kubeconfig());
@@ -23,27 +19,14 @@ impl Cluster {
 }
 
 /// Runs Helm without a cluster and returns what it printed.
-///
-/// # Errors
-///
-/// Like [`Cluster::helm`].
 pub async fn helm(arguments: &[&str]) -> Result<String> {
     let mut command = command(arguments)?;
     command.env("KUBECONFIG", "/dev/null");
     tool::run(command, "").await
 }
 
-/// The path of the binary.
-///
-/// # Errors
-///
-/// When it has not been built; the message says how.
 pub fn binary() -> Result<PathBuf> {
-    let module = GoModule::helm()?;
-    let folder = module
-        .built()
-        .context("Helm has not been built yet; type: make helm")?;
-    Ok(folder.join("helm"))
+    GoModule::binary(&HELM, "helm")
 }
 
 fn command(arguments: &[&str]) -> Result<Command> {

@@ -3,16 +3,15 @@
 //! The provider creates a Node for each `NodeClaim`, annotated so that kwok simulates its kubelet. Everything else is Karpenter
 //! as shipped: what it launches, which taints it knows, what it consolidates, replaces and drains.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::cluster::Cluster;
 use crate::definitions::{KARPENTER, KARPENTER_NODE_CLASS};
 use crate::fetch::get;
-use crate::go_module::GoModule;
+use crate::go_module::{self, GoModule};
 use crate::ports;
 use crate::process::Process;
 use crate::wait::eventually;
@@ -29,15 +28,11 @@ pub struct Karpenter {
 impl Karpenter {
     /// Installs its resource definitions, starts it as the cluster's admin, and waits until it is ready. `environment` adds
     /// variables such as `FEATURE_GATES`.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or does not become ready.
     pub async fn start(cluster: &Cluster, environment: &[(&str, &str)]) -> Result<Self> {
         cluster.install_definitions(&KARPENTER).await?;
         cluster.install_definitions(&KARPENTER_NODE_CLASS).await?;
         let probes = ports::free()?;
-        let mut command = Command::new(binary()?);
+        let mut command = Command::new(GoModule::binary(&go_module::KARPENTER, "karpenter")?);
         command
             .current_dir(cluster.folder())
             .env("KUBECONFIG", cluster.kubeconfig())
@@ -60,17 +55,7 @@ impl Karpenter {
         Ok(karpenter)
     }
 
-    /// Its output so far.
-    #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }
-}
-
-fn binary() -> Result<PathBuf> {
-    let module = GoModule::karpenter()?;
-    let folder = module
-        .built()
-        .context("Karpenter has not been built yet; type: make karpenter")?;
-    Ok(folder.join("karpenter"))
 }

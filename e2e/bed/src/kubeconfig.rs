@@ -9,7 +9,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-/// An API server's address and CA.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     /// `https://127.0.0.1:<port>`.
@@ -19,10 +18,6 @@ pub(crate) struct Server {
 }
 
 /// Writes a kubeconfig for one token. JSON is YAML, so this needs no YAML writer.
-///
-/// # Errors
-///
-/// When the file cannot be written.
 pub(crate) fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
     let ca = ByteString(server.ca.clone().into_bytes());
     let content = json!({

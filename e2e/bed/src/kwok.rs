@@ -24,7 +24,6 @@ pub const SET_BY_TEST: &str = "SetByTest";
 /// The default interval of heartbeats: that of a kubelet whose status does not change.
 pub const HEARTBEAT: Duration = Duration::from_secs(5 * 60);
 
-/// kwok's configuration.
 pub(crate) fn stages(heartbeat: Duration) -> String {
     include_str!("kwok/stages.yaml").replace("HEARTBEAT_MS", &heartbeat.as_millis().to_string())
 }

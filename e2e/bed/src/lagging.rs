@@ -27,7 +27,6 @@ use crate::cluster::Cluster;
 use crate::kubeconfig;
 use crate::relay::{Frozen, Kind};
 
-/// The path of etcd's watch method.
 const WATCH: &str = "/etcdserverpb.Watch/Watch";
 
 /// An API server behind a relay. It stops with its cluster; the relay stops when this is dropped.
@@ -72,28 +71,13 @@ impl LaggingServer {
     }
 
     /// A new client of this server with all permissions.
-    ///
-    /// # Errors
-    ///
-    /// When the kubeconfig cannot be read.
     pub async fn client(&self) -> Result<Client> {
         kubeconfig::client(&self.admin).await
     }
 
-    /// A kubeconfig of a service account for this server.
-    ///
-    /// # Errors
-    ///
-    /// When the API server issues no token.
-    pub async fn kubeconfig(
-        &self,
-        cluster: &Cluster,
-        namespace: &str,
-        service_account: &str,
-    ) -> Result<PathBuf> {
-        cluster
-            .kubeconfig_by_way_of(self.url.clone(), namespace, service_account)
-            .await
+    /// Its URL, for [`Cluster::kubeconfig_by_way_of`].
+    pub fn url(&self) -> String {
+        self.url.clone()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::process::Lifetime;
 
 /// The components of a cluster beside etcd and the API server, and their settings.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each turns on one thing")]
 pub struct Options {
     /// Whether and how the controller manager runs.
     pub controller_manager: ControllerManager,
@@ -33,7 +34,6 @@ pub struct Options {
     pub detachable: bool,
 }
 
-/// How the controller manager runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControllerManager {
     /// Not at all.
@@ -47,7 +47,6 @@ pub enum ControllerManager {
 
 impl Options {
     /// Only etcd and the API server, for tests that write everything themselves.
-    #[must_use]
     pub const fn api_only() -> Self {
         Self {
             controller_manager: ControllerManager::Off,
@@ -63,7 +62,6 @@ impl Options {
     }
 
     /// Everything except the node lifecycle controller; pods of `DaemonSet`s are scheduled and become Ready.
-    #[must_use]
     pub const fn full() -> Self {
         Self {
             controller_manager: ControllerManager::WithoutNodeLifecycle,
@@ -80,8 +78,6 @@ impl Options {
 }
 
 impl Options {
-    /// Adds an audit log of all requests.
-    #[must_use]
     pub const fn audited(self) -> Self {
         Self {
             audit: true,

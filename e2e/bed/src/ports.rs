@@ -17,10 +17,6 @@ const COUNT: u16 = 12_000;
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// A port that was free a moment ago. Another process may take it before it is used: be ready to retry.
-///
-/// # Errors
-///
-/// When every port of the range is taken.
 pub fn free() -> Result<u16> {
     let seed = u16::try_from(u64::from(process::id()) * 97 % u64::from(COUNT)).unwrap_or_default();
     (0..COUNT)

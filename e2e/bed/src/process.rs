@@ -18,7 +18,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// How many log lines an error shows.
 const TAIL: usize = 25;
 
-/// When a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// It is killed with its owner.
@@ -39,10 +38,6 @@ pub struct Process {
 
 impl Process {
     /// Starts `command`, and appends its output to `log`.
-    ///
-    /// # Errors
-    ///
-    /// When the log cannot be opened or the process cannot start.
     pub fn start(
         name: impl Into<String>,
         mut command: Command,
@@ -85,48 +80,30 @@ impl Process {
     }
 
     /// Its name in messages.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its output so far.
-    #[must_use]
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
     /// A memory figure from the kernel: see [`memory_of`].
-    ///
-    /// # Errors
-    ///
-    /// When it is gone, or the system has no such `/proc`.
     pub fn memory(&self, field: &str) -> Result<u64> {
         memory_of(self.pid(), field)
     }
 
     /// Its exit status, if it has ended.
-    ///
-    /// # Errors
-    ///
-    /// When the system cannot tell.
     pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
         self.child
             .try_wait()
             .with_context(|| format!("asking for the state of {}", self.name))
     }
 
-    /// Checks that it still runs.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended, with the end of its log.
     pub fn ensure_running(&mut self) -> Result<()> {
         if let Some(status) = self.exited()? {
             bail!(
@@ -166,28 +143,14 @@ impl Process {
     }
 
     /// Pauses it (SIGSTOP), until [`Self::resume`].
-    ///
-    /// # Errors
-    ///
-    /// When it is gone.
     pub fn pause(&self) -> Result<()> {
         self.signal(Signal::SIGSTOP)
     }
 
-    /// Resumes it (SIGCONT).
-    ///
-    /// # Errors
-    ///
-    /// When it is gone.
     pub fn resume(&self) -> Result<()> {
         self.signal(Signal::SIGCONT)
     }
 
-    /// Sends it a signal.
-    ///
-    /// # Errors
-    ///
-    /// When it is gone.
     pub fn signal(&self, what: Signal) -> Result<()> {
         signal(self.pid(), what)
     }
@@ -205,7 +168,6 @@ impl Process {
     }
 
     /// Whether it is left running when dropped.
-    #[must_use]
     pub fn is_detached(&self) -> bool {
         self.detached
     }
@@ -228,10 +190,6 @@ impl Drop for Process {
 }
 
 /// A memory figure of a process from the kernel, in KiB: `RssAnon` is its own memory now, `VmHWM` the peak that was resident.
-///
-/// # Errors
-///
-/// When it is gone, or the system has no such `/proc`.
 pub fn memory_of(pid: u32, field: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
@@ -249,7 +207,6 @@ fn kibibytes(status: &str, field: &str) -> Option<u64> {
     value.trim().strip_suffix(" kB")?.parse().ok()
 }
 
-/// The last lines of a text.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL)..].join("\n")

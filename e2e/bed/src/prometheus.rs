@@ -1,7 +1,6 @@
 //! A real Prometheus beside a cluster, and promtool.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,12 +9,11 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::fetch::Fetch;
-use crate::go_module::GoModule;
+use crate::go_module::{GoModule, PROMETHEUS};
 use crate::process::Process;
 use crate::wait::eventually;
 use crate::{ports, tool};
 
-/// The timeout for its start.
 const STARTUP: Duration = Duration::from_secs(60);
 
 /// A running Prometheus. Killed when dropped.
@@ -27,17 +25,13 @@ pub struct Prometheus {
 
 impl Prometheus {
     /// Starts it with this configuration, in the cluster's folder, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built, or does not become ready.
     pub async fn start(cluster: &Cluster, configuration: &str) -> Result<Self> {
         let port = ports::free()?;
         let folder = cluster.folder().join(format!("prometheus-{port}"));
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let file = folder.join("prometheus.yaml");
         fs::write(&file, configuration).context("writing Prometheus's configuration")?;
-        let mut command = Command::new(binary("prometheus")?);
+        let mut command = Command::new(GoModule::binary(&PROMETHEUS, "prometheus")?);
         command
             .current_dir(&folder)
             .arg(format!("--config.file={}", file.display()))
@@ -62,10 +56,6 @@ impl Prometheus {
     }
 
     /// The current value of an expression: one object for each series, with `metric` and `value`.
-    ///
-    /// # Errors
-    ///
-    /// When Prometheus refuses it, with its message.
     pub async fn query(&self, expression: &str) -> Result<Vec<Value>> {
         let parameters = format!("?query={}", encoded(expression));
         let answer = self.get("query", &parameters).await;
@@ -78,10 +68,6 @@ impl Prometheus {
 
     /// The values of an expression over a range, in seconds since 1970, every `step`: one object for each series, with `metric`
     /// and `values`.
-    ///
-    /// # Errors
-    ///
-    /// When Prometheus refuses it, with its message.
     pub async fn query_range(
         &self,
         expression: &str,
@@ -99,10 +85,6 @@ impl Prometheus {
     }
 
     /// Its scrape targets: one object each, with `labels`, `health` and `lastError`.
-    ///
-    /// # Errors
-    ///
-    /// When it does not answer.
     pub async fn targets(&self) -> Result<Vec<Value>> {
         let data = self.get("targets", "").await?;
         Ok(data["activeTargets"]
@@ -112,10 +94,6 @@ impl Prometheus {
     }
 
     /// Its alerting rules: one object each, with `name`, `health`, `lastError` and `state`.
-    ///
-    /// # Errors
-    ///
-    /// When it does not answer.
     pub async fn alerting_rules(&self) -> Result<Vec<Value>> {
         let data = self.get("rules", "?type=alert").await?;
         let groups = data["groups"].as_array().cloned().unwrap_or_default();
@@ -138,22 +116,10 @@ impl Prometheus {
 }
 
 /// Runs promtool and returns what it printed.
-///
-/// # Errors
-///
-/// When it has not been built, or fails; the message is its output.
 pub async fn promtool(arguments: &[&str], input: &str) -> Result<String> {
-    let mut command = Command::new(binary("promtool")?);
+    let mut command = Command::new(GoModule::binary(&PROMETHEUS, "promtool")?);
     command.args(arguments);
     tool::run(command, input).await
-}
-
-fn binary(name: &str) -> Result<PathBuf> {
-    let module = GoModule::prometheus()?;
-    let folder = module
-        .built()
-        .context("Prometheus has not been built yet; type: make prometheus")?;
-    Ok(folder.join(name))
 }
 
 /// Percent-encodes a text for a URL.

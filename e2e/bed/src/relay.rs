@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
@@ -33,17 +32,11 @@ use crate::cluster::Cluster;
 pub struct Kind(&'static str);
 
 impl Kind {
-    /// Nodes.
     pub const NODES: Self = Self::named("nodes");
-    /// `CSINode`s.
     pub const CSI_NODES: Self = Self::named("csinodes");
-    /// Pods.
     pub const PODS: Self = Self::named("pods");
-    /// `DaemonSet`s.
     pub const DAEMON_SETS: Self = Self::named("daemonsets");
 
-    /// The kind with this plural name.
-    #[must_use]
     pub const fn named(plural: &'static str) -> Self {
         Self(plural)
     }
@@ -79,9 +72,7 @@ pub enum Asked {
     List(Kind),
     /// A list limited to one object, sent to learn the current version.
     Version(Kind),
-    /// The start of a watch.
     Watch(Kind),
-    /// The renewal of a lease.
     Renewal,
 }
 
@@ -122,10 +113,6 @@ struct Book {
 
 impl Relay {
     /// Starts one for the cluster's API server.
-    ///
-    /// # Errors
-    ///
-    /// When no port can be listened on.
     pub async fn start(cluster: &Cluster) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.context("listening for a client")?;
@@ -178,7 +165,6 @@ impl Relay {
     }
 
     /// The number of requests of this sort so far.
-    #[must_use]
     pub fn count(&self, asked: Asked) -> usize {
         self.shared
             .book()
@@ -188,21 +174,9 @@ impl Relay {
             .unwrap_or(0)
     }
 
-    /// A kubeconfig of a service account for this relay.
-    ///
-    /// # Errors
-    ///
-    /// When the API server issues no token.
-    pub async fn kubeconfig(
-        &self,
-        cluster: &Cluster,
-        namespace: &str,
-        service_account: &str,
-    ) -> Result<PathBuf> {
-        let url = format!("http://{}", self.address);
-        cluster
-            .kubeconfig_by_way_of(url, namespace, service_account)
-            .await
+    /// Its URL, for [`Cluster::kubeconfig_by_way_of`].
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 }
 

@@ -5,11 +5,6 @@ use k8s_openapi::api::core::v1::{Event, Node, NodeCondition, Pod, Taint};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
-/// The current state of a node.
-///
-/// # Errors
-///
-/// When it does not exist, or the API server does not answer.
 pub async fn node(client: &Client, name: &str) -> Result<Node> {
     Api::all(client.clone())
         .get(name)
@@ -17,31 +12,17 @@ pub async fn node(client: &Client, name: &str) -> Result<Node> {
         .with_context(|| format!("reading node {name}"))
 }
 
-/// The taints of a node.
-///
-/// # Errors
-///
-/// When the node cannot be read.
 pub async fn taints(client: &Client, name: &str) -> Result<Vec<Taint>> {
     let spec = node(client, name).await?.spec.unwrap_or_default();
     Ok(spec.taints.unwrap_or_default())
 }
 
 /// Whether a node has a taint of this key.
-///
-/// # Errors
-///
-/// When the node cannot be read.
 pub async fn has_taint(client: &Client, name: &str, key: &str) -> Result<bool> {
     let taints = taints(client, name).await?;
     Ok(taints.iter().any(|taint| taint.key == key))
 }
 
-/// A condition of a node.
-///
-/// # Errors
-///
-/// When the node cannot be read.
 pub async fn node_condition(
     client: &Client,
     name: &str,
@@ -52,18 +33,12 @@ pub async fn node_condition(
     Ok(conditions.find(|condition| condition.type_ == condition_type))
 }
 
-/// All nodes.
-///
-/// # Errors
-///
-/// When they cannot be listed.
 pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
     let nodes = Api::all(client.clone()).list(&ListParams::default()).await;
     Ok(nodes.context("listing the nodes")?.items)
 }
 
 /// How many taints of this key a node has; more than one is an error.
-#[must_use]
 pub fn count_taints(node: &Node, key: &str) -> usize {
     let taints = node
         .spec
@@ -73,19 +48,11 @@ pub fn count_taints(node: &Node, key: &str) -> usize {
 }
 
 /// The events about a node, oldest first.
-///
-/// # Errors
-///
-/// When they cannot be listed.
 pub async fn events_on(client: &Client, node: &str) -> Result<Vec<Event>> {
     events_about(client, "Node", node).await
 }
 
 /// The events about an object of this kind, oldest first.
-///
-/// # Errors
-///
-/// When they cannot be listed.
 pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec<Event>> {
     let about = ListParams::default().fields(&format!(
         "involvedObject.kind={kind},involvedObject.name={name}"
@@ -99,11 +66,6 @@ pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec
     Ok(events)
 }
 
-/// The pods bound to a node.
-///
-/// # Errors
-///
-/// When they cannot be listed.
 pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
     let bound = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let pods = Api::<Pod>::all(client.clone())
@@ -114,7 +76,6 @@ pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
 }
 
 /// Whether a pod's Ready condition is `True`.
-#[must_use]
 pub fn is_ready(pod: &Pod) -> bool {
     pod.status
         .iter()

@@ -7,10 +7,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 /// Runs it with `input` as its standard input and returns what it printed.
-///
-/// # Errors
-///
-/// When it fails; the message is its standard error.
 pub async fn run(mut command: Command, input: &str) -> Result<String> {
     let input = input.to_owned();
     let program = Path::new(command.get_program());

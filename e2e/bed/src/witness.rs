@@ -21,10 +21,6 @@ pub struct Witness {
 
 impl Witness {
     /// Starts with the current nodes.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be listed and watched.
     pub async fn of_nodes(client: &Client) -> Result<Self> {
         let nodes: Api<Node> = Api::all(client.clone());
         let mut events = watcher(nodes, watcher::Config::default()).boxed();
@@ -52,10 +48,6 @@ impl Witness {
     }
 
     /// Every state of each node since the start, by name and oldest first, up to the current state of node `node`.
-    ///
-    /// # Errors
-    ///
-    /// When the watch does not catch up, or the node is gone.
     pub async fn up_to(&self, client: &Client, node: &str) -> Result<BTreeMap<String, Vec<Node>>> {
         let now = sights::node(client, node).await?.resource_version();
         crate::eventually(

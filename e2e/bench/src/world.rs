@@ -63,7 +63,6 @@ impl Gate {
         }
     }
 
-    #[must_use]
     pub(crate) fn rule(self) -> RuleBuilder {
         const CRITICAL: &str = "node.gardener.cloud/CriticalComponentsReady";
         let rule = rule(self.rule_name(), self.key());

@@ -6,21 +6,15 @@ use serde_json::Value;
 
 use crate::kind::Key;
 
-/// The outcome of one request.
 pub type Answer = Result<Success, Refusal>;
 
 /// The answer to a request that succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Success {
-    /// The object as created.
     Created(Arc<Value>),
-    /// The object as it is now.
     Object(Arc<Value>),
-    /// The requested objects.
     List(List),
-    /// The object is gone.
     Deleted,
-    /// The pod is bound.
     Bound,
 }
 
@@ -33,11 +27,9 @@ pub struct List {
     pub items: Vec<Arc<Value>>,
 }
 
-/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The HTTP status.
     pub code: u16,
     /// The machine-readable reason; empty where the API server gives none.
     pub reason: &'static str,
@@ -48,8 +40,6 @@ pub struct Refusal {
 }
 
 impl Success {
-    /// The HTTP status.
-    #[must_use]
     pub fn code(&self) -> u16 {
         match self {
             Self::Created(_) | Self::Bound => 201,

@@ -9,7 +9,6 @@ use crate::write::{bump_generation, wire};
 /// The grace period of a pod that sets none, in seconds.
 const POD_GRACE: i64 = 30;
 
-/// The effect of a deletion.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Course {
     /// The object is removed.

@@ -5,17 +5,13 @@ use std::fmt;
 /// A kind of object that Nodegate reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A node.
     Node,
-    /// A pod.
     Pod,
-    /// A `DaemonSet`.
     DaemonSet,
     /// A `CSINode`: the CSI drivers of a node.
     CsiNode,
     /// A `ResourceSlice`: DRA devices of a node.
     ResourceSlice,
-    /// Nodegate's own resource.
     NodeReadinessRule,
     /// Its alpha one: what the rules make of a node.
     NodeReadinessEvaluation,
@@ -32,23 +28,19 @@ pub enum Kind {
 /// Identifies an object. Ordered as the API server lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Its kind.
     pub kind: Kind,
     /// Its namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
 impl Key {
     /// The key of a cluster-scoped object.
-    #[must_use]
     pub fn cluster(kind: Kind, name: &str) -> Self {
         Self::namespaced(kind, "", name)
     }
 
     /// The key of an object in a namespace.
-    #[must_use]
     pub fn namespaced(kind: Kind, namespace: &str, name: &str) -> Self {
         Self {
             kind,
@@ -74,7 +66,6 @@ impl fmt::Display for Key {
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: [Self; 11] = [
         Self::Node,
         Self::Pod,
@@ -89,61 +80,44 @@ impl Kind {
         Self::Event,
     ];
 
-    /// The kind, as objects carry it.
-    #[must_use]
+    /// The kind and its group and version, as objects carry them, and the plural of the resource, as in paths.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::Node => ["Node", "v1", "nodes"],
+            Self::Pod => ["Pod", "v1", "pods"],
+            Self::DaemonSet => ["DaemonSet", "apps/v1", "daemonsets"],
+            Self::CsiNode => ["CSINode", "storage.k8s.io/v1", "csinodes"],
+            Self::ResourceSlice => ["ResourceSlice", "resource.k8s.io/v1", "resourceslices"],
+            Self::NodeReadinessRule => [
+                "NodeReadinessRule",
+                "readiness.node.x-k8s.io/v1alpha1",
+                "nodereadinessrules",
+            ],
+            Self::NodeReadinessEvaluation => [
+                "NodeReadinessEvaluation",
+                "readiness.node.x-k8s.io/v1alpha1",
+                "nodereadinessevaluations",
+            ],
+            Self::NodeClaim => ["NodeClaim", "karpenter.sh/v1", "nodeclaims"],
+            Self::NodePool => ["NodePool", "karpenter.sh/v1", "nodepools"],
+            Self::Lease => ["Lease", "coordination.k8s.io/v1", "leases"],
+            Self::Event => ["Event", "events.k8s.io/v1", "events"],
+        }
+    }
+
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Node => "Node",
-            Self::Pod => "Pod",
-            Self::DaemonSet => "DaemonSet",
-            Self::CsiNode => "CSINode",
-            Self::ResourceSlice => "ResourceSlice",
-            Self::NodeReadinessRule => "NodeReadinessRule",
-            Self::NodeReadinessEvaluation => "NodeReadinessEvaluation",
-            Self::NodeClaim => "NodeClaim",
-            Self::NodePool => "NodePool",
-            Self::Lease => "Lease",
-            Self::Event => "Event",
-        }
+        self.names()[0]
     }
 
-    /// The group and version, as objects carry them.
-    #[must_use]
     pub fn api_version(self) -> &'static str {
-        match self {
-            Self::Node | Self::Pod => "v1",
-            Self::DaemonSet => "apps/v1",
-            Self::CsiNode => "storage.k8s.io/v1",
-            Self::ResourceSlice => "resource.k8s.io/v1",
-            Self::NodeReadinessRule | Self::NodeReadinessEvaluation => {
-                "readiness.node.x-k8s.io/v1alpha1"
-            }
-            Self::NodeClaim | Self::NodePool => "karpenter.sh/v1",
-            Self::Lease => "coordination.k8s.io/v1",
-            Self::Event => "events.k8s.io/v1",
-        }
+        self.names()[1]
     }
 
-    /// The plural resource name, as in paths.
-    #[must_use]
     pub fn plural(self) -> &'static str {
-        match self {
-            Self::Node => "nodes",
-            Self::Pod => "pods",
-            Self::DaemonSet => "daemonsets",
-            Self::CsiNode => "csinodes",
-            Self::ResourceSlice => "resourceslices",
-            Self::NodeReadinessRule => "nodereadinessrules",
-            Self::NodeReadinessEvaluation => "nodereadinessevaluations",
-            Self::NodeClaim => "nodeclaims",
-            Self::NodePool => "nodepools",
-            Self::Lease => "leases",
-            Self::Event => "events",
-        }
+        self.names()[2]
     }
 
     /// Whether its objects are namespaced.
-    #[must_use]
     pub fn is_namespaced(self) -> bool {
         matches!(
             self,
@@ -152,7 +126,6 @@ impl Kind {
     }
 
     /// Whether a `CustomResourceDefinition` defines it.
-    #[must_use]
     pub fn is_custom(self) -> bool {
         matches!(
             self,
@@ -164,7 +137,6 @@ impl Kind {
     }
 
     /// Whether only a status subresource writes its status.
-    #[must_use]
     pub fn has_status(self) -> bool {
         !matches!(
             self,

@@ -1,21 +1,6 @@
 //! The laboratory: a model of the API server as a pure, deterministic value, for the kinds of object that Nodegate touches, and
 //! in `sim` a whole simulated cluster around the engine.
 //!
-//! ```text
-//! kind       the kinds of object: paths, subresources, deletion
-//! request    requests, as values
-//! answer     answers, as values
-//! server     the objects, the revision, and what a request does to them
-//! write      the stored object after a create or an update
-//! deletion   what a deletion does
-//! patch      JSON patches, merge patches and strategic merge patches
-//! selector   label and field selectors
-//! watch      watch events, derived from changes
-//! normal     objects as the API server would write them
-//! uid        UIDs that follow from a seed
-//! sim        a simulated cluster around the engine, with faults
-//! ```
-//!
 //! Outside `sim`, nothing here knows a clock, a network or chance: each request carries the time, and UIDs follow from a seed.
 //! Nothing fails here either. The carrier of a [`Request`] to [`Server::answer`] decides whether the request and its answer
 //! arrive; the reader of [`Server::events`] decides which events it sees, and when.
@@ -23,6 +8,16 @@
 //! Not modelled: validation that Nodegate's own writes cannot fail, generated names, server-side apply, garbage collection,
 //! paged lists, managed fields, and defaults that Nodegate does not read. `tests/model` compares everything else with the real
 //! API server.
+
+#![allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::needless_pass_by_value,
+    clippy::return_self_not_must_use,
+    reason = "only tests call this, and fail with the error"
+)]
 
 pub mod answer;
 mod deletion;

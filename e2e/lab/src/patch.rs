@@ -88,9 +88,7 @@ fn merge<'a>(kind: Kind, path: &mut Vec<&'a str>, target: &mut Value, patch: &'a
 /// What identifies the items of a list.
 #[derive(Clone, Copy)]
 enum ListKey {
-    /// By this field.
     Field(&'static str),
-    /// The whole item.
     Item,
 }
 

@@ -11,7 +11,6 @@ pub struct Selector {
     fields: Vec<Field>,
 }
 
-/// One condition on a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Requirement {
     label: String,
@@ -42,30 +41,18 @@ pub struct InvalidSelector(String);
 
 impl Selector {
     /// Selects by labels: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
-    ///
-    /// # Errors
-    ///
-    /// When the text cannot be parsed.
     pub fn labels(self, text: &str) -> Result<Self, InvalidSelector> {
         let labels = split(text).map(requirement).collect::<Result<_, _>>()?;
         Ok(Self { labels, ..self })
     }
 
     /// Selects by fields: `metadata.name=a,spec.nodeName!=`.
-    ///
-    /// # Errors
-    ///
-    /// When the text cannot be parsed.
     pub fn fields(self, text: &str) -> Result<Self, InvalidSelector> {
         let fields = split(text).map(field).collect::<Result<_, _>>()?;
         Ok(Self { fields, ..self })
     }
 
     /// Checks that this kind's objects can be selected by every field named.
-    ///
-    /// # Errors
-    ///
-    /// When they cannot be selected by one of them.
     pub fn check(&self, kind: Kind) -> Result<(), InvalidSelector> {
         let unknown = self.fields.iter().find(|field| {
             let mut known = kind.selectable().iter().map(|(name, _)| *name);
@@ -76,8 +63,6 @@ impl Selector {
         unknown.map_or(Ok(()), |field| Err(InvalidSelector(field.name.clone())))
     }
 
-    /// Whether the object matches.
-    #[must_use]
     pub fn matches(&self, key: &Key, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels

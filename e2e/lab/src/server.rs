@@ -19,10 +19,8 @@ use crate::write;
 /// The namespaces that the API server creates itself.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// An API server and its storage.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// The revision of the last change.
     revision: u64,
     /// Changes up to this revision have been compacted.
     compacted: u64,
@@ -37,7 +35,6 @@ pub struct Server {
 
 impl Server {
     /// An empty server. Its UIDs follow from the seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
             revision: 1,
@@ -55,13 +52,10 @@ impl Server {
         self.admission = Some(admission);
     }
 
-    /// The revision of the last change.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Creates a namespace.
     pub fn add_namespace(&mut self, name: &str) {
         self.namespaces.insert(name.to_owned());
     }
@@ -125,8 +119,6 @@ impl Server {
         self.log.range(first..)
     }
 
-    /// The current object.
-    #[must_use]
     pub fn object(&self, key: &Key) -> Option<&Arc<Value>> {
         self.objects.get(key)
     }
@@ -139,7 +131,6 @@ impl Server {
     }
 
     /// The bookmark of a watch that has received everything.
-    #[must_use]
     pub fn bookmark(&self, kind: Kind) -> Event {
         bookmark(kind, self.revision)
     }
@@ -213,7 +204,6 @@ impl Server {
         self.replace(key, part, &old, object)
     }
 
-    /// Replaces this part of an object.
     fn replace(&mut self, key: &Key, part: Part, old: &Value, new: Value) -> Answer {
         let new = write::updated(key, part, old, new)?;
         if deletion::is_complete(old, &new) {

@@ -10,9 +10,7 @@ use crate::selector::Selector;
 /// A change of one object, at one revision.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The revision that it made.
     pub revision: u64,
-    /// The object.
     pub key: Key,
     /// The object before; `None` if it did not exist.
     pub before: Option<Arc<Value>>,
@@ -20,7 +18,6 @@ pub struct Change {
     pub after: Option<Arc<Value>>,
 }
 
-/// A watch event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// The type of the change, as this watch sees it.
@@ -34,7 +31,6 @@ pub struct Event {
 pub enum EventType {
     /// It exists, or now matches the selector.
     Added,
-    /// It has changed.
     Modified,
     /// It is gone, or no longer matches the selector.
     Deleted,
@@ -44,7 +40,6 @@ pub enum EventType {
 
 impl EventType {
     /// The type's name on the wire.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -57,7 +52,6 @@ impl EventType {
 
 impl Change {
     /// The event that a watch with this selector shows, if any.
-    #[must_use]
     pub fn seen_through(&self, selector: &Selector) -> Option<Event> {
         let in_view =
             |state: &Option<Arc<Value>>| state.clone().filter(|it| selector.matches(&self.key, it));

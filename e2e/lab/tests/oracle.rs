@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use nodegate_lab::Kind;
 use nodegate_lab::sim::defect::quiet_panics;
-use nodegate_lab::sim::explore::singles;
+use nodegate_lab::sim::explore::faults::singles;
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::{Outcome, run};
 use nodegate_lab::sim::scenarios;
@@ -84,13 +84,13 @@ fn a_fault_changes_nothing_about_how_it_ends() {
     for scenario in scenarios::all() {
         if DEPEND_ON_TIME
             .iter()
-            .any(|(name, _)| *name == scenario.name)
+            .any(|(name, _)| *name == scenario.name())
         {
             continue;
         }
         let quiet = run(&scenario, SEED, &[], &engine);
         let expected = end(&quiet);
-        let faults = singles::all(&scenario, &quiet);
+        let faults = singles(&scenario, &quiet);
         let step = (faults.len() / FAULTS).max(1);
         for fault in faults.iter().step_by(step) {
             tried += 1;
@@ -98,8 +98,8 @@ fn a_fault_changes_nothing_about_how_it_ends() {
             let mut objects = expected.keys().chain(actual.keys());
             if let Some(object) = objects.find(|it| expected.get(*it) != actual.get(*it)) {
                 differences.push(format!(
-                    "{}: {fault:?}: {object} ends as {:?}, and without the fault as {:?}",
-                    scenario.name,
+                    "{}: {fault}: {object} ends as {:?}, and without the fault as {:?}",
+                    scenario.name(),
                     actual.get(object),
                     expected.get(object)
                 ));

@@ -25,10 +25,6 @@ const AGENTS: &str = "/run/agents";
 
 /// Makes the pods install a network's plugins and configuration on the node, as CNI projects' do. They are Ready once that is
 /// done.
-///
-/// # Errors
-///
-/// When the `DaemonSet` and the added container do not fit together.
 pub fn network(daemon_set: DaemonSet) -> Result<DaemonSet> {
     let configuration = json!({
         "cniVersion": "1.0.0",
@@ -56,10 +52,6 @@ pub fn network(daemon_set: DaemonSet) -> Result<DaemonSet> {
 }
 
 /// Makes the pods a CSI driver, which registers with the kubelet through its plugin watcher.
-///
-/// # Errors
-///
-/// Like [`network`].
 pub fn driver(daemon_set: DaemonSet, name: &str) -> Result<DaemonSet> {
     let folder = format!("/var/lib/kubelet/plugins/{name}");
     let container = json!({
@@ -71,10 +63,6 @@ pub fn driver(daemon_set: DaemonSet, name: &str) -> Result<DaemonSet> {
 }
 
 /// Makes the pods a device plugin, which offers the kubelet this many dummy devices of a resource.
-///
-/// # Errors
-///
-/// Like [`network`].
 pub fn devices(daemon_set: DaemonSet, resource: &str, count: u32) -> Result<DaemonSet> {
     let container = json!({"command": ["/pod", "devices", resource, count.to_string()]});
     let folders = ["/var/lib/kubelet/device-plugins"];
@@ -82,10 +70,6 @@ pub fn devices(daemon_set: DaemonSet, resource: &str, count: u32) -> Result<Daem
 }
 
 /// Makes the pods write a node condition when their simulated kernel log reports a problem, like Node Problem Detector's.
-///
-/// # Errors
-///
-/// Like [`network`].
 pub fn detector(daemon_set: DaemonSet) -> Result<DaemonSet> {
     let (folder, log) = KERNEL;
     let container = json!({"command": ["/pod", "detect", format!("{folder}/{log}")]});
@@ -93,10 +77,6 @@ pub fn detector(daemon_set: DaemonSet) -> Result<DaemonSet> {
 }
 
 /// Writes a line to the kernel log that [`detector`] reads.
-///
-/// # Errors
-///
-/// When the file cannot be written.
 pub fn log_of_kernel(line: &str) -> Result<()> {
     let (folder, log) = KERNEL;
     let file = Path::new(folder).join(log);
@@ -104,10 +84,6 @@ pub fn log_of_kernel(line: &str) -> Result<()> {
 }
 
 /// Makes the pods answer over HTTP, gRPC and sockets. They are Ready as [`set_ready`] decides, and on the pod network.
-///
-/// # Errors
-///
-/// Like [`network`].
 pub fn agent(daemon_set: DaemonSet) -> Result<DaemonSet> {
     let folder = agent_folder(&daemon_set.name_any());
     let folder = folder.to_string_lossy();
@@ -118,11 +94,6 @@ pub fn agent(daemon_set: DaemonSet) -> Result<DaemonSet> {
     run(daemon_set, json!({}), container, &[&folder])
 }
 
-/// Sets whether an agent is ready.
-///
-/// # Errors
-///
-/// When the file cannot be written.
 pub fn set_ready(agent: &str, ready: bool) -> Result<()> {
     let folder = agent_folder(agent);
     let file = folder.join("ready");
@@ -141,7 +112,6 @@ pub fn set_ready(agent: &str, ready: bool) -> Result<()> {
 
 /// An agent's folder, on the node and in its containers: `ready` exists while it is ready, and it answers over HTTP at
 /// `http.sock`.
-#[must_use]
 pub fn agent_folder(name: &str) -> PathBuf {
     Path::new(AGENTS).join(name)
 }
@@ -185,11 +155,6 @@ fn push(list: &mut Value, element: Value) {
     }
 }
 
-/// Creates the `DaemonSet`.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn create(client: &Client, daemon_set: &DaemonSet) -> Result<()> {
     let namespace = daemon_set.namespace().unwrap_or_default();
     Api::namespaced(client.clone(), &namespace)
@@ -200,10 +165,6 @@ pub async fn create(client: &Client, daemon_set: &DaemonSet) -> Result<()> {
 }
 
 /// Creates a workload of this many pods without tolerations, in `default`.
-///
-/// # Errors
-///
-/// Like [`create`].
 pub async fn create_workload(client: &Client, name: &str, replicas: u32) -> Result<()> {
     let labels = json!({"app": name});
     let deployment: Deployment = serde_json::from_value(json!({

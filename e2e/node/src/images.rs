@@ -26,10 +26,6 @@ pub struct Image {
 
 impl Image {
     /// An image that runs this program, at this path in the image.
-    ///
-    /// # Errors
-    ///
-    /// When the program's libraries cannot be found.
     pub fn of(name: &str, in_image: &str, program: &Path) -> Result<Self> {
         let mut image = Self {
             name: name.to_owned(),
@@ -44,16 +40,11 @@ impl Image {
     }
 
     /// Adds the test pods' program as `/pod`.
-    ///
-    /// # Errors
-    ///
-    /// When it has not been built.
     pub fn with_pod(mut self) -> Result<Self> {
         self.add("/pod", &Programs::locate()?.path("pod")?);
         Ok(self)
     }
 
-    /// The image of the tests' pods.
     pub(crate) fn of_pods(programs: &Programs) -> Result<Self> {
         let mut image = Self::of(POD, "/pod", &programs.path("pod")?)?;
         for plugin in PLUGINS {

@@ -16,13 +16,11 @@ use crate::programs::Programs;
 const VARIABLE: (&str, &str) = ("KUBE_REALNODE", "inside");
 
 /// Whether this process is in its own namespaces.
-#[must_use]
 pub fn is_inside() -> bool {
     env::var(VARIABLE.0).is_ok_and(|value| value == VARIABLE.1)
 }
 
 /// Whether users other than root exist in there: only root outside can map them.
-#[must_use]
 pub fn has_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let count = map.split_whitespace().nth(2);
@@ -30,10 +28,6 @@ pub fn has_users() -> bool {
 }
 
 /// A command that runs in its own namespaces. Without arguments it reports whether the machine allows them.
-///
-/// # Errors
-///
-/// When the programs have not been built.
 pub fn command(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(Programs::locate()?.path("namespaces")?);
     command.args(arguments);
@@ -46,10 +40,6 @@ pub fn command(arguments: &[&str]) -> Result<Command> {
 
 /// Runs the calling test in its own namespaces: the test binary runs again there, for this test alone. Its output is printed at
 /// the end.
-///
-/// # Errors
-///
-/// When the machine refuses the namespaces, or the test fails.
 pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     if is_inside() {
         let runtime = Builder::new_multi_thread().enable_all().build();

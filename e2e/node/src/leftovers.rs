@@ -23,7 +23,6 @@ const MOUNTED: [&str; 4] = [
 /// Folders in a machine's memory.
 const IN_MEMORY: [&str; 2] = ["/run/containerd", "/run/netns"];
 
-/// A process in `/proc`.
 #[derive(Debug)]
 struct Seen {
     pid: i32,

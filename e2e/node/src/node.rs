@@ -32,10 +32,8 @@ const BOOT_ID: &str = "/run/kernel/kernel/random/boot_id";
 /// The folder of the node's settings.
 const FOLDER: &str = "/run/node";
 
-/// The timeout for containerd's start.
 const STARTUP: Duration = Duration::from_secs(60);
 
-/// The properties of a node.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// The taints that it registers with, as key and effect.
@@ -48,21 +46,16 @@ pub struct Setup {
 
 impl Setup {
     /// Adds a taint that it registers with.
-    #[must_use]
     pub fn taint(mut self, key: &str, effect: &str) -> Self {
         self.taints.push((key.to_owned(), effect.to_owned()));
         self
     }
 
-    /// Adds a label.
-    #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.push((key.to_owned(), value.to_owned()));
         self
     }
 
-    /// Adds an image.
-    #[must_use]
     pub fn image(mut self, image: Image) -> Self {
         self.images.push(image);
         self
@@ -70,7 +63,6 @@ impl Setup {
 }
 
 /// The control plane for a real node: every controller, and no simulated kubelets.
-#[must_use]
 pub const fn options() -> Options {
     Options {
         controller_manager: ControllerManager::Complete,
@@ -85,7 +77,6 @@ pub const fn options() -> Options {
 pub struct RealNode {
     programs: Programs,
     setup: Setup,
-    /// The folder of its logs.
     folder: PathBuf,
     kubelet: Option<Process>,
     containerd: Option<Process>,
@@ -94,10 +85,6 @@ pub struct RealNode {
 
 impl RealNode {
     /// Starts containerd and imports the images, but starts no kubelet: no node is registered yet.
-    ///
-    /// # Errors
-    ///
-    /// When this process is not in its own namespaces, or containerd does not start.
     pub async fn prepare(cluster: &Cluster, setup: Setup) -> Result<Self> {
         ensure!(
             inside::is_inside(),
@@ -122,10 +109,6 @@ impl RealNode {
     }
 
     /// Like [`Self::prepare`], and starts the kubelet.
-    ///
-    /// # Errors
-    ///
-    /// Like there.
     pub async fn start(cluster: &Cluster, setup: Setup) -> Result<Self> {
         let mut node = Self::prepare(cluster, setup).await?;
         node.start_kubelet()?;
@@ -180,10 +163,6 @@ impl RealNode {
     }
 
     /// Starts the kubelet, which registers the node unless it exists.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot start.
     pub fn start_kubelet(&mut self) -> Result<()> {
         let labels: Vec<String> = self
             .setup
@@ -211,10 +190,6 @@ impl RealNode {
     }
 
     /// The kubelet's process, to pause and resume it, or to read its log.
-    ///
-    /// # Errors
-    ///
-    /// When it has been stopped.
     pub fn kubelet(&self) -> Result<&Process> {
         self.kubelet
             .as_ref()
@@ -222,10 +197,6 @@ impl RealNode {
     }
 
     /// Kills a pod's process that has this role, identified by its arguments.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or several.
     pub fn kill(&self, part: &[&str]) -> Result<()> {
         let arguments: Vec<&str> = ["/pod"].iter().chain(part).copied().collect();
         let killed = leftovers::kill_with_arguments(&arguments)?;
@@ -234,10 +205,6 @@ impl RealNode {
     }
 
     /// Kills a container's process that has this environment variable.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or several.
     pub fn kill_by_variable(&self, name: &str, value: &str) -> Result<()> {
         let killed = leftovers::kill_with_variable(name, value)?;
         ensure!(killed == 1, "{killed} processes have {name}={value}");
@@ -245,10 +212,6 @@ impl RealNode {
     }
 
     /// Removes the network's configuration, as an uninstalled CNI plugin does.
-    ///
-    /// # Errors
-    ///
-    /// When there is none.
     pub fn remove_network(&self) -> Result<()> {
         let mut removed = 0;
         for entry in fs::read_dir(NETWORKS).context("listing networks")? {
@@ -259,21 +222,12 @@ impl RealNode {
         Ok(())
     }
 
-    /// Adds a static pod to the node.
-    ///
-    /// # Errors
-    ///
-    /// When its file cannot be written.
     pub fn add_static_pod(&self, name: &str, pod: &Value) -> Result<()> {
         let path = Path::new(STATIC_PODS).join(format!("{name}.json"));
         fs::write(path, pod.to_string()).with_context(|| format!("writing static pod {name}"))
     }
 
     /// Cuts the power: kubelet, containerd, all pods and everything in memory are gone.
-    ///
-    /// # Errors
-    ///
-    /// When something cannot be ended.
     pub fn go_down(&mut self) -> Result<()> {
         self.kubelet = None;
         self.containerd = None;
@@ -281,10 +235,6 @@ impl RealNode {
     }
 
     /// Boots the machine again after [`Self::go_down`].
-    ///
-    /// # Errors
-    ///
-    /// When containerd does not start.
     pub async fn come_up(&mut self) -> Result<()> {
         self.boots += 1;
         let id = format!("00000000-0000-4000-8000-{:012}\n", self.boots);

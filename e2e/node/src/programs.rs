@@ -73,7 +73,6 @@ const RUNC: Recipe = Recipe {
     takes: "about a minute",
 };
 
-/// The built programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     folders: Vec<PathBuf>,
@@ -81,20 +80,12 @@ pub struct Programs {
 
 impl Programs {
     /// Builds those that the cache lacks.
-    ///
-    /// # Errors
-    ///
-    /// When there is no Go or no C compiler, or a build fails.
     pub fn build() -> Result<Self> {
         // The smallest has the most requirements, so missing ones are reported first.
         Self::from(|module| module.build().map(Path::to_owned))
     }
 
     /// Finds them in the cache.
-    ///
-    /// # Errors
-    ///
-    /// When they have not been built; the message says how.
     pub fn locate() -> Result<Self> {
         Self::from(|module| {
             let built = module.built().map(Path::to_owned);
@@ -110,11 +101,6 @@ impl Programs {
         })
     }
 
-    /// The path of one program.
-    ///
-    /// # Errors
-    ///
-    /// When it does not exist.
     pub fn path(&self, name: &str) -> Result<PathBuf> {
         let mut paths = self.folders.iter().map(|folder| folder.join(name));
         paths
@@ -123,7 +109,6 @@ impl Programs {
     }
 
     /// Their folders, for a `PATH`.
-    #[must_use]
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }

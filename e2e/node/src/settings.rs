@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use crate::images::POD;
 use crate::node::Setup;
 
-/// containerd's socket.
 pub(crate) const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// The folder of static pods.
 pub(crate) const STATIC_PODS: &str = "/run/node/static";
 
 /// The longest back-off before a container restarts; the default grows to minutes.

@@ -17,7 +17,6 @@ pub struct Times {
 
 impl Times {
     /// Starts to measure at this event.
-    #[must_use]
     pub fn since(what: &str) -> Self {
         println!("  0.00 s  {what}");
         Self {
@@ -25,22 +24,15 @@ impl Times {
         }
     }
 
-    /// The time since the start.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Prints the time of this event.
     pub fn note(&self, what: &str) {
         println!("{:6.2} s  {what}", self.elapsed().as_secs_f32());
     }
 
     /// Polls until the result is there, and prints when.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there in time.
     pub async fn until<L: Look>(
         &self,
         what: &str,

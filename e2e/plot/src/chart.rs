@@ -5,20 +5,14 @@ use crate::unit::Unit;
 /// A chart: curves over two axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Its heading.
     pub title: String,
-    /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
     pub y: Axis,
-    /// The curves.
     pub series: Vec<Series>,
 }
 
-/// A curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
     pub name: String,
     /// The number of its colour: related curves share one.
     pub colour: usize,
@@ -26,11 +20,9 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// The spread of values at a point: x, lowest and highest value.
     pub ranges: Vec<(f64, f64, f64)>,
-    /// How it is drawn.
     pub style: Style,
 }
 
-/// How a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Straight lines, for frequent samples.
@@ -52,12 +44,10 @@ pub enum Scale {
     Logarithmic,
 }
 
-/// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// Its title, with the unit.
     pub label: String,
-    /// How to write its values.
     pub unit: Unit,
     scale: Scale,
     low: f64,
@@ -68,7 +58,6 @@ pub struct Axis {
 
 impl Axis {
     /// An axis from zero to the next round value above these.
-    #[must_use]
     pub fn linear(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let most = values.into_iter().fold(0.0, f64::max);
         let step = round_up(if most > 0.0 { most / 5.0 } else { 0.2 });
@@ -85,7 +74,6 @@ impl Axis {
     }
 
     /// An axis between the round values around these; values of zero and below are ignored.
-    #[must_use]
     pub fn logarithmic(label: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let values = values.into_iter().filter(|value| *value > 0.0);
         let (low, high) = values.fold((f64::INFINITY, 0.0), |(low, high), value| {
@@ -115,7 +103,6 @@ impl Axis {
     }
 
     /// A time axis from zero to this many seconds, marked at this interval.
-    #[must_use]
     pub fn time(seconds: u32, apart: u32) -> Self {
         let ticks = (0..=seconds).step_by(apart.max(1) as usize);
         Self {
@@ -129,21 +116,18 @@ impl Axis {
     }
 
     /// Writes the axis's values in this unit.
-    #[must_use]
     pub fn of(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
     /// Marks exactly these values.
-    #[must_use]
     pub fn with_ticks(mut self, ticks: Vec<f64>) -> Self {
         self.ticks = ticks;
         self
     }
 
     /// The place of a value: 0 at the axis's start, 1 at its end; clamped.
-    #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),

@@ -22,14 +22,12 @@ pub struct Legend {
 pub(crate) struct Entry {
     /// Its offset in the line.
     pub x: f64,
-    /// The index of the curve.
     pub series: usize,
 }
 
 impl Legend {
     /// Breaks it into at most `most` lines of this width, for a font with about this character width. If curves do not fit, the
     /// last line is for the number of those left out.
-    #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -73,7 +71,6 @@ impl Legend {
     }
 
     /// The number of its lines.
-    #[must_use]
     pub fn height(&self) -> usize {
         self.lines.len() + usize::from(self.left_out > 0)
     }

@@ -9,13 +9,9 @@ use crate::number;
 /// The plot's place within its panel, in pixels; around it are title, legend, tick texts and labels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frame {
-    /// Its left end.
     pub left: f64,
-    /// Its upper end.
     pub top: f64,
-    /// Its right end.
     pub right: f64,
-    /// Its lower end.
     pub bottom: f64,
 }
 
@@ -50,7 +46,6 @@ const THEME: &str = "<style>\n\
     </style>\n";
 
 /// Draws charts in a grid with this many columns.
-#[must_use]
 pub fn draw(charts: &[Chart], columns: usize) -> String {
     let columns = columns.clamp(1, charts.len().max(1));
     let rows = charts.len().div_ceil(columns);
@@ -66,7 +61,6 @@ pub fn draw(charts: &[Chart], columns: usize) -> String {
 }
 
 /// An SVG document of this size, with this content and font size.
-#[must_use]
 pub fn document(width: f64, height: f64, font: f64, content: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
@@ -93,7 +87,6 @@ fn panel(svg: &mut String, chart: &Chart) {
     plot(svg, FRAME, chart);
 }
 
-/// Draws axes and curves.
 pub fn plot(svg: &mut String, frame: Frame, chart: &Chart) {
     horizontal(svg, frame, &chart.x);
     vertical(svg, frame, &chart.y);

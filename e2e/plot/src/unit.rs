@@ -1,6 +1,5 @@
 //! How values are written.
 
-/// The unit of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
     /// None, or the one in the axis's label.
@@ -8,7 +7,6 @@ pub enum Unit {
     Plain,
     /// Durations in seconds, written in a suitable unit.
     Seconds,
-    /// Operations per second.
     PerSecond,
     /// Seconds since the beginning, written as a clock time.
     Clock,
@@ -16,7 +14,6 @@ pub enum Unit {
 
 impl Unit {
     /// Formats a value: no superfluous digits, separated thousands.
-    #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Plain => plain(value),

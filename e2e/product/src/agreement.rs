@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(500);
 /// The approximate number of nodes to check; those with a rule's taint come first.
 const NODES: usize = 6;
+/// The keys of taints that rules may add start like this.
+const OURS: &str = "readiness.k8s.io/";
 
 /// How to run `kubectl nodegate`.
 #[derive(Debug, Clone)]
@@ -139,7 +141,7 @@ fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
     for it in items(&said["rules"]) {
         let rule = rules.iter().find(|rule| it["rule"] == name(rule));
         let rule = rule.context("a rule that is not there")?;
-        let is_tainted = has_taint(node, &taint(rule));
+        let is_tainted = is_held_by(node, rule, rules);
         let state = it["state"].as_str().unwrap_or_default();
         let is_done = match state {
             "held" => is_tainted,
@@ -171,8 +173,15 @@ fn conditions_agree(said: &Value, node: &Value, rule: &Value) -> Result<()> {
                     && result["defaultStatus"] == condition["status"];
             ensure!(is_same, "{condition:#}, and in its status {result}");
         }
+        // What a rule makes of a condition stands in no other place.
+        let mut required = items(&rule["spec"]["conditions"]).iter();
+        let required = required.find(of_type);
+        let is_judged = ["minimum", "minimumFromLabel", "reasons"]
+            .iter()
+            .any(|field| required.is_some_and(|it| !it[field].is_null()));
         let published = items(&node["status"]["conditions"]).iter().find(of_type);
-        let Some(published) = published.filter(|_| condition["source"] != "reporter") else {
+        let is_same_source = condition["source"] != "reporter" && !is_judged;
+        let Some(published) = published.filter(|_| is_same_source) else {
             continue;
         };
         let told = published["message"].as_str().unwrap_or_default();
@@ -198,6 +207,18 @@ fn name(object: &Value) -> &str {
 fn taint(rule: &Value) -> (&Value, &Value) {
     let taint = &rule["spec"]["taint"];
     (&taint["key"], &taint["effect"])
+}
+
+/// Whether the node has a taint that the rule lifts: another project's whatever its effect, unless another rule names that.
+fn is_held_by(node: &Value, rule: &Value, rules: &[&Value]) -> bool {
+    let (key, _) = taint(rule);
+    let is_foreign = !key.as_str().is_some_and(|it| it.starts_with(OURS));
+    let mut taints = items(&node["spec"]["taints"]).iter();
+    has_taint(node, &taint(rule))
+        || taints.any(|it| {
+            let of_another = rules.iter().any(|rule| taint(rule) == (key, &it["effect"]));
+            is_foreign && it["key"] == *key && !of_another
+        })
 }
 
 fn has_taint(node: &Value, (key, effect): &(&Value, &Value)) -> bool {

@@ -9,22 +9,14 @@ use serde_json::Value;
 
 use crate::controller::binary;
 
-/// The answer of a command.
 #[derive(Debug)]
 pub struct Said {
-    /// Its exit code.
     pub code: i32,
-    /// Its standard output.
     pub out: String,
-    /// Its standard error.
     pub err: String,
 }
 
 /// The command line, under the name by which kubectl finds it.
-///
-/// # Errors
-///
-/// When there is no binary.
 pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(binary()?);
     command
@@ -36,20 +28,12 @@ pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
 }
 
 /// Runs a command and waits for its answer.
-///
-/// # Errors
-///
-/// When the binary cannot be run.
 pub async fn ask(kubeconfig: &Path, arguments: &[&str]) -> Result<Said> {
     let command = command(kubeconfig, arguments)?;
     tokio::task::spawn_blocking(move || answer(command)).await?
 }
 
 /// Runs a command that answers in JSON.
-///
-/// # Errors
-///
-/// When the binary cannot be run, or the answer is not JSON.
 pub async fn ask_json(kubeconfig: &Path, arguments: &[&str]) -> Result<Value> {
     let command = command(kubeconfig, &as_json(arguments))?;
     json(&tokio::task::spawn_blocking(move || answer(command)).await??)

@@ -10,10 +10,6 @@ pub use kube_testbed::changes::*;
 use crate::rule::rules;
 
 /// Deletes a rule, which goes once its finalizers are gone.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn delete_rule(client: &Client, rule: &str) -> Result<()> {
     rules(client)
         .delete(rule, &DeleteParams::default())
@@ -23,10 +19,6 @@ pub async fn delete_rule(client: &Client, rule: &str) -> Result<()> {
 }
 
 /// Patches a rule with a JSON merge patch.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn patch_rule(client: &Client, rule: &str, patch: &Value) -> Result<()> {
     rules(client)
         .patch(rule, &PatchParams::default(), &Patch::Merge(patch))

@@ -30,10 +30,6 @@ impl Deref for Cluster {
 
 impl Cluster {
     /// Starts a cluster and waits until it is ready, with nothing installed.
-    ///
-    /// # Errors
-    ///
-    /// See [`kube_testbed::Cluster::start`].
     pub async fn start(options: Options) -> Result<Self> {
         Ok(Self {
             bed: kube_testbed::Cluster::start(options).await?,
@@ -42,25 +38,16 @@ impl Cluster {
     }
 
     /// Leaves the cluster running and returns the instructions for the user: how to reach it and how to end it.
-    ///
-    /// # Errors
-    ///
-    /// See [`kube_testbed::Cluster::leave_running`].
     pub fn leave_running(self) -> Result<String> {
         self.bed.leave_running()
     }
 
     /// The controller's writes so far, oldest first. The cluster needs an audit log.
-    #[must_use]
     pub fn controllers_writes(&self) -> Vec<Write> {
         self.writes_of(CONTROLLER)
     }
 
     /// Installs CRD and RBAC; later calls do nothing.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails, or the CRD is not established in time.
     pub async fn install(&self) -> Result<()> {
         self.installed
             .get_or_try_init(async || {
@@ -72,10 +59,6 @@ impl Cluster {
     }
 
     /// Installs only the RBAC, also for later calls of [`Self::install`]: for tests with a CRD of their own, or none.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails.
     pub async fn install_without_crd(&self) -> Result<()> {
         self.installed
             .get_or_try_init(async || self.install_rbac().await)
@@ -84,10 +67,6 @@ impl Cluster {
     }
 
     /// Installs `config/crd` and waits until it is established.
-    ///
-    /// # Errors
-    ///
-    /// See [`Self::install`].
     pub async fn install_crd(&self) -> Result<()> {
         let folder = config("crd");
         self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
@@ -101,10 +80,6 @@ impl Cluster {
     }
 
     /// Installs `config/rbac` into its namespace.
-    ///
-    /// # Errors
-    ///
-    /// See [`Self::install`].
     pub async fn install_rbac(&self) -> Result<()> {
         let namespace =
             format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
@@ -117,20 +92,11 @@ impl Cluster {
     }
 
     /// Installs Karpenter's resource definitions, and this repository's RBAC for them.
-    ///
-    /// # Errors
-    ///
-    /// When Karpenter's module is not available, or `kubectl` fails.
     pub async fn install_karpenter(&self) -> Result<()> {
         self.install_definitions(&KARPENTER).await?;
         self.install_karpenter_rbac().await
     }
 
-    /// Installs `config/remediation`.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails.
     pub async fn install_remediation_rbac(&self) -> Result<()> {
         let folder = config("remediation");
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
@@ -140,10 +106,6 @@ impl Cluster {
     }
 
     /// Installs `config/alpha` and waits until its definitions are established.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails, or a definition is not established in time.
     pub async fn install_alpha(&self) -> Result<()> {
         let folder = config("alpha");
         self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
@@ -156,11 +118,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// Installs `config/karpenter`.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails.
     pub async fn install_karpenter_rbac(&self) -> Result<()> {
         let folder = config("karpenter");
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])

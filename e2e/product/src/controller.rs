@@ -37,19 +37,11 @@ pub struct Controller {
 
 impl Controller {
     /// Starts it with these arguments, plus those for kubeconfig and probes, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When the binary is missing, or it does not become ready; the message shows the end of its log.
     pub async fn start(cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
         Self::start_with(cluster, arguments, &[]).await
     }
 
     /// Like [`Self::start`], with environment variables.
-    ///
-    /// # Errors
-    ///
-    /// Like there.
     pub async fn start_with(
         cluster: &Cluster,
         arguments: &[&str],
@@ -60,49 +52,32 @@ impl Controller {
     }
 
     /// Starts it with these arguments behind a relay to the API server, without waiting until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When the binary is missing or cannot start.
     pub async fn spawn_behind(
         relay: &Relay,
         cluster: &Cluster,
         arguments: &[&str],
     ) -> Result<Self> {
-        cluster.install().await?;
-        let kubeconfig = relay.kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT);
-        let launched = Self::launch_controller(cluster, &kubeconfig.await?, arguments, &[])?;
+        let launched = Self::spawn_by_way_of(relay.url(), cluster, arguments, &[]).await?;
         Ok(launched.unasked("the relay may be what keeps it from doing what is said"))
     }
 
     /// Like [`Self::spawn_behind`], with an API server that may lag.
-    ///
-    /// # Errors
-    ///
-    /// Like there.
     pub async fn spawn_on(
         server: &LaggingServer,
         cluster: &Cluster,
         arguments: &[&str],
     ) -> Result<Self> {
-        cluster.install().await?;
-        let kubeconfig = server.kubeconfig(cluster, NAMESPACE, SERVICE_ACCOUNT);
-        let launched = Self::launch_controller(cluster, &kubeconfig.await?, arguments, &[])?;
+        let launched = Self::spawn_by_way_of(server.url(), cluster, arguments, &[]).await?;
         Ok(launched.unasked("what is said is read from another server"))
     }
 
     /// Skips the check with `kubectl nodegate` at its end, for this reason.
-    #[must_use]
     pub fn unasked(mut self, _why: &'static str) -> Self {
         self.question = None;
         self
     }
 
     /// Checks now, as at its end, that `kubectl nodegate` agrees with it.
-    ///
-    /// # Errors
-    ///
-    /// When it still does not after a while.
     pub fn ensure_agreement(&self) -> Result<()> {
         let question = self.question.as_ref();
         question.map_or(Ok(()), |question| question.hold(|| true))
@@ -113,11 +88,6 @@ impl Controller {
         self.question.as_ref()
     }
 
-    /// Waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// When it ends or takes too long; the message shows its log.
     pub async fn once_ready(mut self) -> Result<Self> {
         let deadline = Instant::now() + STARTUP;
         while !self.is_ready().await {
@@ -134,46 +104,37 @@ impl Controller {
     }
 
     /// Starts another build, such as that of an earlier version, and waits until it is ready.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Self::start`].
     pub async fn start_build(build: &Path, cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
         cluster.install().await?;
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
-        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
+        let arguments = [&["controller"], arguments].concat();
         let launched = Self::launch_build(build, cluster, &kubeconfig, &arguments, &[])?;
         let launched = launched.unasked("this version's command line may disagree with it");
         launched.once_ready().await
     }
 
     /// Like [`Self::start_with`], without waiting: for one that may never become ready.
-    ///
-    /// # Errors
-    ///
-    /// When the binary is missing or cannot start.
     pub async fn spawn(
         cluster: &Cluster,
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self> {
-        cluster.install().await?;
-        let kubeconfig = cluster
-            .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
-            .await?;
-        Self::launch_controller(cluster, &kubeconfig, arguments, environment)
+        Self::spawn_by_way_of(cluster.url(), cluster, arguments, environment).await
     }
 
-    fn launch_controller(
+    /// Starts a controller that reaches the API server at this URL.
+    async fn spawn_by_way_of(
+        url: String,
         cluster: &Cluster,
-        kubeconfig: &Path,
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self> {
-        let arguments: Vec<_> = ["controller"].iter().chain(arguments).copied().collect();
-        Self::launch(cluster, kubeconfig, &arguments, environment)
+        cluster.install().await?;
+        let kubeconfig = cluster.kubeconfig_by_way_of(url, NAMESPACE, SERVICE_ACCOUNT);
+        let arguments = [&["controller"], arguments].concat();
+        Self::launch(cluster, &kubeconfig.await?, &arguments, environment)
     }
 
     /// Starts the binary with these arguments, followed by those for kubeconfig and probes.
@@ -218,8 +179,6 @@ impl Controller {
         })
     }
 
-    /// The address of its probes.
-    #[must_use]
     pub fn probes(&self) -> SocketAddr {
         self.probes
     }
@@ -232,31 +191,21 @@ impl Controller {
     }
 
     /// The answer of `/readyz`: the status code and the text.
-    ///
-    /// # Errors
-    ///
-    /// When it does not answer.
     pub async fn readiness(&self) -> Result<(u16, String)> {
         get(self.probes, "/readyz").await
     }
 
     /// Asks it to end (SIGTERM) and waits for its exit status.
-    ///
-    /// # Errors
-    ///
-    /// When it takes longer than a pod's grace period.
     pub async fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(SHUTDOWN).await
     }
 
     /// Leaves it running, together with its cluster, and returns its process ID.
-    #[must_use]
     pub fn leave_running(mut self) -> u32 {
         self.process.detach();
         self.pid()
     }
 
-    /// Kills it (SIGKILL).
     pub fn kill(mut self) {
         self.process.kill();
     }
@@ -292,10 +241,6 @@ impl DerefMut for Controller {
 }
 
 /// The binary: `NODEGATE_BIN`, or the one that Cargo built for this test.
-///
-/// # Errors
-///
-/// When there is none; the message says how to build it.
 pub fn binary() -> Result<PathBuf> {
     if let Some(path) = env::var_os("NODEGATE_BIN").map(PathBuf::from) {
         ensure!(

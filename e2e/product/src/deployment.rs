@@ -21,18 +21,12 @@ const MOUNTED: Duration = Duration::from_secs(60);
 /// The addresses of the process, in place of those of a pod.
 #[derive(Debug)]
 pub struct Addresses {
-    /// Of metrics.
     pub metrics: String,
-    /// Of the webhook.
     pub webhook: String,
 }
 
 /// Runs the Deployment of this namespace under its service account, with its arguments, environment, configuration file and
 /// mounted Secrets, for which it waits as a pod does. Arguments for kubeconfig and addresses come last and take precedence.
-///
-/// # Errors
-///
-/// When there is no such Deployment, a Secret is missing, or the process cannot start.
 pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addresses)> {
     let client = cluster.client().await?;
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);

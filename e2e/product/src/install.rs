@@ -8,44 +8,32 @@ use kube_testbed::binaries::{Binaries, Component};
 use kube_testbed::tool;
 use serde_json::json;
 
-/// The namespace of an installation.
 pub const NAMESPACE: &str = "nrr-system";
 
-/// The controller's service account.
 pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
 
-/// The controller's user name.
 pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
 
-/// The root of this repository.
-#[must_use]
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A folder of this repository's `examples/`.
-#[must_use]
 pub fn example(folder: &str) -> PathBuf {
     repository().join("examples").join(folder)
 }
 
 /// A folder of this repository's `config/`.
-#[must_use]
 pub fn config(folder: &str) -> PathBuf {
     repository().join("config").join(folder)
 }
 
 /// The folder of this repository's chart.
-#[must_use]
 pub fn chart() -> PathBuf {
     repository().join("charts/nodegate")
 }
 
 /// Renders a folder with `kubectl kustomize`.
-///
-/// # Errors
-///
-/// When `kubectl` has not been built or fails; the message is its standard error.
 pub async fn kustomize(folder: &Path) -> Result<String> {
     let mut kubectl = Command::new(Binaries::locate()?.path(Component::Kubectl)?);
     kubectl.arg("kustomize").arg(folder);
@@ -53,10 +41,6 @@ pub async fn kustomize(folder: &Path) -> Result<String> {
 }
 
 /// Writes a kustomization into this folder, as a user does. Resources and components are named by their folders in `config/`.
-///
-/// # Errors
-///
-/// When it cannot be written.
 pub fn write_kustomization(folder: &Path, resources: &[&str], components: &[&str]) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     // Kustomize accepts no absolute paths.

@@ -2,5 +2,4 @@
 
 pub use kube_testbed::relay::*;
 
-/// Rules.
 pub const RULES: Kind = Kind::named("nodereadinessrules");

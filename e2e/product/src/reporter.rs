@@ -15,7 +15,6 @@ use kube_testbed::process::Process;
 use crate::cluster::Cluster;
 use crate::controller::binary;
 
-/// The timeout for its end.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
 /// A running reporter; it dereferences to its process. Killed when dropped.
@@ -27,10 +26,6 @@ pub struct Reporter {
 
 impl Reporter {
     /// Starts it with these environment variables, plus arguments for kubeconfig and metrics.
-    ///
-    /// # Errors
-    ///
-    /// When the binary is missing or cannot start.
     pub fn start(
         cluster: &Cluster,
         kubeconfig: &Path,
@@ -52,19 +47,11 @@ impl Reporter {
     }
 
     /// The answer on a path, such as `/readyz`: the status code and the text.
-    ///
-    /// # Errors
-    ///
-    /// When it does not answer.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
         get(self.address, path).await
     }
 
     /// The value of a metric, named with its labels as printed.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such metric.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let (_, text) = self.get("/metrics").await?;
         let value = text.lines().find_map(|line| line.strip_prefix(name));
@@ -73,10 +60,6 @@ impl Reporter {
     }
 
     /// Asks it to end (SIGTERM) and waits for its exit status.
-    ///
-    /// # Errors
-    ///
-    /// When it takes too long.
     pub async fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(SHUTDOWN).await
     }

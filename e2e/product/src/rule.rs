@@ -6,6 +6,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// Builds a rule: by default `continuous`, `NoSchedule`, without conditions.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct RuleBuilder {
     rule: Value,
@@ -29,7 +30,6 @@ impl RuleBuilder {
     }
 
     /// Waits for a condition of the node to be `True`.
-    #[must_use]
     pub fn waits_for(mut self, condition_type: &str) -> Self {
         if let Some(conditions) = self.rule["spec"]["conditions"].as_array_mut() {
             conditions.push(json!({"type": condition_type, "requiredStatus": "True"}));
@@ -38,48 +38,37 @@ impl RuleBuilder {
     }
 
     /// Makes it ignore a node after its first success there.
-    #[must_use]
     pub fn bootstrap_only(self) -> Self {
         self.spec("enforcementMode", json!("bootstrap-only"))
     }
 
     /// Makes it only count what it would do.
-    #[must_use]
     pub fn dry_run(self) -> Self {
         self.spec("dryRun", json!(true))
     }
 
     /// Selects nodes with this label, instead of all Linux nodes.
-    #[must_use]
     pub fn selects(self, label: &str, value: &str) -> Self {
         self.spec("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
     /// Sets a field of the spec; the value need not be valid.
-    #[must_use]
     pub fn spec(mut self, field: &str, value: Value) -> Self {
         self.rule["spec"][field] = value;
         self
     }
 
     /// Sets a finalizer from the start.
-    #[must_use]
     pub fn finalizer(mut self, finalizer: &str) -> Self {
         self.rule["metadata"]["finalizers"] = json!([finalizer]);
         self
     }
 
-    /// The rule to create.
-    #[must_use]
     pub fn build(self) -> Value {
         self.rule
     }
 
     /// Sends the rule as a server-side dry run: everything happens except storing it.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses it.
     pub async fn try_out(self, client: &Client) -> Result<()> {
         let only_try = PostParams {
             dry_run: true,
@@ -89,11 +78,6 @@ impl RuleBuilder {
         Ok(())
     }
 
-    /// Creates the rule.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses it.
     pub async fn create(self, client: &Client) -> Result<DynamicObject> {
         self.send(client, &PostParams::default()).await
     }
@@ -109,19 +93,14 @@ impl RuleBuilder {
 }
 
 /// A rule, with the key of its taint.
-#[must_use]
 pub fn rule(name: &str, taint_key: &str) -> RuleBuilder {
     RuleBuilder::new(name, taint_key)
 }
 
-/// The rules of the cluster.
-#[must_use]
 pub fn rules(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &resource())
 }
 
-/// The API resource of rules.
-#[must_use]
 pub fn resource() -> ApiResource {
     let kind = GroupVersionKind::gvk("readiness.node.x-k8s.io", "v1alpha1", "NodeReadinessRule");
     ApiResource::from_gvk_with_plural(&kind, "nodereadinessrules")

@@ -23,7 +23,6 @@ pub struct SharedCluster {
 
 impl SharedCluster {
     /// Describes a cluster, for a `static`.
-    #[must_use]
     pub const fn new(options: Options) -> Self {
         Self {
             options,
@@ -32,10 +31,6 @@ impl SharedCluster {
     }
 
     /// The cluster. The first caller starts it, and later ones wait for that.
-    ///
-    /// # Errors
-    ///
-    /// When it does not start.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.cluster
             .get_or_try_init(async || Cluster::start(self.options.clone()).await)
@@ -59,7 +54,6 @@ struct Use(&'static SharedInstallation);
 
 impl SharedInstallation {
     /// Describes an installation, for a `static`, with the controller's arguments.
-    #[must_use]
     pub const fn new(options: Options, arguments: &'static [&'static str]) -> Self {
         Self {
             cluster: SharedCluster::new(options),
@@ -70,10 +64,6 @@ impl SharedInstallation {
     }
 
     /// The cluster, with a ready controller.
-    ///
-    /// # Errors
-    ///
-    /// When either does not start.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.controller().await?;
         self.uses.fetch_add(1, Ordering::Relaxed);
@@ -85,11 +75,6 @@ impl SharedInstallation {
         self.cluster.get().await
     }
 
-    /// The controller.
-    ///
-    /// # Errors
-    ///
-    /// When it or its cluster does not start.
     pub async fn controller(&'static self) -> Result<&'static Controller> {
         let cluster = self.cluster.get().await?;
         self.controller

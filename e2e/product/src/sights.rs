@@ -14,10 +14,6 @@ use crate::rule::rules;
 
 /// Waits for the running pod of a `DaemonSet` on a node, and returns its name. kwok overwrites what is changed of a pod before it
 /// runs.
-///
-/// # Errors
-///
-/// After a minute.
 pub async fn running_pod(client: &Client, node: &str, daemon_set: &str) -> Result<String> {
     let what = format!("DaemonSet {daemon_set} has a running pod on {node}");
     eventually(&what, Duration::from_secs(60), async || {
@@ -33,10 +29,6 @@ pub async fn running_pod(client: &Client, node: &str, daemon_set: &str) -> Resul
 }
 
 /// The status of a rule; `null` where it has none.
-///
-/// # Errors
-///
-/// When the rule cannot be read.
 pub async fn rule_status(client: &Client, rule: &str) -> Result<Value> {
     let mut rule = rules(client)
         .get(rule)
@@ -46,10 +38,6 @@ pub async fn rule_status(client: &Client, rule: &str) -> Result<Value> {
 }
 
 /// A condition of a rule's status; `null` where it has none of this type.
-///
-/// # Errors
-///
-/// When the rule cannot be read.
 pub async fn rule_condition(client: &Client, rule: &str, condition_type: &str) -> Result<Value> {
     let status = rule_status(client, rule).await?;
     let conditions = status["conditions"].as_array();

@@ -22,7 +22,6 @@ pub const TAINT: &str = "readiness.k8s.io/network";
 pub const OWNER: &str = "nodegate.dev/taint-added-by-";
 
 /// The rule, which selects nodes labelled `network`.
-#[must_use]
 pub fn network_rule(name: &str) -> RuleBuilder {
     rule(name, TAINT)
         .waits_for(CONDITION)

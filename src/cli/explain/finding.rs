@@ -134,7 +134,12 @@ fn word(source: &Source) -> &'static str {
 }
 
 fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
-    let Some(detail) = finding.detail() else {
+    // A reason that the rule does not accept has the causes of the condition itself.
+    let detail = match finding.detail() {
+        Some(Detail::ReasonNotAccepted { .. }) => finding.condition.as_ref().map(|it| &it.detail),
+        detail => detail,
+    };
+    let Some(detail) = detail else {
         return vec![unreported(finding, node)];
     };
     match detail {
@@ -204,7 +209,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             )),
             ..Cause::of_node(node)
         }],
-        Detail::Reported { .. } | Detail::ReasonNotAccepted { .. } => vec![Cause {
+        Detail::Reported { .. } => vec![Cause {
             message: "its reporter on this node reports so".into(),
             since: finding.transition(),
             next: Some(NextStep::new(
@@ -409,7 +414,8 @@ mod tests {
         let node = node.label("gpu.count", "8").condition_with(reported);
         let conditions = "conditions: [\
             {type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: gpu.count}, \
-            {type: A, requiredStatus: 'True', reasons: [Done, Skipped]}]";
+            {type: A, requiredStatus: 'True', reasons: [Done, Skipped]}, \
+            {type: csidriver.nodegate.dev/csi, requiredStatus: 'True', reasons: [Done]}]";
         let scene = Scene::default()
             .node(node.taint(GATE, "NoSchedule"))
             .rule(&rule("r").spec(conditions));
@@ -440,6 +446,12 @@ mod tests {
                      with Done, Skipped",
                     "its reporter on this node reports so",
                 ),
+                (
+                    "ReasonNotAccepted",
+                    "csidriver.nodegate.dev/csi is Unknown, must be True: ReasonNotAccepted: it is False for reason \
+                     'CSIDriverNotRegistered', and counts only with Done",
+                    "the kubelet has not registered it on this node",
+                ),
             ]
         );
         let rule = explain_rule(&snapshot, "r").unwrap();
@@ -449,6 +461,7 @@ mod tests {
             [
                 "must be True (minimum from label gpu.count)",
                 "must be True for reason Done or Skipped",
+                "must be True for reason Done",
             ]
         );
     }

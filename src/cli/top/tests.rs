@@ -224,15 +224,18 @@ fn a_node_that_was_open_before_is_held_and_suspended_rules_are_told() {
     let scene = scene.node(again.dated_taint(taint, "NoSchedule"));
     let fleet = Fleet::of(&scene.read(at(5)), None);
     assert_eq!(fleet.closed[0].state, Closure::Held);
-    let scene = Scene::default()
-        .rule(&gpu().suspended())
-        .node(joining("n", 0));
-    let fleet = Fleet::of(&scene.read(at(10)), None);
-    assert_eq!(fleet.suspended, ["gpu".into()]);
-    assert_eq!(
-        screen(&fleet, &TopState::default(), (40, 8))[2],
-        "suspended   gpu"
-    );
+    for (rule, suspends_all) in [(gpu().suspended(), false), (gpu(), true)] {
+        let scene = Scene::default().rule(&rule).node(joining("n", 0));
+        let mut snapshot = scene.read(at(10));
+        snapshot.view.suspend_all(suspends_all);
+        snapshot.view.settle();
+        let fleet = Fleet::of(&snapshot, None);
+        assert_eq!(fleet.suspended, ["gpu".into()]);
+        assert_eq!(
+            screen(&fleet, &TopState::default(), (40, 8))[2],
+            "suspended   gpu"
+        );
+    }
 }
 
 #[test]

@@ -47,7 +47,11 @@ impl Cache {
         }
     }
 
-    fn put_pod(&mut self, group: ComponentGroup, pod: Pod) {
+    fn put_pod(&mut self, group: ComponentGroup, mut pod: Pod) {
+        // The node's name is in memory once.
+        if let Some((name, _)) = self.entries.get_key_value(&pod.node) {
+            pod.node = name.clone();
+        }
         let name = pod.node.clone();
         // A pod is bound once. Another node means a new pod of the same name.
         let before = self.index.place(Watch::Pods(group), &pod.key, &name);
@@ -56,7 +60,10 @@ impl Cache {
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) if *known == pod => return,
             Some(known) => *known = pod,
-            None => pods.push(pod),
+            None => {
+                pods.reserve_exact(1);
+                pods.push(pod);
+            }
         }
         self.mark(&name);
     }

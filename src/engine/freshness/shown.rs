@@ -62,3 +62,20 @@ impl Shown {
         shown.is_some_and(|it| version <= *it)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_read_counts_until_the_watch_has_reached_it() {
+        let (watch, node) = (Watch::Nodes, "n".into());
+        let mut shown = Shown::default();
+        shown.read_live(watch, &node, 7);
+        for (reached, is_ahead) in [(6, true), (7, false)] {
+            shown.reached(watch, reached);
+            assert_eq!(shown.has_read_live(watch, "n", 7), is_ahead, "{reached}");
+            assert_eq!(shown.has_watched(watch, 7), !is_ahead, "{reached}");
+        }
+    }
+}

@@ -273,6 +273,10 @@ fn the_next_turn_is_the_earliest_of_all() {
     wait(&mut pacer.conditions, &other);
     assert_eq!(pacer.next_turn(now), pacer.conditions.next_turn(now));
     assert!(pacer.next_turn(now).is_some());
+    pacer.begins(Class::Conditions, true, now);
+    assert_eq!(pacer.next_turn(now), None, "they are published one by one");
+    pacer.ends(Class::Conditions);
+    assert!(pacer.next_turn(now).is_some());
     pacer.try_nothing_again();
     assert_eq!(pacer.next_turn(now), None);
 }

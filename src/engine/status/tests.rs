@@ -132,6 +132,25 @@ fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
 }
 
 #[test]
+fn a_suspended_rule_keeps_what_its_status_says_of_nodes_and_adds_what_it_lacks() {
+    let (stats, rule) = stats(&gate().suspended(), &[member("a")]);
+    let conflicted = |previous: &NodeReadinessRuleStatus| {
+        let status = build(&stats, basis(&rule, previous));
+        let mut of_conflict = status.conditions.into_iter();
+        let found = of_conflict.find(|it| it.type_ == "Conflicted");
+        found.map(|it| it.status)
+    };
+    let mut previous = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
+    assert_eq!(conflicted(&previous).as_deref(), Some("False"));
+    for condition in &mut previous.conditions {
+        condition.status = "True".into();
+    }
+    assert_eq!(conflicted(&previous).as_deref(), Some("True"));
+    previous.conditions.retain(|it| it.type_ != "Conflicted");
+    assert_eq!(conflicted(&previous).as_deref(), Some("False"));
+}
+
+#[test]
 fn a_dry_run_is_summed_up() {
     let met = || member("met").condition("Net", "True");
     let unmet = || member("unmet").condition("Net", "False");
@@ -416,18 +435,22 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
 
 #[test]
 fn a_dry_run_says_what_a_guard_would_hold_back() {
-    let report = |waiting| Report {
+    let report = |waiting, all_zones_disrupted| Report {
         zones: Vec::new(),
         met: 1,
         unmet: 2,
         waiting,
-        all_zones_disrupted: true,
+        all_zones_disrupted,
     };
     let unmet = member("unmet").condition("Net", "False");
     let (stats, rule) = stats(&gate().dry_run(), &[unmet]);
     let none = NodeReadinessRuleStatus::default();
-    for (waiting, says_so) in [(0, false), (1, true)] {
-        let report = report(waiting);
+    for (waiting, everywhere, reason) in [
+        (0, true, "NoNodeHeldBack"),
+        (1, false, "NodesHeldBack"),
+        (1, true, "AllZonesDisrupted"),
+    ] {
+        let report = report(waiting, everywhere);
         let status = build(
             &stats,
             Basis {
@@ -436,13 +459,7 @@ fn a_dry_run_says_what_a_guard_would_hold_back() {
             },
         );
         let summary = status.dry_run_results.unwrap().summary;
-        assert_eq!(summary.contains("held back"), says_so, "{summary}");
-        let limited = status.conditions.last().unwrap();
-        let expected = if says_so {
-            "AllZonesDisrupted"
-        } else {
-            "NoNodeHeldBack"
-        };
-        assert_eq!(limited.reason, expected);
+        assert_eq!(summary.contains("held back"), waiting > 0, "{summary}");
+        assert_eq!(status.conditions.last().unwrap().reason, reason);
     }
 }

@@ -427,6 +427,8 @@ fn a_guard_lets_no_node_be_closed_while_anything_is_stale() {
     network(&mut bench, "a", "False");
     bench.wait(15_000);
     assert_eq!(bench.taints("a"), [""; 0]);
+    let wake = bench.engine.next_wake();
+    assert!(wake > Some(bench.now.monotonic), "it waits for no turn");
     bench.silent.clear();
     bench.wait(1000);
     assert_eq!(bench.taints("a"), [GATE]);

@@ -160,6 +160,27 @@ fn two_rules_share_the_watches_and_the_last_one_ends_them() {
 }
 
 #[test]
+fn an_unreadable_daemon_set_is_told_of_on_the_rules_that_name_it() {
+    let other = rule("s").waits_for("daemonset.nodegate.dev/tools.other");
+    let other = other.taint("readiness.k8s.io/other", "NoSchedule");
+    let mut bench = ready(&[waits("r"), other], &[node("n")]);
+    bench.told();
+    let meta = json!({"name": "agent", "namespace": "tools", "uid": "u"});
+    bench.shows(DAEMON_SETS, json!({"metadata": meta, "spec": 5}));
+    bench.wait(2000);
+    let told = bench.told();
+    let [told] = &told[..] else {
+        panic!("{told:?}");
+    };
+    let expected = "ObjectUnreadable r: DaemonSet tools/agent cannot be parsed: spec: ";
+    assert!(told.starts_with(expected), "{told}");
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.shows_gone(PODS, "n");
+    bench.wait(2000);
+    assert_eq!(bench.taints("n").len(), 1, "it is taken as it was");
+}
+
+#[test]
 fn a_condition_that_names_no_daemon_set_is_told_of() {
     let odd = rule("r").waits_for("daemonset.nodegate.dev/cilium");
     let mut bench = Bench::new(&[odd], &[node("n")]);
@@ -172,6 +193,22 @@ fn a_condition_that_names_no_daemon_set_is_told_of() {
         ]
     );
     assert_eq!(bench.taints("n").len(), 1, "what is absent is not True");
+}
+
+#[test]
+fn a_rule_says_that_the_api_server_has_none_of_what_it_waits_for() {
+    let kind = "resourceslice.nodegate.dev/gpu.example.com";
+    let mut bench = Bench::new(&[rule("r").waits_for(kind)], &[node("n")]);
+    let watch = Watch::ResourceSlices(ComponentGroup::Named(0));
+    bench.take(vec![Input::Seen(Seen::NotInstalled(watch))]);
+    bench.wait(3000);
+    assert_eq!(
+        said(&bench, "r"),
+        [format!(
+            "ConditionsNotMade: this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that \
+             no node meets {kind}"
+        )]
+    );
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Late nodes that other controllers are asked to remediate.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{Bench, Refusal};
+use super::{Bench, Input, Refusal};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
 use crate::engine::kind::Watch;
-use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, rule};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
+const DEADLINE: &str = "nodegate.dev/ready-deadline-r-uid";
 const REMEDIATION: &str = "nodegate.dev/remediation-r-uid";
 const MADE: &str = "make Reboot fencing/n";
 const UNMADE: &str = "unmake Reboot fencing/n";
@@ -123,12 +126,49 @@ fn a_remediation_that_a_process_has_only_announced_is_made_or_withdrawn_by_the_n
 }
 
 #[test]
+fn what_is_on_record_stays_unless_a_live_read_shows_that_its_rule_is_gone() {
+    let done = json!({
+        "deadline": at(110).to_string(),
+        "object": {"api-version": "example.com/v1", "kind": "Reboot", "namespace": "fencing"},
+        "done": true,
+    });
+    for (name, record, is_there, expected) in [
+        ("late", None, true, &[MADE][..]),
+        ("remediated", Some(&done), true, &[]),
+        (
+            "remediated under a rule that is gone",
+            Some(&done),
+            false,
+            &[UNMADE],
+        ),
+    ] {
+        let mut bench = Bench::new(&[], &[]);
+        let mut rule = repairing("Remediate");
+        if is_there {
+            bench.cluster.put(Watch::Rules, rule.json().clone());
+        }
+        // The watch shows the node before its rule.
+        let mut node = node("n").taint(GATE, "NoSchedule");
+        node = node.annotation(DEADLINE, &at(110).to_string());
+        if let Some(record) = record {
+            node = node.annotation(REMEDIATION, &record.to_string());
+        }
+        bench.sees(&node);
+        bench.wait(20_000);
+        assert_eq!(remediations(&mut bench), expected, "{name}");
+        let annotations = &bench.node("n")["metadata"]["annotations"];
+        assert_eq!(annotations[DEADLINE].is_string(), is_there, "{name}");
+        assert_eq!(annotations[REMEDIATION].is_string(), is_there, "{name}");
+    }
+}
+
+#[test]
 fn a_new_deadline_is_a_new_remediation() {
     let mut bench = late(&[repairing("Remediate")], &[node("n")], |_| None);
     assert_eq!(remediations(&mut bench), [MADE]);
     bench.change("n", |node| {
         let annotations = node["metadata"]["annotations"].as_object_mut().unwrap();
-        annotations.remove("nodegate.dev/ready-deadline-r-uid");
+        annotations.remove(DEADLINE);
     });
     bench.wait(58_000);
     assert_eq!(remediations(&mut bench), [""; 0]);
@@ -189,6 +229,39 @@ fn a_rule_that_goes_or_asks_for_something_else_withdraws_its_remediation() {
             assert_eq!(*finalizers, Value::Null, "{name}");
         }
     }
+}
+
+#[test]
+fn a_node_is_left_where_its_rule_is_suspended_before_the_last_read_is_answered() {
+    let mut bench = Bench::new(&[repairing("Remediate")], &[node("n")]);
+    bench.wait(59_000);
+    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.wait(2000);
+    assert_eq!(bench.pending.len(), 1, "it was about to be asked for");
+    bench.held_up = |_| false;
+    bench.take(vec![Input::SuspendAll(true)]);
+    bench.answers();
+    bench.wait(60_000);
+    assert_eq!(remediations(&mut bench), [""; 0]);
+    bench.take(vec![Input::SuspendAll(false)]);
+    bench.wait(60_000);
+    assert_eq!(remediations(&mut bench), [MADE]);
+}
+
+#[test]
+fn a_remediation_that_the_api_server_fails_to_delete_is_deleted_when_it_can() {
+    let mut bench = late(&[repairing("Remediate")], &[node("n")], |_| None);
+    assert_eq!(remediations(&mut bench), [MADE]);
+    bench.refusal = |request| {
+        let deletes = matches!(request, Request::DeleteRemediation { .. });
+        deletes.then(|| RequestError::TimedOut(Duration::from_secs(10)))
+    };
+    becomes_ready(&mut bench);
+    assert_eq!(record(&bench)["done"], true, "it is not lost sight of");
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    assert_eq!(remediations(&mut bench), [UNMADE]);
+    assert_eq!(record(&bench), Value::Null);
 }
 
 #[test]

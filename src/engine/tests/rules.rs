@@ -127,7 +127,9 @@ fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_ofte
         bench.sees_rule(&gate());
     };
     overwrite(&mut bench);
-    bench.wait(1000);
+    bench.wait(150);
+    assert_eq!(bench.status("r")["heldNodes"], json!(7), "a moment later");
+    bench.wait(850);
     assert_eq!(bench.status("r")["heldNodes"], json!(1));
     overwrite(&mut bench);
     bench.wait(8000);

@@ -33,12 +33,12 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
         ),
         (
             vec![
-                nodes("a", 9, 0, 6),
+                nodes("a", 29, 0, 16),
                 nodes("b", 8, 3, 9),
                 nodes("c", 9, 2, 0),
             ],
-            "14 nodes held back by the disruption limit: zone b PartialDisruption (12 of 20 nodes unmet), nothing more \
-             is closed there until it recovers; zone a Normal (6 of 15 nodes unmet), at most 0.1 nodes a second are \
+            "24 nodes held back by the disruption limit: zone b PartialDisruption (12 of 20 nodes unmet), nothing more \
+             is closed there until it recovers; zone a Normal (16 of 45 nodes unmet), at most 0.1 nodes a second are \
              closed there",
         ),
         (

@@ -1,7 +1,7 @@
 //! Readiness deadlines, their record on the node, and nodes that are given up.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
-use crate::plan::{Decision, Outcome, Standing};
+use crate::plan::{Decision, Outcome, StaleKinds, Standing};
 use crate::repair::{Deadline, Postponed, Remedy, Verdict};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, node, rule, world};
 
@@ -273,12 +273,26 @@ fn a_deadline_goes_with_what_it_was_for() {
         ),
     ] {
         let world = world(&node).with_rules(&rules);
+        let world = world.having_read_live(StaleKinds::RULES);
         let mut expected: Vec<_> = expected.to_vec();
         let mut written = writes(&world);
         expected.sort_unstable();
         written.sort_unstable();
         assert_eq!(written, expected, "{name}");
     }
+}
+
+#[test]
+fn a_deadline_stays_until_a_live_read_of_its_rule() {
+    let world = world(&due(gated(unmet()), 900));
+    assert_eq!(writes(&world), [""; 0]);
+    assert_eq!(world.plan().live_read, StaleKinds::RULES);
+    let gone = world.clone().having_read_live(StaleKinds::RULES);
+    assert_eq!(writes(&gone), ["-ready-deadline-r-uid"]);
+    assert_eq!(
+        deadline(&world.rule(&repairing("r"))),
+        Some(Deadline::At(at(900)))
+    );
 }
 
 #[test]

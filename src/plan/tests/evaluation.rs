@@ -169,6 +169,11 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
             "the change says the same"
         );
     }
+    let misspelt = rule("r").waits_for("daemonset.nodegate.dev/cilium");
+    assert_eq!(
+        world(&node("worker-1")).rule(&misspelt).write().changes[0].why,
+        "nothing makes daemonset.nodegate.dev/cilium, though its prefix is Nodegate's (counts as Unknown, must be True)"
+    );
     let cni = daemon_set("kube-system/cni")
         .critical()
         .toleration("{operator: Exists}");

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand, ValueEnum};
 use kube_testbed::binaries::{Binaries, Component};
-use kube_testbed::go_module::GoModule;
+use kube_testbed::go_module::{self, GoModule};
 use kube_testbed::{Cluster, ControllerManager, Options, helm};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -111,10 +111,10 @@ fn build(program: Program) -> Result<()> {
             return Ok(());
         }
         Program::ControlPlane => GoModule::control_plane(),
-        Program::CertManager => GoModule::cert_manager(),
-        Program::Helm => GoModule::helm(),
-        Program::Karpenter => GoModule::karpenter(),
-        Program::Prometheus => GoModule::prometheus(),
+        Program::CertManager => GoModule::read(&go_module::CERT_MANAGER),
+        Program::Helm => GoModule::read(&go_module::HELM),
+        Program::Karpenter => GoModule::read(&go_module::KARPENTER),
+        Program::Prometheus => GoModule::read(&go_module::PROMETHEUS),
     };
     module?.build().map(drop)
 }

@@ -74,7 +74,6 @@ impl Setup {
     }
 
     /// Adds the pool's declarations.
-    #[must_use]
     pub fn pool(self, pool: NodePoolBuilder) -> NodePoolBuilder {
         match self {
             Self::Declared | Self::Recommended => pool.startup_taint(KEY),

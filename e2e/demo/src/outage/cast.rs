@@ -31,7 +31,6 @@ pub(super) fn name(zone: &str, number: usize) -> String {
 }
 
 /// A healthy node of a zone.
-#[must_use]
 pub(super) fn healthy_node(zone: &str, number: usize) -> NodeBuilder {
     node(&name(zone, number))
         .label(ZONE, zone)

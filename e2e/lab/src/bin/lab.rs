@@ -10,7 +10,7 @@ use nodegate_lab::sim::explore::{Explorer, Tally, new_seed, pace};
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::script::Script;
 use nodegate_lab::sim::trace::Trace;
-use nodegate_lab::sim::{Fault, Scenario, scenarios};
+use nodegate_lab::sim::{Scenario, scenarios};
 
 /// Runs Nodegate's engine in simulated clusters in which things go wrong, and tells which laws that breaks.
 ///
@@ -37,13 +37,9 @@ struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Runs one schedule and tells what happens in it: the scenario of just this name, with --seed and --fault
-    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["exhaustive", "list"])]
-    replay: Option<String>,
-
-    /// A fault of the schedule that is replayed, as it is printed in a script
-    #[arg(long, value_name = "FAULT", requires = "replay")]
-    fault: Vec<Fault>,
+    /// Runs one schedule, as a finding is printed, and tells what happens in it
+    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["exhaustive", "list"])]
+    replay: Option<Script>,
 
     /// Tells of a schedule that is replayed also what the instances are told and do
     #[arg(long, requires = "replay")]
@@ -53,19 +49,19 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     quiet_panics();
-    let seed = args.seed.unwrap_or_else(new_seed);
-    if let Some(name) = &args.replay {
-        return replay(name, seed, &args);
+    if let Some(script) = &args.replay {
+        return replay(script, args.trace);
     }
+    let seed = args.seed.unwrap_or_else(new_seed);
     let mut chosen = scenarios::all();
-    chosen.retain(|scenario| scenario.name.contains(&args.scenario));
+    chosen.retain(|scenario| scenario.name().contains(&args.scenario));
     if chosen.is_empty() {
         eprintln!("no scenario's name contains {:?}", args.scenario);
         return ExitCode::FAILURE;
     }
     if args.list {
         for scenario in chosen {
-            println!("{}: {}", scenario.name, scenario.about);
+            println!("{}", scenario.title);
         }
         return ExitCode::SUCCESS;
     }
@@ -81,7 +77,7 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
         if shows_progress && told.elapsed() >= Duration::from_secs(1) {
             told = Instant::now();
             let pace = pace(tally.schedules(), began.elapsed());
-            eprint!("\r{pace}, {findings} findings, in {:40}", in_it.name);
+            eprint!("\r{pace}, {findings} findings, in {:40}", in_it.name());
             let _ = std::io::stderr().flush();
         }
     };
@@ -107,17 +103,8 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
     }
 }
 
-fn replay(name: &str, seed: u64, args: &Args) -> ExitCode {
-    let Some(scenario) = scenarios::all().into_iter().find(|it| it.name == name) else {
-        eprintln!("there is no scenario {name:?}; --list tells which there are");
-        return ExitCode::FAILURE;
-    };
-    let script = Script {
-        scenario,
-        seed,
-        faults: args.fault.clone(),
-    };
-    let outcome = if args.trace {
+fn replay(script: &Script, trace: bool) -> ExitCode {
+    let outcome = if trace {
         script.trace(&engine)
     } else {
         script.run(&engine)

@@ -6,9 +6,6 @@ use super::time::Time;
 
 /// Acts in the cluster beside Nodegate. Actors meet no faults: the server answers each request at once.
 pub trait Actor {
-    /// Its name, as [`super::Who::Actor`] carries it.
-    fn name(&self) -> &'static str;
-
     /// When it next acts, unless a change wakes it earlier. A time in the past means at once.
     fn wake(&self) -> Option<Time>;
 

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::time::{Time, wall};
 use crate::{Answer, Key, Kind, Request, Server};
 
-/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Who {
     /// The actor of this name.
@@ -24,11 +23,8 @@ pub enum Who {
 /// A request that could change something, whether it did or not.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// When it was carried out.
     pub at: Time,
-    /// Its sender.
     pub who: Who,
-    /// What was asked for.
     pub request: Request,
     /// The HTTP status of the answer.
     pub code: u16,
@@ -36,16 +32,11 @@ pub struct Write {
     pub changes: Range<usize>,
 }
 
-/// A change of one object.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The revision that it made.
     pub revision: u64,
-    /// When it was made.
     pub at: Time,
-    /// Who made it.
     pub who: Who,
-    /// The object.
     pub key: Key,
     /// The object before; `None` if it did not exist.
     pub before: Option<Arc<Value>>,
@@ -56,9 +47,7 @@ pub struct Change {
 /// One state of an object, from one revision to the next.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The revision that made it.
     pub revision: u64,
-    /// When it was made.
     pub at: Time,
     /// The object; `None` where it did not exist.
     pub object: Option<Arc<Value>>,
@@ -77,7 +66,6 @@ pub struct Cluster {
 
 impl Cluster {
     /// An empty cluster. Its UIDs follow from the seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
             server: Server::new(seed),
@@ -89,25 +77,19 @@ impl Cluster {
         }
     }
 
-    /// The current time.
-    #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
 
     /// The current time on the cluster's clock.
-    #[must_use]
     pub fn wall(&self) -> Timestamp {
         wall(self.now)
     }
 
-    /// Advances the time.
     pub fn advance(&mut self, to: Time) {
         self.now = self.now.max(to);
     }
 
-    /// The API server.
-    #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -162,14 +144,10 @@ impl Cluster {
         answer
     }
 
-    /// The revision of the last change.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.server.revision()
     }
 
-    /// The current object.
-    #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Arc<Value>> {
         self.server.object(key)
     }
@@ -180,13 +158,10 @@ impl Cluster {
     }
 
     /// All requests that could change something, in order.
-    #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
-    /// All changes, in order.
-    #[must_use]
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
@@ -197,27 +172,22 @@ impl Cluster {
     }
 
     /// The Events that Nodegate has posted, in order.
-    #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
     /// Every state of the objects of this name, in order, with the gaps between them.
-    #[must_use]
     pub fn history(&self, key: &Key) -> &[State] {
         self.history.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// The cluster at the end of this moment.
-    #[must_use]
     pub fn at(&self, time: Time) -> View<'_> {
         let end = self.changes.partition_point(|change| change.at <= time);
         let last = end.checked_sub(1).map(|last| self.changes[last].revision);
         self.as_of(last.unwrap_or_default())
     }
 
-    /// The cluster at this revision.
-    #[must_use]
     pub fn as_of(&self, revision: u64) -> View<'_> {
         View {
             cluster: self,
@@ -234,14 +204,10 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The revision.
-    #[must_use]
     pub fn revision(self) -> u64 {
         self.revision
     }
 
-    /// The object at this revision.
-    #[must_use]
     pub fn get(self, key: &Key) -> Option<&'a Arc<Value>> {
         self.state(self.cluster.history.get(key)?)
     }

@@ -27,9 +27,6 @@ pub fn quiet_panics() {
 }
 
 /// Runs a part of the machine and turns a panic into a defect.
-///
-/// # Errors
-/// When it panics.
 pub fn guarded<T>(part: impl FnOnce() -> T) -> Result<T, Defect> {
     IS_GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(part));

@@ -44,7 +44,6 @@ impl Lease {
     }
 }
 
-/// One process's view of the Lease.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
     /// The last version seen, and since when.

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 
 use super::cluster::{Change, Cluster};
 use super::fault::Fault;
+use super::laws::ledger::Ledger;
 use super::scenario::Scenario;
 use super::settings::Settings;
 use super::time::Time;
 use crate::Key;
 
-/// A law has been broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The law's name.
     pub law: &'static str,
-    /// When it was detected.
     pub at: Time,
     /// What happened, with the names of the objects.
     pub what: String,
@@ -40,13 +38,11 @@ pub struct Report {
 /// The input of laws: the cluster after something has happened.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
-    /// The cluster and its history.
+    /// What all laws look up about the cluster.
+    pub(super) ledger: &'a Ledger,
     pub cluster: &'a Cluster,
-    /// The scenario.
     pub scenario: &'a Scenario,
-    /// The settings of all instances.
     pub settings: &'a Settings,
-    /// The faults of the schedule.
     pub faults: &'a [Fault],
     /// The instances, by number.
     pub instances: &'a [Report],
@@ -59,14 +55,10 @@ pub struct Moment<'a> {
 }
 
 impl<'a> Moment<'a> {
-    /// The changes not judged before.
-    #[must_use]
     pub fn new_changes(&self) -> &'a [Change] {
         &self.cluster.changes()[self.judged_changes..]
     }
 
-    /// The writes not judged before.
-    #[must_use]
     pub fn new_writes(&self) -> &'a [super::Write] {
         &self.cluster.writes()[self.judged_writes..]
     }
@@ -74,9 +66,6 @@ impl<'a> Moment<'a> {
 
 /// Something that must never happen, or must hold in the end. Each value judges one schedule, and may keep state.
 pub trait Law {
-    /// A short sentence about behaviour.
-    fn name(&self) -> &'static str;
-
     /// Judges the cluster whenever something has changed.
     ///
     /// # Errors

@@ -7,7 +7,6 @@ use nodegate::engine::io::{Effect, Input, Now};
 
 use super::settings::Settings;
 
-/// The program of a process.
 pub trait Machine {
     /// Takes in events and returns the effects to carry out.
     fn take(&mut self, inputs: Vec<Input>, now: Now) -> Vec<Effect>;
@@ -15,7 +14,6 @@ pub trait Machine {
     /// When to call [`Self::take`] again at the latest, by the monotonic clock.
     fn next_wake(&self) -> Option<Instant>;
 
-    /// Whether every watch has synced.
     fn has_synced(&self) -> bool;
 
     /// Whether no request is under way.
@@ -28,10 +26,8 @@ pub trait Machine {
 /// Creates a process's machine at its start.
 pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;
 
-/// Starts the engine.
-#[must_use]
 pub fn engine(settings: &Settings, now: Now) -> Box<dyn Machine> {
-    Box::new(Engine::new(settings.into(), now))
+    Box::new(Engine::new(settings.clone(), now))
 }
 
 impl Machine for Engine {

@@ -7,19 +7,15 @@ use super::time::Time;
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator with this seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// An independent generator: its draws do not change those of the others.
-    #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }
 
-    /// The next number.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

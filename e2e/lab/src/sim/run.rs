@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use jiff::SignedDuration;
 use nodegate::engine::election::LEASE_DURATION;
 use nodegate::engine::kind::Watch;
 
 use super::actor::Actor;
 use super::cluster::Cluster;
 use super::election::Lease;
-use super::fault::Fault;
-use super::law::{Law, Moment, Report, Violation};
-use super::laws;
+use super::fault::{Fault, Incident};
+use super::law::{Moment, Report, Violation};
+use super::laws::ledger::Ledger;
+use super::laws::{self, Laws};
 use super::machine::Start;
 use super::process::{Process, World};
 use super::rng::Rng;
@@ -28,10 +28,8 @@ const ACTS: usize = 1000;
 /// How many rounds there may be at the same time.
 const TURNS: usize = 10_000;
 
-/// The result of a schedule.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The first violation.
     pub violation: Option<Violation>,
     /// How many writes each instance has made.
     pub writes: Vec<usize>,
@@ -45,7 +43,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// A hash of everything that has happened.
-    #[must_use]
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::default();
         for change in self.cluster.changes() {
@@ -62,7 +59,7 @@ impl Outcome {
 /// Something that a fault does at a certain time.
 #[derive(Debug, Clone, Copy)]
 enum Mishap {
-    Begins(Fault),
+    Begins(Incident, Time),
     /// Stalls the watches of the instances that do not lead.
     Stales {
         watch: Watch,
@@ -77,7 +74,8 @@ struct Run<'a> {
     actors: Vec<(Box<dyn Actor>, Rng)>,
     processes: Vec<Process<'a>>,
     mishaps: Vec<(Time, Mishap)>,
-    laws: Vec<Box<dyn Law>>,
+    laws: Laws,
+    ledger: Ledger,
     reports: Vec<Report>,
     /// How many changes have been passed on to all actors and processes.
     noted: usize,
@@ -86,19 +84,17 @@ struct Run<'a> {
 }
 
 /// Runs a schedule to its end, or until a law is broken.
-#[must_use]
 pub fn run(scenario: &Scenario, seed: u64, faults: &[Fault], start: Start<'_>) -> Outcome {
     judged_run(scenario, seed, faults, start, laws::all(), false)
 }
 
 /// Runs a schedule under these laws. With `trace`, notes all inputs and effects of the machines.
-#[must_use]
 pub fn judged_run(
     scenario: &Scenario,
     seed: u64,
     faults: &[Fault],
     start: Start<'_>,
-    laws: Vec<Box<dyn Law>>,
+    laws: Laws,
     trace: bool,
 ) -> Outcome {
     let settings = (scenario.settings)();
@@ -115,12 +111,12 @@ impl<'a> Run<'a> {
         seed: u64,
         faults: &'a [Fault],
         start: Start<'a>,
-        laws: Vec<Box<dyn Law>>,
+        laws: Laws,
     ) -> Self {
         let mut rng = Rng::new(seed);
         let mut cluster = Cluster::new(rng.next());
         let mut build = rng.fork();
-        let actors = (scenario.build)(&mut cluster, &mut build);
+        let actors = scenario.begin(&mut cluster, &mut build);
         let base = time::beginning();
         let process = |instance| {
             Process::new(
@@ -156,6 +152,7 @@ impl<'a> Run<'a> {
             processes,
             mishaps,
             laws,
+            ledger: Ledger::default(),
             noted: 0,
             judged: (0, 0),
             judged_at: Time::ZERO,
@@ -228,7 +225,7 @@ impl<'a> Run<'a> {
                 actor.act(&mut self.world.cluster, rng);
                 acts += 1;
                 if acts > ACTS {
-                    let what = format!("{} does not stop acting", actor.name());
+                    let what = format!("actor {index} does not stop acting");
                     return Err(self.violation("time passes", what));
                 }
                 self.note();
@@ -258,88 +255,20 @@ impl<'a> Run<'a> {
         {
             self.mishaps.remove(0);
             match mishap {
-                Mishap::Begins(fault) => self.begin(fault, now),
+                Mishap::Begins(what, lasts) => {
+                    if what == Incident::TwoLeaders {
+                        self.world.lease.betray(now + lasts);
+                    }
+                    for process in &mut self.processes {
+                        process.suffer(what, lasts, &mut self.world);
+                    }
+                }
                 Mishap::Stales { watch, from, until } => {
                     for process in &mut self.processes {
                         if !process.leads() {
                             process.stand_still(watch, from, until);
                         }
                     }
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, fault: Fault, now: Time) {
-        let world = &mut self.world;
-        let processes = &mut self.processes;
-        match fault {
-            Fault::Kill { .. }
-            | Fault::Unobserved { .. }
-            | Fault::AnswerLost { .. }
-            | Fault::Storm { .. } => {}
-            Fault::Stop { instance, down, .. } => {
-                if let Some(process) = processes.get_mut(instance) {
-                    process.stop(now, down);
-                }
-            }
-            Fault::Stale { watch, lasts, .. } => {
-                for process in processes {
-                    process.stand_still(watch, now, now + lasts);
-                }
-            }
-            Fault::Lagging { watch, lasts, .. } => {
-                for process in processes {
-                    process.lag(watch, world.cluster.revision(), now + lasts);
-                }
-            }
-            Fault::StaleStart { lasts, .. } => {
-                for process in processes.iter_mut().filter(|process| process.leads()) {
-                    process.die(world, LEASE_DURATION + lasts);
-                }
-            }
-            Fault::ClockStep { instance, by, .. } => {
-                if let Some(process) = processes.get_mut(instance) {
-                    process.set_clock(SignedDuration::from_secs(by));
-                }
-            }
-            Fault::Suspend {
-                instance, lasts, ..
-            } => {
-                if let Some(process) = processes.get_mut(instance) {
-                    process.sleep(now, now + lasts, true);
-                }
-            }
-            Fault::Freeze {
-                instance, lasts, ..
-            } => {
-                if let Some(process) = processes.get_mut(instance) {
-                    process.sleep(now, now + lasts, false);
-                }
-            }
-            Fault::TwoLeaders { lasts, .. } => world.lease.betray(now + lasts),
-            Fault::Partition {
-                instance, lasts, ..
-            } => {
-                if let Some(process) = processes.get_mut(instance) {
-                    process.cut_off(now, now + lasts);
-                }
-            }
-            Fault::WatchDelay {
-                watch, lasts, by, ..
-            } => {
-                for process in processes {
-                    process.be_late(watch, now + lasts, by);
-                }
-            }
-            Fault::Expired { watch, .. } => {
-                for process in processes {
-                    process.expire(watch, now);
-                }
-            }
-            Fault::SilentDeath { watch, .. } => {
-                for process in processes {
-                    process.lose(watch);
                 }
             }
         }
@@ -359,7 +288,9 @@ impl<'a> Run<'a> {
             }
         }
         let cluster = &self.world.cluster;
+        self.ledger.read(cluster);
         let moment = Moment {
+            ledger: &self.ledger,
             cluster,
             scenario: self.scenario,
             settings: self.world.settings,
@@ -370,12 +301,12 @@ impl<'a> Run<'a> {
             calm_since: self.calm_since(),
         };
         let mut broken = None;
-        for law in &mut self.laws {
+        for (name, law) in &mut self.laws {
             let judgement = law.check(&moment);
             let judgement =
                 judgement.and_then(|()| if is_end { law.finally(&moment) } else { Ok(()) });
             if let Err(what) = judgement {
-                broken = Some((law.name(), what));
+                broken = Some((*name, what));
                 break;
             }
         }
@@ -410,29 +341,18 @@ impl<'a> Run<'a> {
 
 /// The timed steps of a fault.
 fn mishaps(fault: &Fault) -> Vec<(Time, Mishap)> {
-    let begins = |at: Time| (at, Mishap::Begins(*fault));
-    match *fault {
-        Fault::Kill { .. } | Fault::Unobserved { .. } | Fault::AnswerLost { .. } => Vec::new(),
-        Fault::StaleStart { watch, at, lasts } => {
-            let until = at + LEASE_DURATION + lasts / 2;
-            let from = until.saturating_sub(lasts);
-            let stales = Mishap::Stales { watch, from, until };
-            // The leader must still be alive to tell the others apart.
-            vec![(from.min(at.saturating_sub(ms(1))), stales), begins(at)]
-        }
-        Fault::Stop { at, .. }
-        | Fault::Stale { at, .. }
-        | Fault::Lagging { at, .. }
-        | Fault::ClockStep { at, .. }
-        | Fault::Suspend { at, .. }
-        | Fault::Freeze { at, .. }
-        | Fault::TwoLeaders { at, .. }
-        | Fault::Partition { at, .. }
-        | Fault::Storm { at, .. }
-        | Fault::WatchDelay { at, .. }
-        | Fault::Expired { at, .. }
-        | Fault::SilentDeath { at, .. } => vec![begins(at)],
-    }
+    let Some((what, at, lasts)) = fault.timed() else {
+        return Vec::new();
+    };
+    let begins = (at, Mishap::Begins(what, lasts));
+    let Incident::StaleStart(watch) = what else {
+        return vec![begins];
+    };
+    let until = at + LEASE_DURATION + lasts / 2;
+    let from = until.saturating_sub(lasts);
+    let stales = Mishap::Stales { watch, from, until };
+    // The leader must still be alive to tell the others apart.
+    vec![(from.min(at.saturating_sub(ms(1))), stales), begins]
 }
 
 /// FNV-1a.

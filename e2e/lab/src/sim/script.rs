@@ -1,11 +1,11 @@
-//! A schedule as a value: it can be run, and printed as a test.
+//! A schedule as a value: it can be run, printed and read.
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::fault::Fault;
-use super::law::Violation;
 use super::laws;
-use super::machine::{Start, engine};
+use super::machine::Start;
 use super::run::{Outcome, judged_run};
 use super::scenario::Scenario;
 use super::scenarios;
@@ -13,17 +13,13 @@ use super::scenarios;
 /// A schedule. It determines a run completely.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// The scenario.
     pub scenario: Scenario,
-    /// The seed of all random numbers.
     pub seed: u64,
-    /// The faults.
     pub faults: Vec<Fault>,
 }
 
 impl Script {
     /// Runs it to its end, or until a law is broken.
-    #[must_use]
     pub fn run(&self, start: Start<'_>) -> Outcome {
         judged_run(
             &self.scenario,
@@ -36,7 +32,6 @@ impl Script {
     }
 
     /// Runs it with notes of all inputs and effects of the machines.
-    #[must_use]
     pub fn trace(&self, start: Start<'_>) -> Outcome {
         judged_run(
             &self.scenario,
@@ -49,44 +44,29 @@ impl Script {
     }
 }
 
-/// Runs a schedule of the scenario of this name with the engine.
-///
-/// # Panics
-/// When no such scenario exists, or a law is broken.
-pub fn holds(scenario: &str, seed: u64, faults: &[Fault]) {
-    let found = scenarios::all().into_iter().find(|it| it.name == scenario);
-    let script = Script {
-        scenario: found.unwrap_or_else(|| panic!("there is no scenario {scenario:?}")),
-        seed,
-        faults: faults.to_vec(),
-    };
-    if let Some(Violation { law, at, what }) = script.run(&engine).violation {
-        panic!("{law}, after {at:?}: {what}\n{script}");
+/// Prints a line, which can be read again and be added to the findings.
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults = serde_json::to_string(&self.faults).map_err(|_| fmt::Error)?;
+        write!(f, "{} {} {faults}", self.scenario.name(), self.seed)
     }
 }
 
-/// Prints a test.
-impl fmt::Display for Script {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.scenario.name;
-        let function: String = name
-            .chars()
-            .map(|letter| {
-                if letter.is_alphanumeric() {
-                    letter
-                } else {
-                    '_'
-                }
-            })
-            .collect();
-        writeln!(f, "#[test]")?;
-        writeln!(f, "fn {function}_{}() {{", self.seed)?;
-        writeln!(f, "    let faults = [")?;
-        for fault in &self.faults {
-            writeln!(f, "        {fault},")?;
-        }
-        writeln!(f, "    ];")?;
-        writeln!(f, "    holds({name:?}, {}, &faults);", self.seed)?;
-        write!(f, "}}")
+/// Reads the scenario's name, the seed, and the faults as a JSON array.
+impl FromStr for Script {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut parts = line.splitn(3, ' ');
+        let mut part = |what| parts.next().ok_or(format!("no {what} in {line:?}"));
+        let (name, seed, faults) = (part("scenario")?, part("seed")?, part("faults")?);
+        let mut known = scenarios::all().into_iter();
+        Ok(Self {
+            scenario: known.find(|it| it.name() == name).ok_or_else(|| {
+                format!("there is no scenario {name:?}; --list tells which there are")
+            })?,
+            seed: seed.parse().map_err(|error| format!("{seed:?}: {error}"))?,
+            faults: serde_json::from_str(faults).map_err(|error| format!("{faults}: {error}"))?,
+        })
     }
 }

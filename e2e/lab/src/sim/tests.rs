@@ -12,13 +12,13 @@ use serde_json::json;
 
 use super::actor::Actor;
 use super::cluster::{Cluster, Who};
-use super::fault::{Fault, Side};
+use super::fault::{Fault, Incident, Side};
 use super::law::{Law, Moment};
 use super::machine::Machine;
 use super::rng::Rng;
 use super::run::{Outcome, judged_run};
 use super::scenario::Scenario;
-use super::settings::Settings;
+use super::settings::{Settings, usual};
 use super::time::{Time, ms, s, wall};
 use crate::{Key, Kind, Part, Patch, Request};
 
@@ -27,6 +27,7 @@ const LABEL: &str = "seen";
 /// All inputs of the machines of all instances and lives, with the times on their clocks.
 type Diary = Rc<RefCell<Vec<(Now, String)>>>;
 
+#[derive(Default)]
 struct Labeller {
     diary: Diary,
     leads: bool,
@@ -125,10 +126,6 @@ impl Maker {
 }
 
 impl Actor for Maker {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
     fn wake(&self) -> Option<Time> {
         (self.0 < 8).then(|| Self::at(self.0))
     }
@@ -148,33 +145,23 @@ impl Actor for Maker {
     }
 }
 
-fn build(_: &mut Cluster, _: &mut Rng) -> Vec<Box<dyn Actor>> {
-    vec![Box::new(Maker(0))]
-}
-
 const ALONE: Scenario = Scenario {
-    name: "alone",
-    about: "One instance labels four nodes.",
+    title: "alone: one instance labels four nodes",
     instances: 1,
-    settings: Settings::default,
+    settings: usual,
     brake: None,
     lasts: s(30),
     settles: s(30),
-    build,
+    build: |it| it.acts(Maker(0)),
 };
 const TWO: Scenario = Scenario {
     instances: 2,
     ..ALONE
 };
 
-/// Every node is labelled in the end.
 struct Labelled;
 
 impl Law for Labelled {
-    fn name(&self) -> &'static str {
-        "every node is labelled"
-    }
-
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         let mut nodes = moment.cluster.objects(Kind::Node);
         let bare = nodes.find(|(_, node)| node["metadata"]["labels"][LABEL].is_null());
@@ -193,12 +180,7 @@ impl Run {
         let start = |_: &Settings, _: Now| {
             let machine = Labeller {
                 diary: diary.clone(),
-                leads: false,
-                synced: 0,
-                bare: Vec::new(),
-                asked: 0,
-                next: None,
-                under_way: None,
+                ..Labeller::default()
             };
             Box::new(machine) as Box<dyn Machine>
         };
@@ -207,7 +189,7 @@ impl Run {
             seed,
             faults,
             &start,
-            vec![Box::new(Labelled)],
+            vec![("every node is labelled", Box::new(Labelled))],
             false,
         );
         let diary = diary.borrow().clone();
@@ -231,24 +213,20 @@ impl Run {
     }
 }
 
-fn kill(write: usize, side: Side) -> Fault {
+fn kill(instance: usize, write: usize, side: Side, down: Time) -> Fault {
     Fault::Kill {
-        instance: 0,
+        instance,
         write,
         side,
-        down: s(2),
+        down,
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_another() {
     let faults = [
-        kill(1, Side::After),
-        Fault::Stale {
-            watch: Watch::Nodes,
-            at: s(12),
-            lasts: s(30),
-        },
+        kill(0, 1, Side::After, s(2)),
+        Incident::Stale(Watch::Nodes).at(s(12), s(30)),
     ];
     let run = |seed| Run::new(&TWO, seed, &faults).outcome;
     let (one, again, other) = (run(1), run(1), run(2));
@@ -272,13 +250,13 @@ fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_onc
 
 #[test]
 fn a_process_dies_before_or_after_its_write() {
-    let before = Run::new(&ALONE, 1, &[kill(1, Side::Before)]);
+    let before = Run::new(&ALONE, 1, &[kill(0, 1, Side::Before, s(2))]);
     assert_eq!(before.outcome.violation, None);
     assert_eq!(before.outcome.writes, [5], "one that never arrived");
     assert_eq!(before.outcome.cluster.changes().len(), 12);
     assert_eq!(before.count("Init(Nodes)"), 2);
 
-    let after = Run::new(&ALONE, 1, &[kill(1, Side::After)]);
+    let after = Run::new(&ALONE, 1, &[kill(0, 1, Side::After, s(2))]);
     assert_eq!(after.outcome.violation, None);
     assert_eq!(after.outcome.writes, [4]);
     assert_eq!(after.count("done"), 3, "the answer came too late");
@@ -304,11 +282,7 @@ fn an_answer_is_lost_whether_the_write_was_carried_out_or_not() {
 
 #[test]
 fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
-    let still = Fault::Stale {
-        watch: Watch::Nodes,
-        at: s(9),
-        lasts: s(40),
-    };
+    let still = Incident::Stale(Watch::Nodes).at(s(9), s(40));
     let run = Run::new(&ALONE, 1, &[still]);
     assert_eq!(run.outcome.violation, None);
     assert!(run.first("n0 with 0") < Some(s(6)));
@@ -324,10 +298,7 @@ fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
 
 #[test]
 fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
-    let dead = Fault::SilentDeath {
-        watch: Watch::Nodes,
-        at: s(9),
-    };
+    let dead = Incident::SilentDeath(Watch::Nodes).at(s(9), s(0));
     let run = Run::new(&ALONE, 1, &[dead]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.count("Interrupted(Nodes)"), 1);
@@ -337,10 +308,7 @@ fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
 
 #[test]
 fn an_expired_watch_starts_again_with_a_list() {
-    let expired = Fault::Expired {
-        watch: Watch::Nodes,
-        at: s(12),
-    };
+    let expired = Incident::Expired(Watch::Nodes).at(s(12), s(0));
     let run = Run::new(&ALONE, 1, &[expired]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.count("Interrupted(Nodes)"), 1);
@@ -385,16 +353,8 @@ fn a_confirmation_is_given_soon_when_it_is_asked_for() {
 #[test]
 fn two_clocks_of_a_process_part() {
     let faults = [
-        Fault::ClockStep {
-            instance: 0,
-            at: s(10),
-            by: 3600,
-        },
-        Fault::Suspend {
-            instance: 0,
-            at: s(20),
-            lasts: s(7),
-        },
+        Incident::ClockStep(0, 3600).at(s(10), s(0)),
+        Incident::Suspend(0).at(s(20), s(7)),
     ];
     let run = Run::new(&ALONE, 1, &faults);
     assert_eq!(run.outcome.violation, None);
@@ -411,21 +371,13 @@ fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_n
     assert!(quiet.outcome.writes.contains(&0), "one leads");
     let leader = usize::from(quiet.outcome.writes[0] == 0);
 
-    let death = Fault::Kill {
-        instance: leader,
-        write: 1,
-        side: Side::Before,
-        down: s(60),
-    };
+    let death = kill(leader, 1, Side::Before, s(60));
     let run = Run::new(&TWO, 1, &[death]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.outcome.writes[leader], 2);
     assert_eq!(run.outcome.writes[1 - leader], 3);
 
-    let betrayal = Fault::TwoLeaders {
-        at: s(12),
-        lasts: s(30),
-    };
+    let betrayal = Incident::TwoLeaders.at(s(12), s(30));
     let run = Run::new(&TWO, 2, &[betrayal]);
     assert_eq!(
         run.outcome.writes.iter().filter(|it| **it >= 2).count(),
@@ -438,11 +390,7 @@ fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_n
 fn a_partitioned_leader_loses_the_lease() {
     let quiet = Run::new(&TWO, 1, &[]);
     let leader = usize::from(quiet.outcome.writes[0] == 0);
-    let cut = Fault::Partition {
-        instance: leader,
-        at: s(9),
-        lasts: s(60),
-    };
+    let cut = Incident::Partition(leader).at(s(9), s(60));
     let run = Run::new(&TWO, 1, &[cut]);
     assert_eq!(run.outcome.violation, None);
     assert_eq!(run.outcome.writes[leader], 1);

@@ -8,20 +8,15 @@ use nodegate::engine::io::Now;
 /// The time since the schedule began.
 pub type Time = Duration;
 
-/// This many seconds.
-#[must_use]
 pub const fn s(seconds: u64) -> Time {
     Duration::from_secs(seconds)
 }
 
-/// This many milliseconds.
-#[must_use]
 pub const fn ms(milliseconds: u64) -> Time {
     Duration::from_millis(milliseconds)
 }
 
 /// The cluster's clock at this time. It is always right: the API server and the actors take their timestamps from it.
-#[must_use]
 pub fn wall(time: Time) -> Timestamp {
     // 2026-01-01T00:00:00Z
     const BEGINNING: i64 = 1_767_225_600;
@@ -32,7 +27,6 @@ pub fn wall(time: Time) -> Timestamp {
 
 /// The monotonic clocks' value at the beginning: the same in every run where the platform allows it, since random pauses may be
 /// seeded from it.
-#[must_use]
 pub fn beginning() -> Instant {
     const BEGINNING: Duration = Duration::from_secs(1_000_000);
     let now = Instant::now();
@@ -52,7 +46,6 @@ pub fn beginning() -> Instant {
     zero.map_or(now, |zero| zero + BEGINNING)
 }
 
-/// The two clocks of a process.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
     /// The monotonic clock at the beginning of the schedule. Only differences to it matter.
@@ -65,7 +58,6 @@ pub struct Clocks {
 
 impl Clocks {
     /// Two clocks without deviation.
-    #[must_use]
     pub fn new(base: Instant) -> Self {
         Self {
             base,
@@ -75,7 +67,6 @@ impl Clocks {
     }
 
     /// Both clocks' values at this time.
-    #[must_use]
     pub fn now(&self, time: Time) -> Now {
         Now {
             wall: wall(time).checked_add(self.step).unwrap_or(Timestamp::MAX),
@@ -84,7 +75,6 @@ impl Clocks {
     }
 
     /// When the monotonic clock will reach this value.
-    #[must_use]
     pub fn when(&self, monotonic: Instant) -> Time {
         monotonic.saturating_duration_since(self.base) + self.slept
     }

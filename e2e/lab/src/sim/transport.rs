@@ -14,7 +14,6 @@ use super::cluster::{Cluster, Who};
 use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, request};
 
 /// Whether the request would change a rule, node or claim.
-#[must_use]
 pub(super) fn is_write(request: &Request) -> bool {
     !matches!(
         request,
@@ -26,7 +25,6 @@ pub(super) fn is_write(request: &Request) -> bool {
 }
 
 /// The object that the request writes.
-#[must_use]
 pub(super) fn target(request: &Request) -> Option<Key> {
     let (kind, name) = match request {
         Request::PatchNode { name, .. } | Request::PatchNodeStatus { name, .. } => {
@@ -45,7 +43,6 @@ pub(super) fn target(request: &Request) -> Option<Key> {
 }
 
 /// Whether a request writes a status, which has a request of its own.
-#[must_use]
 pub(super) fn is_of_status(request: &Request) -> bool {
     matches!(
         request,
@@ -58,10 +55,6 @@ pub(super) fn is_of_status(request: &Request) -> bool {
     )
 }
 
-/// Carries out a request.
-///
-/// # Errors
-/// When the API server refuses it.
 pub(super) fn carry(
     cluster: &mut Cluster,
     who: Who,
@@ -254,9 +247,6 @@ fn list<K: DeserializeOwned>(
 }
 
 /// An object as the product decodes it.
-///
-/// # Errors
-/// When it cannot be decoded, which does not happen: the product's types accept any object.
 pub(super) fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestError> {
     K::deserialize(object).map_err(|error| RequestError::Failed(error.to_string()))
 }

@@ -46,6 +46,8 @@ struct Round<'a> {
     world: World,
     /// The specs of the rules that are there, as the API server has them.
     specs: BTreeMap<&'static str, Value>,
+    /// Every spec so far with which a rule was created.
+    accepted: Vec<Value>,
     /// Taints that dry runs left when they were deleted.
     left: BTreeSet<Taint>,
 }
@@ -57,6 +59,7 @@ pub(crate) async fn play(seed: u64, bench: Bench<'_>) -> Result<()> {
         rules: rules(bench.client),
         world: World::create(bench.client, &mut chance).await?,
         specs: BTreeMap::new(),
+        accepted: Vec::new(),
         left: BTreeSet::new(),
         bench,
         chance,
@@ -67,7 +70,6 @@ pub(crate) async fn play(seed: u64, bench: Bench<'_>) -> Result<()> {
     for _ in 0..10 + round.chance.below(20) {
         round.step().await?;
     }
-    round.rest("after the first steps").await?;
     round.edit_and_undo().await?;
     for _ in 0..round.chance.below(8) {
         round.step().await?;
@@ -112,11 +114,14 @@ impl Round<'_> {
         }
         let name = self.chance.pick(&free);
         self.until_gone(name).await?;
-        let mut spec = self.bench.schema.spec(&mut self.chance);
-        let is_spoilt = self.chance.is(SPOILT);
-        if is_spoilt {
+        let is_spoilt = !self.accepted.is_empty() && self.chance.is(SPOILT);
+        let mut spec = if is_spoilt {
+            let mut spec = self.chance.pick(&self.accepted);
             spoil(&mut spec, &mut self.chance);
-        }
+            spec
+        } else {
+            self.bench.schema.spec(&mut self.chance)
+        };
         let tries = if is_spoilt { 0 } else { MENDED };
         for mended in 0..=tries {
             let mut rule = DynamicObject::new(name, &resource());
@@ -126,6 +131,7 @@ impl Round<'_> {
                     self.note(format!("{name} is created: {spec}"));
                     let spec = created.data["spec"].clone();
                     self.bench.tally.created(&spec, is_spoilt, mended);
+                    self.accepted.push(spec.clone());
                     self.specs.insert(name, spec);
                     return Ok(());
                 }
@@ -245,10 +251,14 @@ impl Round<'_> {
             edits.extend(edit);
         }
         let between = self.rest("between the edits and their undoing").await?;
+        let changes = edits.iter().filter(|(_, _, edit)| !edit.adds);
+        let mut changed: BTreeSet<&str> = changes.map(|(name, ..)| *name).collect();
+        let mut is_undone = true;
         for (name, spec, _) in edits.iter().rev() {
+            // A taint that got a value keeps it.
             if !self.replace(name, spec).await? {
-                // Such as the value of a taint, which is for ever.
-                return Ok(());
+                is_undone = false;
+                changed.insert(name);
             }
         }
         let independent: BTreeSet<String> = before
@@ -256,27 +266,22 @@ impl Round<'_> {
             .intersection(&between.independent())
             .cloned()
             .collect();
-        let changed: BTreeSet<&str> = edits
-            .iter()
-            .filter(|it| !it.2.adds)
-            .map(|it| it.0)
-            .collect();
         let same: Vec<&String> = independent
             .iter()
             .filter(|name| !changed.contains(name.as_str()))
             .collect();
         self.rest("after the edits are undone").await?;
-        let has_rates = before.has_rates() || between.has_rates();
+        let is_comparable = is_undone && !before.has_rates() && !between.has_rates();
         let mut what = Ok(());
         let compare = async || {
             let after = View::read(self.bench.client).await?;
             what = (|| {
                 same.iter()
                     .try_for_each(|rule| is_as_before(rule, &before, &after))?;
-                if has_rates {
-                    Ok(())
-                } else {
+                if is_comparable {
                     is_one_or_the_other(&before, &between, &after)
+                } else {
+                    Ok(())
                 }
             })();
             Ok(what.is_ok())
@@ -286,7 +291,9 @@ impl Round<'_> {
             what?;
             bail!("the nodes and rules cannot be read");
         }
-        self.bench.tally.undone(edits.len(), same.len(), !has_rates);
+        self.bench
+            .tally
+            .undone(edits.len(), same.len(), is_comparable);
         Ok(())
     }
 

@@ -54,9 +54,14 @@ impl Schema {
             .collect()
     }
 
-    /// A spec that is valid as far as the schema says, except by its words.
+    /// A spec that is valid as far as the schema says, except by its words. Every other one has few optional fields, which
+    /// seldom contradict each other.
     pub(crate) fn spec(&self, chance: &mut Chance) -> Value {
-        make(&self.0, "", "spec", chance)
+        let mut spec = make(&self.0, "", "spec", chance);
+        if chance.is(50) {
+            thin_out(&self.0, &mut spec, chance);
+        }
+        spec
     }
 
     /// Changes a spec where the API server complains about it: at the path of a field, such as `spec.conditions[1].minimum`.
@@ -185,11 +190,39 @@ fn map(schema: &Value, field: &str, chance: &mut Chance) -> Value {
             made.insert(name.clone(), make(of, field, name, chance));
         }
     }
+    let fields = schema["properties"].as_object();
+    let names: Vec<&String> = fields.into_iter().flat_map(Map::keys).collect();
+    if made.is_empty() && !names.is_empty() && chance.is(90) {
+        let name = chance.pick(&names);
+        let of = &schema["properties"][name];
+        made.insert(name.clone(), make(of, field, name, chance));
+    }
     let others = &schema["additionalProperties"];
     if others.is_object() {
         made.insert("x".to_owned(), make(others, field, "x", chance));
     }
     Value::Object(made)
+}
+
+/// Removes most optional fields.
+fn thin_out(schema: &Value, value: &mut Value, chance: &mut Chance) {
+    let of = &schema["properties"];
+    match value {
+        Value::Object(fields) if of.is_object() => {
+            if fields.len() > 1 {
+                fields.retain(|field, _| is_required(schema, field) || chance.is(20));
+            }
+            for (field, value) in fields {
+                thin_out(&of[field], value, chance);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                thin_out(&schema["items"], item, chance);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn is_required(schema: &Value, field: &str) -> bool {

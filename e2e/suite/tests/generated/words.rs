@@ -16,6 +16,9 @@ pub(crate) const TAINTS: &[&str] = &[
     "readiness.k8s.io/d",
     "readiness.k8s.io/e",
     "readiness.k8s.io/f",
+    "readiness.k8s.io/g",
+    "readiness.k8s.io/h",
+    "readiness.k8s.io/i",
     "example.com/startup",
     "startup",
 ];
@@ -52,42 +55,12 @@ pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Values for a field of an object; `field[]` is an item of a list. Nothing if the schema has to do.
 pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
-    let texts = |texts: &[&str]| texts.iter().map(|text| json!(text)).collect::<Vec<_>>();
     match (object, field) {
-        ("conditions[]", "type") => {
-            let (namespace, name) = DAEMON_SET;
-            let (check_namespace, check) = CHECK;
-            let mut types = texts(REPORTED);
-            types.extend([
-                json!(format!("daemonset.nodegate.dev/{namespace}.{name}")),
-                json!(format!("daemonset.nodegate.dev/{namespace}.{name}")),
-                json!(format!("check.nodegate.dev/{check_namespace}.{check}")),
-                json!(format!("csidriver.nodegate.dev/{CSI_DRIVER}")),
-                json!(format!("resource.nodegate.dev/{RESOURCE}")),
-                json!(format!("resourceslice.nodegate.dev/{DRA_DRIVER}")),
-            ]);
-            types.extend(texts(&[
-                "daemonset.nodegate.dev/default.absent",
-                "daemonset.nodegate.dev/absent",
-                "daemonsets.nodegate.dev/all",
-                "daemonsets.nodegate.dev/some",
-                "check.nodegate.dev/default.absent",
-                "csidriver.nodegate.dev/x",
-                "csidriver.nodegate.dev/",
-                "resource.nodegate.dev/memory",
-                "resource.nodegate.dev/",
-                "resourceslice.nodegate.dev/x",
-                "nodegate.dev/none",
-                "node.gardener.cloud/CriticalComponentsReady",
-                "node.gardener.cloud/CriticalDaemonSetsScheduled",
-                "node.gardener.cloud/CriticalPodsReady",
-                "node.gardener.cloud/CSIDriversRegistered",
-                "node.gardener.cloud/None",
-            ]));
-            types
-        }
+        ("conditions[]", "type") => types(),
         ("conditions[]", "minimum") => vec![json!(1), json!(2), json!(8), json!(0)],
-        ("conditions[]", "minimumFromLabel") => texts(&[COUNT, "example.com/count", "no label"]),
+        ("conditions[]", "minimumFromLabel") => {
+            texts(&[COUNT, COUNT, "example.com/count", "no label"])
+        }
         ("reasons", "reasons[]") => texts(&[
             "SetByTest",
             "DevicesPublished",
@@ -116,11 +89,18 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
             json!({POOL: "b"}),
             json!({POOL: "a", ZONE: "z1"}),
             json!({ZONE: "z2"}),
+            json!({ZONE: "z1"}),
             json!({"no label": "x"}),
             json!({}),
         ],
-        ("matchExpressions[]", "key") => texts(&[POOL, ZONE, COUNT, "no label"]),
-        ("values", "values[]") => texts(&["a", "b", "z1", "2", "no value"]),
+        ("matchExpressions", "matchExpressions[]") => vec![
+            json!({"key": POOL, "operator": "In", "values": ["a", "b"]}),
+            json!({"key": POOL, "operator": "NotIn", "values": ["b"]}),
+            json!({"key": ZONE, "operator": "Exists"}),
+            json!({"key": COUNT, "operator": "DoesNotExist"}),
+            json!({"key": COUNT, "operator": "In", "values": ["2", "no value"]}),
+            json!({"key": ZONE, "operator": "In"}),
+        ],
         ("after", "after[]") => {
             let mut names = texts(RULES);
             names.push(json!("absent"));
@@ -142,4 +122,42 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
         ("remediationTemplate", "name" | "namespace") => texts(&["template", "default"]),
         _ => Vec::new(),
     }
+}
+
+/// Types of conditions: what nodes report, what is made of other objects, and what is not.
+fn types() -> Vec<Value> {
+    let (namespace, name) = DAEMON_SET;
+    let (check_namespace, check) = CHECK;
+    let mut types = texts(REPORTED);
+    types.extend([
+        json!(format!("daemonset.nodegate.dev/{namespace}.{name}")),
+        json!(format!("daemonset.nodegate.dev/{namespace}.{name}")),
+        json!(format!("check.nodegate.dev/{check_namespace}.{check}")),
+        json!(format!("csidriver.nodegate.dev/{CSI_DRIVER}")),
+        json!(format!("resource.nodegate.dev/{RESOURCE}")),
+        json!(format!("resourceslice.nodegate.dev/{DRA_DRIVER}")),
+    ]);
+    types.extend(texts(&[
+        "daemonset.nodegate.dev/default.absent",
+        "daemonset.nodegate.dev/absent",
+        "daemonsets.nodegate.dev/all",
+        "daemonsets.nodegate.dev/some",
+        "check.nodegate.dev/default.absent",
+        "csidriver.nodegate.dev/x",
+        "csidriver.nodegate.dev/",
+        "resource.nodegate.dev/memory",
+        "resource.nodegate.dev/",
+        "resourceslice.nodegate.dev/x",
+        "nodegate.dev/none",
+        "node.gardener.cloud/CriticalComponentsReady",
+        "node.gardener.cloud/CriticalDaemonSetsScheduled",
+        "node.gardener.cloud/CriticalPodsReady",
+        "node.gardener.cloud/CSIDriversRegistered",
+        "node.gardener.cloud/None",
+    ]));
+    types
+}
+
+fn texts(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| json!(text)).collect()
 }

@@ -74,9 +74,9 @@ async fn a_node_that_is_not_ready_in_time_has_its_claim_deleted(client: &Client)
     ensure!(termination <= deleted, "{termination} after {deleted}");
     let note = eventually_told(client, "late", "NodeClaimDeleted", SOON).await?;
     ensure!(
-        note.starts_with("NodeClaim 'late' deleted by rule 'late'. The node should have been ready by ")
-            && note
-                .ends_with("example.com/Ready is not reported (counts as Unknown, must be True)"),
+        note.starts_with(
+            "NodeClaim 'late' deleted by rule 'late'. The node should have been ready by "
+        ) && note.ends_with("example.com/Ready is not reported (counts as Unknown, must be True)"),
         "{note}"
     );
     ensure!(

@@ -170,7 +170,10 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
     println!("peak: {before} KiB before, {peak} KiB after; the slowest answer took {longest:?}");
     ensure!(peak < MEMORY, "{peak} KiB");
     let log = scene.controller.log();
-    assert_eq!(log.matches("too many connections to the webhook").count(), 1);
+    assert_eq!(
+        log.matches("too many connections to the webhook").count(),
+        1
+    );
     drop(crowd);
     Ok(())
 }

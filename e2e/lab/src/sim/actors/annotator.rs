@@ -21,7 +21,6 @@ pub struct Annotator {
     due: Due<(String, Forgery)>,
 }
 
-/// What is forged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Forgery {
     /// That each rule has added its taint.
@@ -38,7 +37,6 @@ pub enum Forgery {
 
 impl Annotator {
     /// Forges this on a node at this time.
-    #[must_use]
     pub fn forges(mut self, at: Time, node: &str, what: Forgery) -> Self {
         self.due.at(at, (node.to_owned(), what));
         self
@@ -46,10 +44,6 @@ impl Annotator {
 }
 
 impl Actor for Annotator {
-    fn name(&self) -> &'static str {
-        ANNOTATOR
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

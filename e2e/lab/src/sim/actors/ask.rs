@@ -5,24 +5,15 @@ use serde_json::{Value, json};
 use crate::sim::cluster::{Cluster, Who};
 use crate::{Answer, Key, Kind, Part, Patch, Preconditions, Request};
 
-/// The key of a node.
-#[must_use]
 pub fn node_key(name: &str) -> Key {
     Key::cluster(Kind::Node, name)
 }
 
-/// Creates an object.
-///
-/// # Errors
-/// When the request is refused.
 pub fn create(cluster: &mut Cluster, who: &'static str, key: Key, object: Value) -> Answer {
     cluster.request(Who::Actor(who), &Request::Create { key, object })
 }
 
 /// Applies a merge patch to a part of an object.
-///
-/// # Errors
-/// When the request is refused.
 pub fn merge(
     cluster: &mut Cluster,
     who: &'static str,
@@ -39,9 +30,6 @@ pub fn merge(
 }
 
 /// Merges conditions into the status of a node or a pod.
-///
-/// # Errors
-/// When the request is refused.
 pub fn write_status(cluster: &mut Cluster, who: &'static str, key: &Key, status: &Value) -> Answer {
     let request = Request::Patch {
         key: key.clone(),
@@ -52,9 +40,6 @@ pub fn write_status(cluster: &mut Cluster, who: &'static str, key: &Key, status:
 }
 
 /// Deletes an object. `grace` is a pod's grace period in seconds.
-///
-/// # Errors
-/// When the request is refused.
 pub fn delete(cluster: &mut Cluster, who: &'static str, key: &Key, grace: Option<i64>) -> Answer {
     let request = Request::Delete {
         key: key.clone(),
@@ -65,9 +50,6 @@ pub fn delete(cluster: &mut Cluster, who: &'static str, key: &Key, grace: Option
 }
 
 /// Replaces a node's taints, if the node is unchanged since it was read.
-///
-/// # Errors
-/// When the request is refused.
 pub fn set_taints(
     cluster: &mut Cluster,
     who: &'static str,
@@ -81,58 +63,66 @@ pub fn set_taints(
     merge(cluster, who, &node_key(name(read)), Part::Main, patch)
 }
 
-/// The name of an object.
-#[must_use]
 pub fn name(object: &Value) -> &str {
     text(&object["metadata"]["name"])
 }
 
-/// The UID of an object.
-#[must_use]
 pub fn uid(object: &Value) -> &str {
     text(&object["metadata"]["uid"])
 }
 
 /// Whether an object is being deleted.
-#[must_use]
 pub fn is_going(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 /// The text; empty for any other value.
-#[must_use]
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// The items of a list; none for any other value.
-#[must_use]
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The taints of a node.
-#[must_use]
+/// A taint of this key that keeps pods away.
+pub fn taint(key: &str) -> Value {
+    json!({"key": key, "effect": "NoSchedule"})
+}
+
 pub fn taints(node: &Value) -> &[Value] {
     items(&node["spec"]["taints"])
 }
 
 /// Whether a node has a taint of this key.
-#[must_use]
 pub fn has_taint(node: &Value, key: &str) -> bool {
     taints(node).iter().any(|taint| taint["key"] == key)
 }
 
 /// The status of a node's or a pod's condition; empty if it has none.
-#[must_use]
 pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
     let conditions = items(&object["status"]["conditions"]);
     let found = conditions.iter().find(|it| it["type"] == kind);
     found.map_or("", |condition| text(&condition["status"]))
 }
 
+/// Reports a condition of a node or a pod as of now, with these fields of its status. The object may be gone.
+pub fn report(
+    cluster: &mut Cluster,
+    who: &'static str,
+    key: &Key,
+    (kind, is): (&str, &str),
+    mut status: Value,
+) {
+    let Some(object) = cluster.get(key).cloned() else {
+        return;
+    };
+    status["conditions"] = json!([condition_now(cluster, &object, kind, is)]);
+    let _ = write_status(cluster, who, key, &status);
+}
+
 /// A condition as of now. It keeps the transition time if the status is unchanged.
-#[must_use]
 pub fn condition_now(cluster: &Cluster, object: &Value, kind: &str, status: &str) -> Value {
     let now = json!(cluster.wall().strftime("%FT%TZ").to_string());
     let conditions = items(&object["status"]["conditions"]);

@@ -19,7 +19,7 @@ use crate::{Key, Kind, Part};
 const CSI: &str = "csi";
 
 /// CSI drivers on all nodes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Csi {
     due: Due<Task>,
     drivers: Vec<Driver>,
@@ -29,12 +29,11 @@ pub struct Csi {
 }
 
 /// A driver that registers on each node.
-#[derive(Debug, Clone, Copy)]
-pub struct Driver {
-    /// Its name.
-    pub name: &'static str,
+#[derive(Debug)]
+struct Driver {
+    name: &'static str,
     /// The shortest and the longest time from the node's registration or boot to the driver's.
-    pub after: (Time, Time),
+    after: (Time, Time),
 }
 
 /// A driver that a plugin's pods register.
@@ -61,35 +60,31 @@ impl Plugin {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Creates the node's `CSINode`.
     Begin(String),
-    /// Registers a driver.
     Register(String, &'static str),
     /// Removes a driver from this node, or from all.
     Vanish(String, &'static str),
 }
 
 impl Csi {
-    /// Registers these drivers.
-    #[must_use]
-    pub fn new(drivers: Vec<Driver>) -> Self {
+    /// Registers this driver, at the earliest and at the latest this long after a node's registration or boot.
+    pub fn of(driver: &'static str, least: Time, most: Time) -> Self {
         Self {
-            due: Due::default(),
-            drivers,
-            plugins: Vec::new(),
-            boots: BTreeMap::new(),
+            drivers: vec![Driver {
+                name: driver,
+                after: (least, most),
+            }],
+            ..Self::default()
         }
     }
 
     /// Adds a driver that the pods with this label `app` register.
-    #[must_use]
     pub fn by_pods(mut self, driver: &'static str, app: &'static str) -> Self {
         self.plugins.push(Plugin { driver, app });
         self
     }
 
     /// Removes a driver from a node at this time; it returns after a while, if at all.
-    #[must_use]
     pub fn vanishes(
         mut self,
         at: Time,
@@ -107,10 +102,6 @@ impl Csi {
 }
 
 impl Actor for Csi {
-    fn name(&self) -> &'static str {
-        CSI
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -21,7 +21,6 @@ pub(crate) const REVISION: &str = "controller-revision-hash";
 /// The pod label with the generation of the template.
 const GENERATION: &str = "pod-template-generation";
 
-/// The `DaemonSet` controller.
 #[derive(Debug, Default)]
 pub struct DaemonSets {
     soon: Soon,
@@ -199,10 +198,6 @@ impl DaemonSets {
 }
 
 impl Actor for DaemonSets {
-    fn name(&self) -> &'static str {
-        CONTROLLER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.soon.next()
     }

@@ -15,13 +15,10 @@ impl<T: Ord> Default for Due<T> {
 }
 
 impl<T: Ord> Due<T> {
-    /// Schedules a task.
     pub fn at(&mut self, time: Time, task: T) {
         self.0.insert((time, task));
     }
 
-    /// When the next task is due.
-    #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.0.first().map(|(time, _)| *time)
     }
@@ -45,8 +42,6 @@ impl Soon {
         self.0 = Some(self.0.map_or(time, |known| known.min(time)));
     }
 
-    /// When it wakes next.
-    #[must_use]
     pub fn next(self) -> Option<Time> {
         self.0
     }

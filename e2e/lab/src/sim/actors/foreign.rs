@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::ask::{merge, name, node_key, set_taints, taints};
+use super::ask::{merge, name, node_key, set_taints, taint, taints};
 use super::due::Due;
 use crate::Part;
 use crate::sim::actor::Actor;
@@ -17,7 +17,6 @@ const FOREIGN: &str = "foreign-taint-writer";
 /// The key of its taints.
 pub const THEIRS: &str = "example.com/maintenance";
 
-/// A foreign taint writer.
 #[derive(Debug)]
 pub struct Foreign {
     manner: Manner,
@@ -28,7 +27,6 @@ pub struct Foreign {
     reads: Vec<Arc<Value>>,
 }
 
-/// How it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     /// With the revision that it read; on a conflict it reads again.
@@ -52,7 +50,6 @@ enum Task {
 
 impl Foreign {
     /// Writes in this manner, this long after it has read.
-    #[must_use]
     pub fn new(manner: Manner, lag: Time) -> Self {
         Self {
             manner,
@@ -63,13 +60,11 @@ impl Foreign {
     }
 
     /// Adds its taint to a node at this time.
-    #[must_use]
     pub fn adds(self, at: Time, node: &str) -> Self {
         self.task(at, node, true)
     }
 
     /// Removes its taint from a node at this time.
-    #[must_use]
     pub fn removes(self, at: Time, node: &str) -> Self {
         self.task(at, node, false)
     }
@@ -82,7 +77,7 @@ impl Foreign {
 
     fn write(&self, cluster: &mut Cluster, read: &Value, adds: bool) -> bool {
         let others = taints(read).iter().filter(|it| it["key"] != THEIRS);
-        let ours = adds.then(|| json!({"key": THEIRS, "effect": "NoSchedule"}));
+        let ours = adds.then(|| taint(THEIRS));
         let list: Vec<Value> = others.cloned().chain(ours).collect();
         let answer = match self.manner {
             Manner::Careful => set_taints(cluster, FOREIGN, read, &list),
@@ -97,10 +92,6 @@ impl Foreign {
 }
 
 impl Actor for Foreign {
-    fn name(&self) -> &'static str {
-        FOREIGN
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -16,7 +16,6 @@ const COLLECTOR: &str = "garbage-collector";
 const OWNERS: [Kind; 2] = [Kind::DaemonSet, Kind::Node];
 const DEPENDENTS: [Kind; 3] = [Kind::Pod, Kind::CsiNode, Kind::NodeReadinessEvaluation];
 
-/// Both collectors.
 #[derive(Debug, Default)]
 pub struct Garbage(Due<Task>);
 
@@ -31,10 +30,6 @@ enum Task {
 }
 
 impl Actor for Garbage {
-    fn name(&self) -> &'static str {
-        COLLECTOR
-    }
-
     fn wake(&self) -> Option<Time> {
         self.0.next()
     }

@@ -33,24 +33,18 @@ pub struct Karpenter {
     launched: BTreeSet<String>,
 }
 
-/// A pool of nodes.
 #[derive(Debug, Clone)]
 pub struct Pool {
     /// The name of its `NodePool`, which must exist.
     pub name: &'static str,
-    /// How many nodes it should have.
     pub nodes: usize,
-    /// The startup taints of its nodes.
     pub startup_taints: Vec<Value>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
-    /// Counts the claims.
     Count,
-    /// Launches an instance for a claim.
     Launch(String),
-    /// Reconciles a claim and its node.
     Look(String),
     /// The instance of this claim has terminated.
     Ended(String),
@@ -58,7 +52,6 @@ enum Task {
 
 impl Karpenter {
     /// Manages these pools, and creates the first nodes at this time.
-    #[must_use]
     pub fn new(pools: Vec<Pool>, from: Time) -> Self {
         let mut due = Due::default();
         due.at(from, Task::Count);
@@ -133,10 +126,6 @@ impl Karpenter {
 }
 
 impl Actor for Karpenter {
-    fn name(&self) -> &'static str {
-        KARPENTER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -3,10 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{
-    condition, condition_now, delete, is_going, items, node_key, set_taints, taints, text,
-    write_status,
-};
+use super::ask::{condition, delete, is_going, items, node_key, report, set_taints, taints, text};
 use super::due::Due;
 use super::placement::keeps;
 use crate::sim::actor::Actor;
@@ -19,7 +16,6 @@ const LIFECYCLE: &str = "node-lifecycle-controller";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// The node lifecycle controller.
 #[derive(Debug, Default)]
 pub struct Lifecycle {
     due: Due<Task>,
@@ -39,7 +35,6 @@ enum Task {
 
 impl Lifecycle {
     /// Marks this node lost at this time, when its kubelet has been dead for long enough.
-    #[must_use]
     pub fn loses(mut self, at: Time, node: &str) -> Self {
         self.due.at(at, Task::Lose(node.to_owned()));
         self
@@ -47,10 +42,6 @@ impl Lifecycle {
 }
 
 impl Actor for Lifecycle {
-    fn name(&self) -> &'static str {
-        LIFECYCLE
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }
@@ -61,7 +52,8 @@ impl Actor for Lifecycle {
                 Task::Taint(name) => taint(cluster, &name),
                 Task::Evict(name) => evict(cluster, &name),
                 Task::Lose(name) => {
-                    lose(cluster, &name);
+                    let unknown = ("Ready", "Unknown");
+                    report(cluster, LIFECYCLE, &node_key(&name), unknown, json!({}));
                     let at = cluster.now() + rng.between(ms(100), s(2));
                     self.due.at(at, Task::Silence(name));
                 }
@@ -147,15 +139,6 @@ fn evict(cluster: &mut Cluster, name: &str) {
     }
 }
 
-fn lose(cluster: &mut Cluster, name: &str) {
-    let key = node_key(name);
-    let Some(node) = cluster.get(&key).cloned() else {
-        return;
-    };
-    let unknown = condition_now(cluster, &node, "Ready", "Unknown");
-    let _ = write_status(cluster, LIFECYCLE, &key, &json!({"conditions": [unknown]}));
-}
-
 fn silence(cluster: &mut Cluster, name: &str) {
     let is_lost = cluster
         .get(&node_key(name))
@@ -166,15 +149,8 @@ fn silence(cluster: &mut Cluster, name: &str) {
     let ready = cluster
         .objects(Kind::Pod)
         .filter(|(_, pod)| pod["spec"]["nodeName"] == name && condition(pod, "Ready") == "True");
-    let ready: Vec<_> = ready
-        .map(|(key, pod)| (key.clone(), condition_now(cluster, pod, "Ready", "False")))
-        .collect();
-    for (key, not_ready) in ready {
-        let _ = write_status(
-            cluster,
-            LIFECYCLE,
-            &key,
-            &json!({"conditions": [not_ready]}),
-        );
+    let ready: Vec<Key> = ready.map(|(key, _)| key.clone()).collect();
+    for key in ready {
+        report(cluster, LIFECYCLE, &key, ("Ready", "False"), json!({}));
     }
 }

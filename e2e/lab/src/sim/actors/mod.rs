@@ -22,7 +22,7 @@ pub mod workload;
 mod tests;
 
 pub use annotator::{Annotator, Forgery};
-pub use csi::{Csi, Driver};
+pub use csi::Csi;
 pub use daemon_sets::DaemonSets;
 pub use foreign::{Foreign, Manner};
 pub use garbage::Garbage;

@@ -1,6 +1,6 @@
 //! People who follow a script: each step is one request at its time.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Cluster, Who};
@@ -8,11 +8,10 @@ use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 use crate::{Key, Part, Patch, Preconditions, Request};
 
-use super::ask::node_key;
+use super::ask::{node_key, taint};
 
 const OPERATOR: &str = "operator";
 
-/// Carries out a script.
 #[derive(Debug, Default)]
 pub struct Operator {
     /// The steps left, the first at the end.
@@ -20,14 +19,12 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Creates an object at this time.
-    #[must_use]
-    pub fn creates(self, at: Time, (key, object): (Key, Value)) -> Self {
+    pub fn creates(self, at: Time, object: impl Into<(Key, Value)>) -> Self {
+        let (key, object) = object.into();
         self.asks(at, Request::Create { key, object })
     }
 
     /// Applies a merge patch to an object at this time.
-    #[must_use]
     pub fn edits(self, at: Time, key: Key, patch: Value) -> Self {
         let patch = Patch::Merge(patch);
         let part = Part::Main;
@@ -35,22 +32,24 @@ impl Operator {
     }
 
     /// Applies a merge patch to an object's status at this time.
-    #[must_use]
     pub fn edits_status(self, at: Time, key: Key, status: &Value) -> Self {
-        let patch = Patch::Merge(serde_json::json!({ "status": status }));
+        let patch = Patch::Merge(json!({ "status": status }));
         let part = Part::Status;
         self.asks(at, Request::Patch { key, part, patch })
     }
 
     /// Sets labels of a node at this time.
-    #[must_use]
     pub fn labels(self, at: Time, node: &str, labels: &Value) -> Self {
-        let patch = serde_json::json!({"metadata": {"labels": labels}});
+        let patch = json!({"metadata": {"labels": labels}});
         self.edits(at, node_key(node), patch)
     }
 
-    /// Deletes an object at this time.
-    #[must_use]
+    /// Gives a node these taints, and no others, at this time.
+    pub fn taints(self, at: Time, node: &str, keys: &[&str]) -> Self {
+        let taints: Vec<Value> = keys.iter().map(|key| taint(key)).collect();
+        self.edits(at, node_key(node), json!({"spec": {"taints": taints}}))
+    }
+
     pub fn deletes(self, at: Time, key: Key) -> Self {
         let request = Request::Delete {
             key,
@@ -69,10 +68,6 @@ impl Operator {
 }
 
 impl Actor for Operator {
-    fn name(&self) -> &'static str {
-        OPERATOR
-    }
-
     fn wake(&self) -> Option<Time> {
         self.script.last().map(|(at, _)| *at)
     }

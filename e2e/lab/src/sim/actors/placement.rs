@@ -1,9 +1,9 @@
-//! Where pods may run: tolerations, node selectors and node affinity, as the scheduler and the `DaemonSet` controller read
-//! them.
+//! Where pods may run: tolerations, node selectors and node affinity, as the scheduler, the `DaemonSet` controller and the laws
+//! read them.
 
 use serde_json::{Value, json};
 
-use super::ask::{items, taints, text};
+use super::ask::{items, name, taints, text};
 
 const OF_DAEMONS: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -15,7 +15,6 @@ const OF_DAEMONS: [(&str, &str); 6] = [
 ];
 
 /// The tolerations of a `DaemonSet`'s pods: those of its template and the default ones.
-#[must_use]
 pub fn daemon_tolerations(template: &Value) -> Vec<Value> {
     let mut tolerations = items(&template["spec"]["tolerations"]).to_vec();
     let host_network = template["spec"]["hostNetwork"] == true;
@@ -30,62 +29,69 @@ pub fn daemon_tolerations(template: &Value) -> Vec<Value> {
 }
 
 /// Whether a node's taints admit new pods with these tolerations.
-#[must_use]
 pub fn admits(node: &Value, tolerations: &[Value]) -> bool {
     are_tolerated(node, tolerations, &["NoSchedule", "NoExecute"])
 }
 
 /// Whether a node's taints let running pods with these tolerations stay.
-#[must_use]
 pub fn keeps(node: &Value, tolerations: &[Value]) -> bool {
     are_tolerated(node, tolerations, &["NoExecute"])
 }
 
 fn are_tolerated(node: &Value, tolerations: &[Value], effects: &[&str]) -> bool {
-    taints(node)
-        .iter()
-        .filter(|taint| effects.contains(&text(&taint["effect"])))
-        .all(|taint| tolerations.iter().any(|it| tolerates(it, taint)))
+    let text = |taint: &Value, field: &str| text(&taint[field]).to_owned();
+    let taints = taints(node).iter();
+    let mut taints = taints.filter(|taint| effects.contains(&&*text(taint, "effect")));
+    taints.all(|taint| {
+        let [key, effect, value] = ["key", "effect", "value"].map(|field| text(taint, field));
+        tolerations
+            .iter()
+            .any(|it| tolerates(it, &key, &effect, &value))
+    })
 }
 
-fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let is = |field: &str| text(&toleration[field]) == text(&taint[field]);
-    let is_any = |field: &str| text(&toleration[field]).is_empty();
-    (is_any("effect") || is("effect"))
+/// Whether a toleration covers a taint.
+pub(crate) fn tolerates(toleration: &Value, key: &str, effect: &str, value: &str) -> bool {
+    let is = |field: &str, wanted: &str| text(&toleration[field]) == wanted;
+    (is("effect", "") || is("effect", effect))
         && match text(&toleration["operator"]) {
-            "Exists" => is_any("key") || is("key"),
-            _ => is("key") && is("value"),
+            "Exists" => is("key", "") || is("key", key),
+            _ => is("key", key) && is("value", value),
         }
 }
 
-/// Whether a node's name and labels match a pod spec.
-#[must_use]
-pub fn selects(pod_spec: &Value, node: &Value) -> bool {
-    let labels = &node["metadata"]["labels"];
-    let wanted = pod_spec["nodeSelector"].as_object();
-    let has_all = wanted
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels[key] == *value);
+/// Whether a node's name and labels match a pod spec: node name, node selector and required node affinity.
+pub(crate) fn selects(pod_spec: &Value, node: &Value) -> bool {
+    let metadata = &node["metadata"];
+    let (labels, fields) = (
+        &metadata["labels"],
+        json!({"metadata.name": metadata["name"]}),
+    );
+    let is_named = ["", name(node)].contains(&text(&pod_spec["nodeName"]));
+    let mut wanted = pod_spec["nodeSelector"].as_object().into_iter().flatten();
     let required =
         &pod_spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    let terms = items(&required["nodeSelectorTerms"]);
-    has_all
-        && (required.is_null()
-            || terms.iter().any(|term| {
-                let requirements = items(&term["matchExpressions"]);
-                !requirements.is_empty() && requirements.iter().all(|it| matches(it, labels))
-            }))
+    let is_met = |term: &Value| {
+        let by_label = items(&term["matchExpressions"]);
+        let by_field = items(&term["matchFields"]);
+        !(by_label.is_empty() && by_field.is_empty())
+            && by_label.iter().all(|it| matches(it, labels))
+            && by_field.iter().all(|it| matches(it, &fields))
+    };
+    is_named
+        && wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && (required.is_null() || items(&required["nodeSelectorTerms"]).iter().any(is_met))
 }
 
-fn matches(requirement: &Value, labels: &Value) -> bool {
-    let label = &labels[text(&requirement["key"])];
-    let is_listed = items(&requirement["values"]).contains(label);
-    match text(&requirement["operator"]) {
-        "In" => is_listed,
-        "NotIn" => !is_listed,
-        "Exists" => !label.is_null(),
-        "DoesNotExist" => label.is_null(),
+/// Whether labels match one expression of a label selector or of a node affinity.
+pub(crate) fn matches(expression: &Value, labels: &Value) -> bool {
+    let label = labels.get(text(&expression["key"]));
+    let is_listed = || label.is_some_and(|label| items(&expression["values"]).contains(label));
+    match text(&expression["operator"]) {
+        "In" => is_listed(),
+        "NotIn" => !is_listed(),
+        "Exists" => label.is_some(),
+        "DoesNotExist" => label.is_none(),
         _ => false,
     }
 }

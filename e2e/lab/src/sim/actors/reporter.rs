@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{condition_now, node_key, text, uid, write_status};
+use super::ask::{node_key, report, text, uid};
 use super::due::Due;
 use super::kubelet::ZONE;
 use crate::Kind;
@@ -16,10 +16,8 @@ use crate::sim::time::{Time, s};
 
 const REPORTER: &str = "reporter";
 
-/// A reporter.
 #[derive(Debug)]
 pub struct Reporter {
-    /// The type of the condition.
     condition: &'static str,
     /// The status that it reports for a healthy node.
     good: &'static str,
@@ -36,18 +34,19 @@ pub struct Reporter {
     lives: u32,
 }
 
-/// Selects nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// All of them.
     All,
-    /// The one of this name.
     Node(&'static str),
-    /// Those in this zone.
     Zone(&'static str),
 }
 
-/// An order to a reporter.
+impl From<&'static str> for Which {
+    fn from(node: &'static str) -> Self {
+        Self::Node(node)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Report this status from now on.
@@ -82,7 +81,6 @@ enum Task {
 
 impl Reporter {
     /// Reports `True` for each node 2 to 8 seconds after it appears, and again every minute.
-    #[must_use]
     pub fn new(condition: &'static str) -> Self {
         Self {
             condition,
@@ -98,7 +96,6 @@ impl Reporter {
     }
 
     /// Reports a problem: `False` is healthy.
-    #[must_use]
     pub fn of_problem(condition: &'static str) -> Self {
         Self {
             good: "False",
@@ -107,31 +104,25 @@ impl Reporter {
     }
 
     /// Sets the shortest and the longest time to the first report.
-    #[must_use]
     pub fn first(mut self, least: Time, most: Time) -> Self {
         self.first = (least, most);
         self
     }
 
-    /// Sets the interval of reports.
-    #[must_use]
     pub fn beat(mut self, beat: Time) -> Self {
         self.beat = beat;
         self
     }
 
     /// Does not report this node as healthy until ordered to.
-    #[must_use]
     pub fn ails(mut self, node: &'static str) -> Self {
         self.ailing.push(node);
         self
     }
 
-    /// Gives an order at this time.
-    #[must_use]
-    pub fn then(mut self, at: Time, which: Which, order: Order) -> Self {
+    pub fn then(mut self, at: Time, which: impl Into<Which>, order: Order) -> Self {
         self.due.at(at, Task::Obey(self.orders.len()));
-        self.orders.push((which, order));
+        self.orders.push((which.into(), order));
         self
     }
 
@@ -174,16 +165,10 @@ impl Reporter {
     }
 
     fn speak(&self, cluster: &mut Cluster, name: &str) {
-        let key = node_key(name);
-        let Some(node) = cluster.get(&key).cloned() else {
-            return;
-        };
-        let Some(state) = self.nodes.get(name) else {
-            return;
-        };
-        let condition = condition_now(cluster, &node, self.condition, state.says);
-        // The node was just read.
-        let _ = write_status(cluster, REPORTER, &key, &json!({"conditions": [condition]}));
+        if let Some(state) = self.nodes.get(name) {
+            let condition = (self.condition, state.says);
+            report(cluster, REPORTER, &node_key(name), condition, json!({}));
+        }
     }
 
     fn begin(&mut self, name: &str, node: &Value, boot: String, now: Time, rng: &mut Rng) {
@@ -206,10 +191,6 @@ impl Reporter {
 }
 
 impl Actor for Reporter {
-    fn name(&self) -> &'static str {
-        REPORTER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -15,7 +15,6 @@ use crate::{Key, Kind, Request};
 
 const SCHEDULER: &str = "scheduler";
 
-/// The scheduler.
 #[derive(Debug, Default)]
 pub struct Scheduler {
     soon: Soon,
@@ -23,10 +22,6 @@ pub struct Scheduler {
 }
 
 impl Actor for Scheduler {
-    fn name(&self) -> &'static str {
-        SCHEDULER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.soon.next()
     }

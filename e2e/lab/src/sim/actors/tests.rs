@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{condition, has_taint, is_going, items, name, node_key, text, uid};
+use super::ask::{condition, has_taint, is_going, items, name, node_key, taint, text, uid};
 use super::*;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::Cluster;
@@ -224,12 +224,13 @@ fn a_node_is_not_ready_while_it_reboots_and_another_one_when_it_returns() {
 
 #[test]
 fn drivers_register_with_the_node_that_is_there_and_go_with_it() {
-    let driver = Driver {
-        name: "csi.example.com",
-        after: (s(2), s(4)),
-    };
     let kubelets = Kubelets::new(machines(1)).then(s(30), "n-0", Deed::Replace(s(5)));
-    let csi = Csi::new(vec![driver]).vanishes(s(10), "n-0", "csi.example.com", Some(s(10)));
+    let csi = Csi::of("csi.example.com", s(2), s(4)).vanishes(
+        s(10),
+        "n-0",
+        "csi.example.com",
+        Some(s(10)),
+    );
     let mut stage = Stage::new(kubelets, vec![Box::new(csi)]);
     for (at, drivers) in [(s(6), 1), (s(12), 0), (s(22), 1), (s(50), 1)] {
         stage.run(at);
@@ -250,13 +251,11 @@ fn a_claim_becomes_a_node_and_is_replaced_when_it_is_deleted() {
     let pool = Pool {
         name: "default",
         nodes: 2,
-        startup_taints: vec![json!({"key": "example.com/startup", "effect": "NoSchedule"})],
+        startup_taints: vec![taint("example.com/startup")],
     };
     let claim = Key::cluster(Kind::NodeClaim, "default-1");
-    let lift = |key: &str| (node_key(key), json!({"spec": {"taints": null}}));
-    let (first, lifted) = lift("default-1");
     let operator = Operator::default()
-        .edits(s(25), first, lifted)
+        .taints(s(25), "default-1", &[])
         .deletes(s(40), claim);
     let karpenter = Karpenter::new(vec![pool], s(1));
     let mut stage = Stage::new(

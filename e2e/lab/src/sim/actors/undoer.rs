@@ -1,9 +1,9 @@
 //! An actor that reverses changes to a taint for a while: it removes the taint when it is added, or restores it when it is
 //! lifted.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::ask::{has_taint, node_key, set_taints, taints};
+use super::ask::{has_taint, node_key, set_taints, taint, taints};
 use super::due::Due;
 use crate::Kind;
 use crate::sim::actor::Actor;
@@ -26,7 +26,6 @@ pub struct Undoer {
 
 impl Undoer {
     /// Removes the taint of this key whenever it is added in this time.
-    #[must_use]
     pub fn removes(key: &'static str, from: Time, until: Time) -> Self {
         Self {
             key,
@@ -38,7 +37,6 @@ impl Undoer {
     }
 
     /// Restores the taint of this key whenever it is lifted in this time.
-    #[must_use]
     pub fn puts_back(key: &'static str, from: Time, until: Time) -> Self {
         Self {
             removes: false,
@@ -48,10 +46,6 @@ impl Undoer {
 }
 
 impl Actor for Undoer {
-    fn name(&self) -> &'static str {
-        UNDOER
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }
@@ -65,7 +59,7 @@ impl Actor for Undoer {
                 continue;
             }
             let others = taints(&node).iter().filter(|it| it["key"] != self.key);
-            let ours = (!self.removes).then(|| json!({"key": self.key, "effect": "NoSchedule"}));
+            let ours = (!self.removes).then(|| taint(self.key));
             let list: Vec<Value> = others.cloned().chain(ours).collect();
             // Nobody has written the node since it was read.
             let _ = set_taints(cluster, UNDOER, &node, &list);

@@ -12,10 +12,8 @@ use crate::{Key, Kind};
 
 const WORKLOAD: &str = "replica-set-controller";
 
-/// The namespace of its pods.
 pub const NAMESPACE: &str = "default";
 
-/// A workload.
 #[derive(Debug)]
 pub struct Workload {
     due: Due<u64>,
@@ -24,7 +22,6 @@ pub struct Workload {
 
 impl Workload {
     /// Creates this many pods, the first at this time and one more at each interval.
-    #[must_use]
     pub fn new(pods: u64, first: Time, every: Time) -> Self {
         let mut due = Due::default();
         let mut at = first;
@@ -37,10 +34,6 @@ impl Workload {
 }
 
 impl Actor for Workload {
-    fn name(&self) -> &'static str {
-        WORKLOAD
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }

@@ -1,9 +1,8 @@
 //! Runs many schedules: every single fault of every scenario, then several random faults. Each violation is shrunk and printed
 //! as a script.
 
-mod chance;
+pub mod faults;
 mod shrink;
-pub mod singles;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -21,9 +20,7 @@ pub use tally::Tally;
 /// A violation, with the shortest script found for it.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The script that causes it.
     pub script: Script,
-    /// The violation.
     pub violation: Violation,
     /// How often the same law was broken in the same scenario.
     pub count: usize,
@@ -43,7 +40,6 @@ pub struct Explorer<'a> {
     findings: BTreeMap<(&'static str, &'static str), Finding>,
     /// Called after each schedule.
     progress: Progress<'a>,
-    /// When to stop.
     until: Option<Instant>,
     /// After how many schedules to stop.
     most: usize,
@@ -70,13 +66,10 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// The counts so far.
-    #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// The findings so far.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.values()
     }
@@ -97,7 +90,7 @@ impl<'a> Explorer<'a> {
             self.quiet.remove(&index);
             self.quiet_run(index, seed);
             let scenario = self.scenarios[index];
-            for fault in singles::all(&scenario, &self.quiet[&index]) {
+            for fault in faults::singles(&scenario, &self.quiet[&index]) {
                 if self.is_over() {
                     return;
                 }
@@ -121,7 +114,7 @@ impl<'a> Explorer<'a> {
                 self.quiet_run(index, seed);
             }
             let quiet = &self.quiet[&index];
-            let faults = chance::faults(&scenario, quiet, &mut Rng::new(seed));
+            let faults = faults::by_chance(&scenario, quiet, &mut Rng::new(seed));
             self.try_out(Script {
                 scenario,
                 seed,
@@ -130,12 +123,10 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Stops at this time.
     pub fn stop_at(&mut self, until: Instant) {
         self.until = Some(until);
     }
 
-    /// Stops after this many schedules.
     pub fn stop_after(&mut self, schedules: usize) {
         self.most = schedules;
     }
@@ -163,7 +154,7 @@ impl<'a> Explorer<'a> {
         self.tally.add(&script, &outcome);
         let scenario = script.scenario;
         if let Some(violation) = outcome.violation.take() {
-            let key = (scenario.name, violation.law);
+            let key = (scenario.name(), violation.law);
             if let Some(known) = self.findings.get_mut(&key) {
                 known.count += 1;
             } else {
@@ -184,21 +175,19 @@ impl<'a> Explorer<'a> {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Violation { law, at, what } = &self.violation;
-        writeln!(f, "// {law}, after {at:?}: {what}")?;
-        writeln!(f, "// {} times in this scenario", self.count)?;
+        writeln!(f, "# {law}, after {at:?}: {what}")?;
+        writeln!(f, "# {} times in this scenario", self.count)?;
         write!(f, "{}", self.script)
     }
 }
 
 /// A fresh seed, from the clock.
-#[must_use]
 pub fn new_seed() -> u64 {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
 }
 
 /// Formats the number of schedules, the time taken, and the rate.
-#[must_use]
 pub fn pace(schedules: usize, took: Duration) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is told in words")]
     let a_minute = schedules as f64 * 60.0 / took.as_secs_f64().max(0.001);

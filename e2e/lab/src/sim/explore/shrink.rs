@@ -1,6 +1,6 @@
 //! Shrinks a script that breaks a law: fewer faults, and each as short as possible.
 
-use crate::sim::fault::Fault;
+use crate::sim::fault::{Fault, Incident};
 use crate::sim::law::Violation;
 use crate::sim::machine::Start;
 use crate::sim::script::Script;
@@ -10,7 +10,6 @@ use crate::sim::time::{Time, ms, s};
 const BUDGET: usize = 150;
 
 /// The smallest script found that breaks the same law, with its violation.
-#[must_use]
 pub(super) fn shrink(
     script: Script,
     violation: Violation,
@@ -56,80 +55,50 @@ fn candidates(script: &Script) -> Vec<Script> {
     candidates
 }
 
-/// The same fault, shorter or at a rounder time.
+/// The same fault, shorter, at a rounder time, or simpler.
 fn smaller(fault: Fault) -> Vec<Fault> {
-    let mut smaller = Vec::new();
-    for change in [halved, rounded, simpler] {
-        let mut other = fault;
-        change(&mut other);
-        if other != fault {
-            smaller.push(other);
+    let candidates = match fault {
+        Fault::Timed { at, lasts, what } => {
+            let halved = if lasts > s(1) {
+                round(lasts / 2)
+            } else {
+                lasts
+            };
+            vec![
+                what.at(at, halved),
+                what.at(round(at), round(lasts)),
+                simpler(what).at(at, lasts),
+            ]
         }
-    }
+        Fault::Kill {
+            instance,
+            write,
+            side,
+            ..
+        } => vec![Fault::Kill {
+            instance,
+            write,
+            side,
+            down: s(2),
+        }],
+        Fault::AnswerLost { .. } | Fault::Unobserved { .. } => Vec::new(),
+    };
+    let mut smaller = candidates;
+    smaller.retain(|other| *other != fault);
     smaller
 }
 
-fn halved(fault: &mut Fault) {
-    if let Some(lasts) = lasts(fault)
-        && *lasts > s(1)
-    {
-        *lasts = round(*lasts / 2);
-    }
-}
-
-fn rounded(fault: &mut Fault) {
-    if let Some(lasts) = lasts(fault) {
-        *lasts = round(*lasts);
-    }
-    if let Some(at) = at(fault) {
-        *at = round(*at);
-    }
-}
-
-fn simpler(fault: &mut Fault) {
-    match fault {
-        Fault::Kill { down, .. } | Fault::Stop { down, .. } => *down = s(2),
-        Fault::ClockStep { by, .. } => *by = by.signum() * 60,
-        Fault::WatchDelay { by, .. } => *by = round(*by / 2),
-        _ => {}
+fn simpler(what: Incident) -> Incident {
+    match what {
+        Incident::ClockStep(instance, by) => Incident::ClockStep(instance, by.signum() * 60),
+        Incident::WatchDelay(watch, by) => Incident::WatchDelay(watch, round(by / 2)),
+        other => other,
     }
 }
 
 fn round(time: Time) -> Time {
-    let whole = s(time.as_secs());
-    if whole > Time::ZERO { whole } else { ms(500) }
-}
-
-fn lasts(fault: &mut Fault) -> Option<&mut Time> {
-    match fault {
-        Fault::Stale { lasts, .. }
-        | Fault::StaleStart { lasts, .. }
-        | Fault::Lagging { lasts, .. }
-        | Fault::Suspend { lasts, .. }
-        | Fault::Freeze { lasts, .. }
-        | Fault::TwoLeaders { lasts, .. }
-        | Fault::Partition { lasts, .. }
-        | Fault::Storm { lasts, .. }
-        | Fault::WatchDelay { lasts, .. } => Some(lasts),
-        _ => None,
-    }
-}
-
-fn at(fault: &mut Fault) -> Option<&mut Time> {
-    match fault {
-        Fault::Stop { at, .. }
-        | Fault::Stale { at, .. }
-        | Fault::StaleStart { at, .. }
-        | Fault::Lagging { at, .. }
-        | Fault::ClockStep { at, .. }
-        | Fault::Suspend { at, .. }
-        | Fault::Freeze { at, .. }
-        | Fault::TwoLeaders { at, .. }
-        | Fault::Partition { at, .. }
-        | Fault::Storm { at, .. }
-        | Fault::WatchDelay { at, .. }
-        | Fault::Expired { at, .. }
-        | Fault::SilentDeath { at, .. } => Some(at),
-        Fault::Kill { .. } | Fault::Unobserved { .. } | Fault::AnswerLost { .. } => None,
+    match s(time.as_secs()) {
+        Time::ZERO if time > Time::ZERO => ms(500),
+        whole => whole,
     }
 }

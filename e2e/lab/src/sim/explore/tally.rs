@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::sim::fault::Fault;
 use crate::sim::run::Outcome;
 use crate::sim::script::Script;
 use crate::sim::time::Time;
@@ -16,8 +17,10 @@ pub struct Tally {
 #[derive(Debug, Clone, Default)]
 struct Tried {
     schedules: usize,
-    /// By fault name.
-    faults: BTreeMap<&'static str, usize>,
+    killed: usize,
+    lost: usize,
+    unseen: usize,
+    others: usize,
     changes: usize,
     simulated: Time,
     violations: usize,
@@ -26,9 +29,10 @@ struct Tried {
 impl Tried {
     fn add(&mut self, other: &Self) {
         self.schedules += other.schedules;
-        for (fault, count) in &other.faults {
-            *self.faults.entry(fault).or_default() += count;
-        }
+        self.killed += other.killed;
+        self.lost += other.lost;
+        self.unseen += other.unseen;
+        self.others += other.others;
         self.changes += other.changes;
         self.simulated += other.simulated;
         self.violations += other.violations;
@@ -36,26 +40,26 @@ impl Tried {
 }
 
 impl Tally {
-    /// Counts a schedule.
     pub fn add(&mut self, script: &Script, outcome: &Outcome) {
-        let tried = self.scenarios.entry(script.scenario.name).or_default();
+        let tried = self.scenarios.entry(script.scenario.name()).or_default();
         tried.schedules += 1;
         for fault in &script.faults {
-            *tried.faults.entry(fault.name()).or_default() += 1;
+            *match fault {
+                Fault::Kill { .. } => &mut tried.killed,
+                Fault::AnswerLost { .. } => &mut tried.lost,
+                Fault::Unobserved { .. } => &mut tried.unseen,
+                Fault::Timed { .. } => &mut tried.others,
+            } += 1;
         }
         tried.changes += outcome.cluster.changes().len();
         tried.simulated += outcome.cluster.now();
         tried.violations += usize::from(outcome.violation.is_some());
     }
 
-    /// How many schedules were run.
-    #[must_use]
     pub fn schedules(&self) -> usize {
         self.scenarios.values().map(|tried| tried.schedules).sum()
     }
 
-    /// How many of them broke a law.
-    #[must_use]
     pub fn violations(&self) -> usize {
         self.scenarios.values().map(|tried| tried.violations).sum()
     }
@@ -86,12 +90,18 @@ impl fmt::Display for Tally {
 }
 
 fn line(f: &mut fmt::Formatter<'_>, name: &str, tried: &Tried, width: usize) -> fmt::Result {
-    let of = |fault: &str| tried.faults.get(fault).copied().unwrap_or_default();
-    let (killed, lost, unseen) = (of("Kill"), of("AnswerLost"), of("Unobserved"));
-    let others = tried.faults.values().sum::<usize>() - killed - lost - unseen;
+    let Tried {
+        schedules,
+        killed,
+        lost,
+        unseen,
+        others,
+        changes,
+        violations,
+        ..
+    } = tried;
     writeln!(
         f,
-        "{name:width$} {:>9} {killed:>7} {lost:>7} {unseen:>7} {others:>7} {:>8} {:>7}",
-        tried.schedules, tried.changes, tried.violations
+        "{name:width$} {schedules:>9} {killed:>7} {lost:>7} {unseen:>7} {others:>7} {changes:>8} {violations:>7}"
     )
 }

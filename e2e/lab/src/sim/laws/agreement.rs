@@ -17,8 +17,9 @@ use nodegate::engine::notice::Notice;
 use serde_json::Value;
 
 use super::end::is_interfered_with;
+use super::incidents;
 use crate::sim::actors::ask::{items, text, uid};
-use crate::sim::fault::Fault;
+use crate::sim::fault::{Fault, Incident};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
@@ -33,19 +34,15 @@ const REGAINED: Time = s(5);
 pub struct Agreement;
 
 impl Law for Agreement {
-    fn name(&self) -> &'static str {
-        "the command line agrees with the controller"
-    }
-
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         // After a clock step or a stall, the controller measures other times than the command line.
-        let is_of_clocks = |fault: &Fault| {
+        let is_of_clocks = |what| {
             matches!(
-                fault,
-                Fault::ClockStep { .. } | Fault::Suspend { .. } | Fault::Freeze { .. }
+                what,
+                Incident::ClockStep(..) | Incident::Suspend(_) | Incident::Freeze(_)
             )
         };
-        if moment.faults.iter().any(is_of_clocks) {
+        if incidents(moment).any(|(what, ..)| is_of_clocks(what)) {
             return Ok(());
         }
         let snapshot = snapshot_of(

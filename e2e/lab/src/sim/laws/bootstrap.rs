@@ -4,23 +4,11 @@
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
 
-use super::ledger::Shared;
 use super::rule::{Rule, TaintId};
 use super::{NodeWrite, seconds};
 use crate::sim::law::{Law, Moment};
 
-pub(super) struct Bootstrap {
-    ledger: Shared,
-}
-
-impl Bootstrap {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Bootstrap;
 
 /// The UIDs of the rules that own a taint, by the node's annotations.
 pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
@@ -45,17 +33,11 @@ fn is_done(rule: &Rule, node: &Value) -> bool {
 }
 
 impl Law for Bootstrap {
-    fn name(&self) -> &'static str {
-        "a completed bootstrap is never closed again"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
                 for owner in owners(write.after, &taint) {
-                    let mut rules = ledger
+                    let mut rules = moment
                         .all_rules()
                         .filter(|rule| rule.uid == owner)
                         .peekable();
@@ -78,7 +60,7 @@ impl Law for Bootstrap {
                     continue;
                 };
                 let is_its = |uid: &str, name: &str| uid == id || name == id;
-                let mut rules = ledger.all_rules();
+                let mut rules = moment.all_rules();
                 if !rules.any(|rule| rule.is_deleting && is_its(&rule.uid, &rule.name)) {
                     return Err(format!(
                         "instance {} took {key} off node {} at {}, and the rule was never deleted",
@@ -98,25 +80,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node, rule};
-
-    fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|ledger| Box::new(Bootstrap::new(ledger)))
-    }
+    use crate::sim::laws::testing::{Story, close, node};
 
     /// A node with a record that it completed its bootstrap in boot 1.
     fn completed(regates: bool) -> (Story, String) {
-        let mut story = Story::default();
-        story.create(rule(
-            &json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": regates }),
-        ));
+        let mut story =
+            Story::under(json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": regates }));
         let uid = story.uid_of_rule("r");
         story.create(node("n"));
         let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
         let value = r#"{"rule-name":"r","boot-id":"boot-1"}"#;
         story.patch_by_nodegate(
             "n",
-            &json!({ "metadata": { "annotations": { &key: value } } }),
+            json!({ "metadata": { "annotations": { &key: value } } }),
         );
         (story, key)
     }
@@ -130,24 +106,18 @@ mod tests {
             (true, "boot-2", true),
         ] {
             let (mut story, _) = completed(regates);
-            story.patch_node_status(
-                "n",
-                &json!({ "status": { "nodeInfo": { "bootID": boot } } }),
-            );
+            story.patch_node_status("n", json!({ "status": { "nodeInfo": { "bootID": boot } } }));
             close(&mut story, "n");
-            assert_eq!(judge(&story).is_ok(), fine, "{regates} {boot}");
+            story.judged(&mut Bootstrap, fine, format_args!("{regates} {boot}"));
         }
     }
 
     #[test]
     fn what_somebody_else_has_taken_off_is_not_on_record() {
         let (mut story, key) = completed(false);
-        story.patch_node(
-            "n",
-            &json!({ "metadata": { "annotations": { key: null } } }),
-        );
+        story.patch_node("n", json!({ "metadata": { "annotations": { key: null } } }));
         close(&mut story, "n");
-        assert_eq!(judge(&story), Ok(()));
+        story.judged(&mut Bootstrap, true, "");
     }
 
     #[test]
@@ -157,11 +127,8 @@ mod tests {
             if deleted {
                 story.delete_rule("r");
             }
-            story.patch_by_nodegate(
-                "n",
-                &json!({ "metadata": { "annotations": { key: null } } }),
-            );
-            assert_eq!(judge(&story).is_ok(), deleted);
+            story.patch_by_nodegate("n", json!({ "metadata": { "annotations": { key: null } } }));
+            story.judged(&mut Bootstrap, deleted, "");
         }
     }
 }

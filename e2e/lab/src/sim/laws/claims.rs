@@ -8,9 +8,10 @@ use nodegate::api::RepairAction;
 use nodegate::api::names::READY_DEADLINE_PREFIX;
 use serde_json::Value;
 
-use super::ledger::{Ledger, Shared, is_ours};
+use super::ledger::is_ours;
 use super::rule::{Rule, forbids_repair};
 use super::{longest_age, seconds, steps};
+use crate::sim::actors::ask::text;
 use crate::sim::cluster::Change;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
@@ -19,27 +20,10 @@ use crate::{Key, Kind};
 /// The shortest deadline that a rule may set.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-pub(super) struct Claims {
-    ledger: Shared,
-}
-
-impl Claims {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Claims;
 
 impl Law for Claims {
-    fn name(&self) -> &'static str {
-        "no claim of a node is deleted that was ever open"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         for change in moment.new_changes() {
             if change.key.kind != Kind::NodeClaim || !is_ours(change.who) {
                 continue;
@@ -48,7 +32,7 @@ impl Law for Claims {
             if let Some(claim) = change.before.as_ref().filter(|claim| !is_deleted(claim))
                 && change.after.as_ref().is_none_or(|claim| is_deleted(claim))
             {
-                judge(&ledger, moment, change, claim).map_err(|why| {
+                judge(moment, change, claim).map_err(|why| {
                     let (name, at) = (&change.key.name, seconds(change.at));
                     format!("{:?} deleted the claim {name} at {at}: {why}", change.who)
                 })?;
@@ -58,14 +42,9 @@ impl Law for Claims {
     }
 }
 
-fn judge(
-    ledger: &Ledger,
-    moment: &Moment<'_>,
-    change: &Change,
-    claim: &Value,
-) -> Result<(), String> {
+fn judge(moment: &Moment<'_>, change: &Change, claim: &Value) -> Result<(), String> {
     let now = moment.cluster.as_of(change.revision - 1);
-    let name = claim["status"]["nodeName"].as_str().unwrap_or_default();
+    let name = text(&claim["status"]["nodeName"]);
     let key = Key::cluster(Kind::Node, name);
     let Some(node) = now.get(&key) else {
         return Err(format!("there is no node {name:?}"));
@@ -76,7 +55,7 @@ fn judge(
     if [&**node, claim].into_iter().any(forbids_repair) || pool_forbade(moment, change, node) {
         return Err(format!("node {name} is not to be repaired"));
     }
-    let rules = ledger.rules(change.revision - 1);
+    let rules = moment.rules(change.revision - 1);
     let deletes = |rule: &&std::sync::Arc<Rule>| {
         let action = rule.spec.repair.as_ref().map(|repair| repair.action);
         action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
@@ -105,7 +84,7 @@ fn pool_forbade(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
 
 /// Why a rule may not repair a node; `None` if it may.
 fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Option<String> {
-    let name = node["metadata"]["name"].as_str().unwrap_or_default();
+    let name = text(&node["metadata"]["name"]);
     if !rule.taint().is_on(node) {
         return Some(format!("node {name} is not closed"));
     }
@@ -204,7 +183,7 @@ mod tests {
         let mut story = Story::default();
         let repair = json!({ "readinessTTL": "2m", "action": "DeleteNodeClaim" });
         story.create(rule(
-            &json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+            json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
         ));
         let uid = story.uid_of_rule("r");
         let key = format!("{READY_DEADLINE_PREFIX}{uid}");
@@ -226,10 +205,10 @@ mod tests {
             "metadata": { "name": "c" },
             "status": { "nodeName": "n" },
         }));
-        story.patch_claim_status("c", &json!({ "status": { "nodeName": "n" } }));
+        story.patch_claim_status("c", json!({ "status": { "nodeName": "n" } }));
         story.at(at);
         story.delete(Who::Nodegate(0), Key::cluster(Kind::NodeClaim, "c"));
-        story.judge(|ledger| Box::new(Claims::new(ledger)))
+        story.judge(&mut Claims)
     }
 
     #[test]
@@ -238,15 +217,8 @@ mod tests {
         assert_eq!(judge(&nothing, &nothing, 300, 0), Ok(()));
         assert!(judge(&nothing, &nothing, 30, 0).is_err(), "too early");
         assert!(judge(&nothing, &nothing, 300, 5).is_err(), "many are late");
-        assert!(
-            judge(
-                &json!({ "karpenter.sh/initialized": "true" }),
-                &nothing,
-                300,
-                0
-            )
-            .is_err()
-        );
+        let initialized = json!({ "karpenter.sh/initialized": "true" });
+        assert!(judge(&initialized, &nothing, 300, 0).is_err());
         let completed = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
         assert!(judge(&nothing, &completed, 300, 0).is_err(), "it was open");
         let forbidden = json!({ "nodegate.dev/do-not-repair": "" });

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::ledger::{Glances, Ledger, Shared};
+use super::ledger::Glances;
 use super::rule::{Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
@@ -19,49 +19,27 @@ const PROMPTLY: Duration = s(5);
 /// How late an instance may observe a new node.
 const LATE: Duration = s(5);
 
-pub(super) struct Closings {
-    ledger: Shared,
-}
-
-impl Closings {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Closings;
 
 impl Law for Closings {
-    fn name(&self) -> &'static str {
-        "every closing is justified"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
-                judge(&ledger, moment, &write, &taint)?;
+                judge(moment, &write, &taint)?;
             }
         }
         Ok(())
     }
 }
 
-fn judge(
-    ledger: &Ledger,
-    moment: &Moment<'_>,
-    write: &NodeWrite<'_>,
-    taint: &TaintId,
-) -> Result<(), String> {
+fn judge(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Result<(), String> {
     let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
     let age = longest_age(moment);
     let from = at.saturating_sub(age);
     let uid = &write.after["metadata"]["uid"];
     let wants = |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && wants(facts, taint);
     let tell = |what: String| {
-        let truth = ledger.ask(moment, node, Glances::all(revision - 1), at, |facts| {
+        let truth = moment.ask(node, Glances::all(revision - 1), at, |facts| {
             let rules = facts.rules.iter().filter(|rule| rule.is_about(taint));
             let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
             rules.collect::<Vec<_>>().join("; ")
@@ -73,9 +51,9 @@ fn judge(
             truth.unwrap_or_default(),
         ))
     };
-    let rules = ledger.rules(revision - 1);
+    let rules = moment.rules(revision - 1);
     let governing = governing(&rules, taint, write.before);
-    if !ledger.was_ever(moment, node, (from, at), revision, wants) {
+    if !moment.was_ever(node, (from, at), revision, wants) {
         if governing.is_some_and(|rule| names_a_component(rule)) && has_just_come(moment, write) {
             return Ok(());
         }
@@ -88,7 +66,7 @@ fn judge(
     if grace.is_zero() || !was_open(moment, node, taint, at, revision) {
         return Ok(());
     }
-    let longest = longest_unwanted(ledger, moment, write, (at.saturating_sub(grace), at), taint);
+    let longest = longest_unwanted(moment, write, (at.saturating_sub(grace), at), taint);
     // The controller may measure the unmet time with another clock.
     if longest > age + steps(moment) {
         let longest = seconds(longest);
@@ -135,7 +113,6 @@ fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
 
 /// The longest uninterrupted time, within the given range, in which no rule wanted the taint on the node.
 fn longest_unwanted(
-    ledger: &Ledger,
     moment: &Moment<'_>,
     write: &NodeWrite<'_>,
     (from, to): (Time, Time),
@@ -143,7 +120,7 @@ fn longest_unwanted(
 ) -> Time {
     let node = write.node();
     let first = moment.cluster.at(from).revision();
-    let turns = ledger.turns(moment, node, first, write.change.revision - 1);
+    let turns = moment.turns(node, first, write.change.revision - 1);
     let mut turns: Vec<u64> = turns.into_iter().flatten().collect();
     turns.sort_unstable();
     let changes = moment.cluster.changes();
@@ -155,7 +132,7 @@ fn longest_unwanted(
     for (revision, at) in
         std::iter::once((first, from)).chain(turns.into_iter().map(|it| (it, when(it))))
     {
-        let is_wanted = ledger.ask(moment, node, Glances::all(revision), at, |facts| {
+        let is_wanted = moment.ask(node, Glances::all(revision), at, |facts| {
             wants(facts, taint)
         });
         match (is_wanted, since) {
@@ -206,14 +183,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, node, rule, taint};
-
-    fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|ledger| Box::new(Closings::new(ledger)))
-    }
+    use crate::sim::laws::testing::{Story, node, taint};
 
     fn close(story: &mut Story) {
-        story.patch_by_nodegate("n", &json!({ "spec": { "taints": [taint()] } }));
+        story.patch_by_nodegate("n", json!({ "spec": { "taints": [taint()] } }));
     }
 
     #[test]
@@ -224,8 +197,7 @@ mod tests {
             ("unmet a moment ago", 50, 59, true),
             ("unmet long ago", 10, 20, false),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(node("n"));
             story.report("n", "Net", "True");
             for second in 1..=60 {
@@ -238,68 +210,54 @@ mod tests {
                 }
             }
             close(&mut story);
-            assert_eq!(
-                judge(&story).is_ok(),
-                justified,
-                "{name}: {:?}",
-                judge(&story)
-            );
+            story.judged(&mut Closings, justified, name);
         }
     }
 
     #[test]
     fn a_suspended_rule_justifies_no_closing() {
         for (suspend, justified) in [(true, false), (false, true)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "suspend": suspend })));
+            let mut story = Story::under(json!({ "suspend": suspend }));
             story.create(node("n"));
             story.at(100);
             close(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified);
+            story.judged(&mut Closings, justified, "");
         }
     }
 
     #[test]
     fn a_silent_reporter_justifies_a_closing_after_its_time() {
         for (at, justified) in [(59, false), (60, true)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "heartbeatTimeout": "1m" })));
+            let mut story = Story::under(json!({ "heartbeatTimeout": "1m" }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(at);
             close(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified, "{at}");
+            story.judged(&mut Closings, justified, at);
         }
     }
 
     #[test]
     fn an_open_node_is_closed_after_the_grace_period() {
         for (unmet_at, at, justified) in [(300, 420, true), (300, 360, false), (300, 305, false)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "gracePeriod": "2m" })));
+            let mut story = Story::under(json!({ "gracePeriod": "2m" }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(unmet_at);
             story.report("n", "Net", "False");
             story.at(at);
             close(&mut story);
-            assert_eq!(
-                judge(&story).is_ok(),
-                justified,
-                "{at}: {:?}",
-                judge(&story)
-            );
+            story.judged(&mut Closings, justified, at);
         }
     }
 
     #[test]
     fn a_joining_node_is_closed_at_once() {
-        let mut story = Story::default();
-        story.create(rule(&json!({ "gracePeriod": "2m" })));
+        let mut story = Story::under(json!({ "gracePeriod": "2m" }));
         story.at(300);
         story.create(node("n"));
         story.at(301);
         close(&mut story);
-        assert_eq!(judge(&story), Ok(()));
+        story.judged(&mut Closings, true, "");
     }
 }

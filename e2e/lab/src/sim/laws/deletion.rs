@@ -3,38 +3,19 @@
 use nodegate::api::names::FINALIZER;
 
 use super::bootstrap::owners;
-use super::ledger::{Shared, is_ours};
+use super::ledger::is_ours;
 use super::rule::{TaintId, governing};
 use super::{longest_age, seconds};
 use crate::Kind;
+use crate::sim::actors::ask::{items, text};
 use crate::sim::law::{Law, Moment};
 
-pub(super) struct Deletion {
-    ledger: Shared,
-}
-
-impl Deletion {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Deletion;
 
 impl Law for Deletion {
-    fn name(&self) -> &'static str {
-        "a deleted rule goes when its nodes are clean"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         let has_ours = |rule: &serde_json::Value| {
-            let mut finalizers = rule["metadata"]["finalizers"]
-                .as_array()
-                .into_iter()
-                .flatten();
+            let mut finalizers = items(&rule["metadata"]["finalizers"]).iter();
             finalizers.any(|finalizer| finalizer == FINALIZER)
         };
         for change in moment.new_changes() {
@@ -47,9 +28,9 @@ impl Law for Deletion {
             if change.after.as_ref().is_some_and(|rule| has_ours(rule)) {
                 continue;
             }
-            let uid = rule["metadata"]["uid"].as_str().unwrap_or_default();
+            let uid = text(&rule["metadata"]["uid"]);
             let taint = TaintId::of(&rule["spec"]["taint"]);
-            let others = ledger.rules(change.revision - 1);
+            let others = moment.rules(change.revision - 1);
             // Another rule that governs the taint may take it over later.
             let is_left = |node: &serde_json::Value| {
                 taint.is_on(node)
@@ -80,23 +61,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node, rule};
+    use crate::sim::laws::testing::{Story, close, node};
 
     #[test]
     fn a_rule_does_not_go_before_its_taints() {
         for (cleans, fine) in [(true, true), (false, false)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(node("n"));
             close(&mut story, "n");
             story.at(100);
             story.delete_rule("r");
             if cleans {
-                story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
+                story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
             }
-            story.patch_rule_by_nodegate("r", &json!({ "metadata": { "finalizers": null } }));
-            let judged = story.judge(|ledger| Box::new(Deletion::new(ledger)));
-            assert_eq!(judged.is_ok(), fine, "{judged:?}");
+            story.patch_rule_by_nodegate("r", json!({ "metadata": { "finalizers": null } }));
+            story.judged(&mut Deletion, fine, "");
         }
     }
 }

@@ -11,7 +11,6 @@ use nodegate::guard::Limits;
 
 use super::bootstrap::owners;
 use super::closings::was_open;
-use super::ledger::{Ledger, Shared};
 use super::rule::{Rule, TaintId};
 use super::truth::Answer;
 use super::{NodeWrite, longest_age, seconds};
@@ -20,8 +19,8 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::Time;
 
+#[derive(Default)]
 pub(super) struct Disruption {
-    ledger: Shared,
     closings: Vec<Closing>,
 }
 
@@ -34,14 +33,6 @@ struct Closing {
 }
 
 impl Disruption {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-            closings: Vec::new(),
-        }
-    }
-
     /// Compares the last closing with those before it.
     fn judge(&self, rate: f64) -> Result<(), String> {
         let Some(last) = self.closings.last() else {
@@ -74,24 +65,17 @@ impl Disruption {
 }
 
 impl Law for Disruption {
-    fn name(&self) -> &'static str {
-        "a guarded rule closes no more nodes than its rates allow"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let ledger = self.ledger.clone();
-        let mut ledger = ledger.borrow_mut();
-        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
-                let Some(rule) = guarded(&ledger, moment, &write, &taint) else {
+                let Some(rule) = guarded(moment, &write, &taint) else {
                     continue;
                 };
                 let (at, revision) = (write.change.at, write.change.revision);
                 if !was_open(moment, write.node(), &taint, at, revision) {
                     continue;
                 }
-                if is_halted(&ledger, moment, &write, &rule) {
+                if is_halted(moment, &write, &rule) {
                     return Err(format!(
                         "rule {} closed node {} at {}, and no node has met its conditions for {}",
                         rule.name,
@@ -100,7 +84,7 @@ impl Law for Disruption {
                         seconds(longest_age(moment)),
                     ));
                 }
-                if is_stopped(&ledger, moment, &write, &rule) {
+                if is_stopped(moment, &write, &rule) {
                     return Err(format!(
                         "rule {} closed node {} at {}, and most nodes of its zone have not met its conditions for {}",
                         rule.name,
@@ -120,7 +104,7 @@ impl Law for Disruption {
                         report.and_then(|it| it.leads_since),
                     ),
                 });
-                self.judge(rate(&ledger, moment, &rule))?;
+                self.judge(rate(moment, &rule))?;
             }
         }
         Ok(())
@@ -128,12 +112,7 @@ impl Law for Disruption {
 }
 
 /// The guarded rule whose taint was added.
-fn guarded(
-    ledger: &Ledger,
-    moment: &Moment<'_>,
-    write: &NodeWrite<'_>,
-    taint: &TaintId,
-) -> Option<Rule> {
+fn guarded(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Option<Rule> {
     let owners = owners(write.after, taint);
     let first = moment
         .cluster
@@ -141,7 +120,7 @@ fn guarded(
         .revision();
     // A stale watch may still show the rule without its limits.
     let as_of = |revision| {
-        let mut rules = ledger.rules(revision).into_iter();
+        let mut rules = moment.rules(revision).into_iter();
         rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.spec.disruption.is_some())
     };
     as_of(first)?;
@@ -149,7 +128,7 @@ fn guarded(
 }
 
 /// Whether no node met the rule's conditions during the whole maximum age of evidence.
-fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
+fn is_halted(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));
     let first = moment.cluster.at(from).revision();
@@ -157,7 +136,7 @@ fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: 
     let then = moment.cluster.as_of(first).objects(Kind::Node);
     let names: BTreeSet<&str> = now.chain(then).map(|(key, _)| key.name.as_str()).collect();
     !names.into_iter().any(|node| {
-        ledger.was_ever(moment, node, (from, at), revision, |facts| {
+        moment.was_ever(node, (from, at), revision, |facts| {
             rule.selects(facts.node) && facts.met(rule) != Answer::No
         })
     })
@@ -165,7 +144,7 @@ fn is_halted(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: 
 
 /// Whether the node's zone was small and partially disrupted during the whole maximum age of evidence: more than two of its
 /// nodes, and at least the rule's threshold, did not meet the rule's conditions, while others did.
-fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
+fn is_stopped(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     let (at, revision) = (write.change.at, write.change.revision);
     let from = at.saturating_sub(longest_age(moment));
     let first = moment.cluster.at(from).revision();
@@ -188,7 +167,7 @@ fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule:
             continue;
         }
         let was_ever = |answer: Answer| {
-            ledger.was_ever(moment, &key.name, (from, at), revision, |facts| {
+            moment.was_ever(&key.name, (from, at), revision, |facts| {
                 !rule.selects(facts.node) || facts.met(rule) != answer
             })
         };
@@ -208,9 +187,9 @@ fn is_stopped(ledger: &Ledger, moment: &Moment<'_>, write: &NodeWrite<'_>, rule:
 }
 
 /// The highest rate the rule ever had, in nodes per second.
-fn rate(ledger: &Ledger, moment: &Moment<'_>, rule: &Rule) -> f64 {
+fn rate(moment: &Moment<'_>, rule: &Rule) -> f64 {
     let limits = &moment.settings.disruption_limits;
-    let rates = ledger
+    let rates = moment
         .all_rules()
         .filter(|it| it.uid == rule.uid)
         .map(|rule| {
@@ -238,12 +217,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node, rule};
+    use crate::sim::laws::testing::{Story, close, node};
 
     /// Of `open` nodes the first `broken` break, and Nodegate closes them `pace` seconds apart.
     fn judge(broken: usize, pace: u64) -> Result<(), String> {
-        let mut story = Story::default();
-        story.create(rule(&json!({ "disruption": { "evictionRate": 0.1 } })));
+        let mut story = Story::under(json!({ "disruption": { "evictionRate": 0.1 } }));
         let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
         for name in &names {
             story.create(node(name));
@@ -259,7 +237,7 @@ mod tests {
             close(&mut story, name);
             at += pace;
         }
-        story.judge(|ledger| Box::new(Disruption::new(ledger)))
+        story.judge(&mut Disruption::default())
     }
 
     #[test]

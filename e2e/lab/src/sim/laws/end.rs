@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstrap::owners;
 use super::disruption::zone;
-use super::ledger::{Glances, Ledger, Shared, is_ours};
+use super::ledger::{Glances, is_ours};
 use super::longest_age;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::writes::target;
+use crate::sim::actors::ask::text;
 use crate::sim::cluster::State;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
@@ -25,36 +26,14 @@ const MOST: usize = 2;
 /// How long Nodegate may leave its reversed change alone: the longest pause, and the time after which the pause ends.
 const CONTENTION: Time = s(5 * 60);
 
-pub(super) struct End {
-    ledger: Shared,
-}
-
-impl End {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct End;
 
 impl Law for End {
-    fn name(&self) -> &'static str {
-        "at the end everything is as the rules say"
-    }
-
-    fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.ledger.borrow_mut().read(moment);
-        Ok(())
-    }
-
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         let now = moment.cluster.now();
         if moment.instances.iter().all(|it| it.leads_since.is_none()) {
             return Err("nobody leads".to_owned());
         }
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         for (key, rule) in moment.cluster.objects(Kind::NodeReadinessRule) {
             let finalizers = rule["metadata"]["finalizers"]
                 .as_array()
@@ -66,7 +45,7 @@ impl Law for End {
         let mut is_quiet = true;
         for (key, _) in moment.cluster.objects(Kind::Node) {
             is_quiet &= !is_interfered_with(moment, key, now);
-            judge(&ledger, moment, &key.name)?;
+            judge(moment, &key.name)?;
         }
         if is_quiet && !moved_lately(moment, now) {
             still_written(moment, now)?;
@@ -143,13 +122,12 @@ fn without_times(object: &serde_json::Value) -> serde_json::Value {
     object
 }
 
-fn judge(ledger: &Ledger, moment: &Moment<'_>, node: &str) -> Result<(), String> {
+fn judge(moment: &Moment<'_>, node: &str) -> Result<(), String> {
     let now = moment.cluster.now();
     if is_interfered_with(moment, &Key::cluster(Kind::Node, node), now) {
         return Ok(());
     }
-    let judged = ledger.ask(
-        moment,
+    let judged = moment.ask(
         node,
         Glances::all(moment.cluster.revision()),
         now,
@@ -163,7 +141,7 @@ fn judge(ledger: &Ledger, moment: &Moment<'_>, node: &str) -> Result<(), String>
             for taint in concerned {
                 match governing(facts.rules, &taint, facts.node) {
                     Some(rule) if rule.has_finalizer => {
-                        governed(ledger, moment, facts, rule, &taint)?;
+                        governed(moment, facts, rule, &taint)?;
                     }
                     Some(rule) => return Err(format!("rule {} has no finalizer", rule.name)),
                     None => left(facts, &taint)?,
@@ -177,7 +155,6 @@ fn judge(ledger: &Ledger, moment: &Moment<'_>, node: &str) -> Result<(), String>
 
 /// Checks that a governed taint matches the rule's conditions; a suspended rule leaves it as it was.
 fn governed(
-    ledger: &Ledger,
     moment: &Moment<'_>,
     facts: &Facts<'_>,
     rule: &Rule,
@@ -186,7 +163,7 @@ fn governed(
     if facts.suspends(rule) {
         return Ok(());
     }
-    let name = facts.node["metadata"]["name"].as_str().unwrap_or_default();
+    let name = text(&facts.node["metadata"]["name"]);
     let tell = |what: &str| {
         let why = facts.why(rule);
         Err(format!(
@@ -219,7 +196,7 @@ fn governed(
         (Answer::No, false)
             if rule.adds() && !(rule.is_bootstrap() && rule.is_completed_on(facts.node)) =>
         {
-            if may_wait(ledger, moment, facts, rule, taint) {
+            if may_wait(moment, facts, rule, taint) {
                 return Ok(());
             }
             tell("lacks")
@@ -229,13 +206,7 @@ fn governed(
 }
 
 /// Whether an unmet node may still be open: its grace period lasts, or the disruption guard holds it back.
-fn may_wait(
-    ledger: &Ledger,
-    moment: &Moment<'_>,
-    facts: &Facts<'_>,
-    rule: &Rule,
-    taint: &TaintId,
-) -> bool {
+fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId) -> bool {
     let now = moment.cluster.now();
     let spare = longest_age(moment);
     // The engine restarts its timers after a clock step, a restart or a change of its view.
@@ -246,33 +217,27 @@ fn may_wait(
     if now < begun + rule.grace() + spare {
         return true;
     }
-    let name = facts.node["metadata"]["name"].as_str().unwrap_or_default();
+    let name = text(&facts.node["metadata"]["name"]);
     let period = (now.saturating_sub(rule.grace() + spare), now);
     let is_wanted = |facts: &Facts<'_>| {
         rule.selects(facts.node) && facts.met(rule) == Answer::No && !taint.is_on(facts.node)
     };
-    let has_turned = ledger.was_ever(
-        moment,
-        name,
-        period,
-        moment.cluster.revision() + 1,
-        |facts| !is_wanted(facts),
-    );
-    has_turned || rule.spec.disruption.is_some() && is_held_back(ledger, moment, facts, rule)
+    let has_turned = moment.was_ever(name, period, moment.cluster.revision() + 1, |facts| {
+        !is_wanted(facts)
+    });
+    has_turned || rule.spec.disruption.is_some() && is_held_back(moment, facts, rule)
 }
 
 /// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were closed
 /// recently.
-fn is_held_back(ledger: &Ledger, moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
     let own = rule.spec.disruption.unwrap_or_default();
     let limits = &moment.settings.disruption_limits;
     let rate = own.eviction_rate.unwrap_or(limits.eviction_rate);
     let (mut met, mut met_here, mut unmet_here) = (0_usize, 0_usize, 0_usize);
     for (key, node) in moment.cluster.objects(Kind::Node) {
-        let answer = ledger.ask(moment, &key.name, Glances::all(revision), now, |it| {
-            it.met(rule)
-        });
+        let answer = moment.ask(&key.name, Glances::all(revision), now, |it| it.met(rule));
         let is_here = zone(node) == zone(facts.node);
         match answer.filter(|_| rule.selects(node)) {
             None => {}
@@ -328,11 +293,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, gated, node, rule};
-
-    fn judge(story: &Story) -> Result<(), String> {
-        story.judge_end(|ledger| Box::new(End::new(ledger)))
-    }
+    use crate::sim::laws::testing::{Story, close, gated, node};
 
     #[test]
     fn a_node_is_closed_while_its_conditions_are_unmet_and_open_while_they_are_met() {
@@ -342,8 +303,7 @@ mod tests {
             ("False", true, true),
             ("False", false, false),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(if is_gated {
                 gated(node("n"))
             } else {
@@ -351,69 +311,59 @@ mod tests {
             });
             story.report("n", "Net", status);
             story.at(1000);
-            assert_eq!(
-                judge(&story).is_ok(),
-                fine,
-                "{status} {is_gated}: {:?}",
-                judge(&story)
-            );
+            story.judged_end(&mut End, fine, format_args!("{status} {is_gated}"));
         }
     }
 
     #[test]
     fn a_completed_bootstrap_is_on_record() {
-        let mut story = Story::default();
-        story.create(rule(&json!({ "enforcementMode": "bootstrap-only" })));
+        let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
         story.create(node("n"));
         story.report("n", "Net", "True");
         story.at(1000);
-        assert!(judge(&story).is_err());
+        story.judged_end(&mut End, false, "");
         let annotations = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
-        story.patch_node("n", &json!({ "metadata": { "annotations": annotations } }));
-        assert_eq!(judge(&story), Ok(()));
+        story.patch_node("n", json!({ "metadata": { "annotations": annotations } }));
+        story.judged_end(&mut End, true, "");
     }
 
     #[test]
     fn a_silent_reporter_closes_a_node() {
         for (timeout, fine) in [("5m", false), ("1h", true)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "heartbeatTimeout": timeout })));
+            let mut story = Story::under(json!({ "heartbeatTimeout": timeout }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(1000);
-            assert_eq!(judge(&story).is_ok(), fine, "{timeout}");
+            story.judged_end(&mut End, fine, timeout);
         }
     }
 
     #[test]
     fn a_node_in_its_grace_period_may_be_open() {
         for (since, fine) in [(950, true), (100, false)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "gracePeriod": "2m" })));
+            let mut story = Story::under(json!({ "gracePeriod": "2m" }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(since);
             story.report("n", "Net", "False");
             story.at(1000);
-            assert_eq!(judge(&story).is_ok(), fine, "{since}");
+            story.judged_end(&mut End, fine, since);
         }
     }
 
     #[test]
     fn a_deleted_rule_is_gone_with_its_taints() {
-        let mut story = Story::default();
-        story.create(rule(&json!({})));
+        let mut story = Story::under(json!({}));
         story.create(gated(node("n")));
         story.delete_rule("r");
         story.at(1000);
-        assert!(judge(&story).is_err());
+        story.judged_end(&mut End, false, "");
     }
 
     #[test]
     fn nothing_is_written_any_more() {
         for (at, times, fine) in [(990, 1, true), (990, 5, false), (900, 5, true)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(node("n"));
             story.report("n", "Net", "False");
             story.at(at);
@@ -421,7 +371,7 @@ mod tests {
                 close(&mut story, "n");
             }
             story.at(1000);
-            assert_eq!(judge(&story).is_ok(), fine, "{at}: {:?}", judge(&story));
+            story.judged_end(&mut End, fine, at);
         }
     }
 
@@ -429,6 +379,6 @@ mod tests {
     fn somebody_leads() {
         let mut story = Story::default();
         story.report.leads_since = None;
-        assert!(judge(&story).is_err());
+        story.judged_end(&mut End, false, "");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::end::is_interfered_with;
-use super::ledger::{Glances, Shared};
+use super::ledger::Glances;
 use super::ours;
 use super::rule::{Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
@@ -17,27 +17,10 @@ use crate::sim::law::{Law, Moment};
 use crate::{Key, Kind};
 
 /// Evaluations agree with the nodes.
-#[derive(Default)]
-pub struct Evaluations {
-    ledger: Shared,
-}
-
-impl Evaluations {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub struct Evaluations;
 
 impl Law for Evaluations {
-    fn name(&self) -> &'static str {
-        "evaluations agree with the nodes"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.ledger.borrow_mut().read(moment);
         for (instance, write) in ours(moment) {
             let key = target(&write.request);
             let Some(key) = key.filter(|key| key.kind == Kind::NodeReadinessEvaluation) else {
@@ -66,8 +49,6 @@ impl Law for Evaluations {
                 return Err(format!("{key} is of no node that is there"));
             }
         }
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         for (key, _) in cluster.objects(Kind::Node) {
             if is_interfered_with(moment, key, now) {
                 continue;
@@ -75,7 +56,7 @@ impl Law for Evaluations {
             let held = cluster.get(&Key::cluster(Kind::NodeReadinessEvaluation, &key.name));
             let held = held.map(|held| &**held);
             let glances = Glances::all(cluster.revision());
-            let judged = ledger.ask(moment, &key.name, glances, now, |facts| judge(facts, held));
+            let judged = moment.ask(&key.name, glances, now, |facts| judge(facts, held));
             let judged = judged.unwrap_or(Ok(()));
             judged.map_err(|what| format!("the evaluation of {key}: {what}"))?;
         }
@@ -157,7 +138,7 @@ mod tests {
     fn story() -> Story {
         let mut story = Story::default();
         story.settings.node_readiness_evaluation = true;
-        story.create(rule(&json!({})));
+        story.create(rule(json!({})));
         story.create(node("n"));
         story.report("n", "Net", "False");
         close(&mut story, "n");
@@ -188,26 +169,18 @@ mod tests {
         story.request(NODEGATE, &Request::Create { key, object });
     }
 
-    fn judge_end(story: &Story) -> Result<(), String> {
-        story.judge_end(|ledger| Box::new(Evaluations::new(ledger)))
-    }
-
-    fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|ledger| Box::new(Evaluations::new(ledger)))
-    }
-
     #[test]
     fn each_node_has_one_that_agrees() {
         let mut story = story();
-        assert!(judge_end(&story).is_err(), "there is none");
+        story.judged_end(&mut Evaluations, false, "there is none");
         let owner = story.uid_of_node("n");
         creates(&mut story, &owner);
         for (state, is_right) in [("Ready", false), ("Pending", false), ("NotReady", true)] {
             says(&mut story, state);
-            assert_eq!(judge_end(&story).is_ok(), is_right, "{state}");
+            story.judged_end(&mut Evaluations, is_right, state);
         }
         story.delete_rule("r");
-        assert!(judge_end(&story).is_err(), "the rule is being deleted");
+        story.judged_end(&mut Evaluations, false, "the rule is being deleted");
     }
 
     #[test]
@@ -215,7 +188,7 @@ mod tests {
         let mut story = story();
         creates(&mut story, "another");
         says(&mut story, "NotReady");
-        assert!(judge_end(&story).is_err());
+        story.judged_end(&mut Evaluations, false, "its owner is another node");
     }
 
     #[test]
@@ -224,10 +197,10 @@ mod tests {
         let owner = story.uid_of_node("n");
         creates(&mut story, &owner);
         says(&mut story, "NotReady");
-        assert!(judge(&story).is_ok());
+        story.judged(&mut Evaluations, true, "first");
         says(&mut story, "NotReady");
-        assert!(judge(&story).is_err());
+        story.judged(&mut Evaluations, false, "again");
         story.settings.node_readiness_evaluation = false;
-        assert!(judge(&story).is_err());
+        story.judged(&mut Evaluations, false, "the gate is off");
     }
 }

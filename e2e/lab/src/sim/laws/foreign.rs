@@ -5,10 +5,11 @@ use nodegate::api::names::FINALIZER;
 use nodegate::condition::CriticalComponentClass;
 use serde_json::{Value, json};
 
-use super::ledger::{Ledger, Shared, is_ours};
+use super::ledger::is_ours;
 use super::rule::TaintId;
 use super::seconds;
 use crate::Kind;
+use crate::sim::actors::ask::text;
 use crate::sim::cluster::Change;
 use crate::sim::law::{Law, Moment};
 
@@ -17,27 +18,10 @@ const ANNOTATIONS: [&str; 2] = ["nodegate.dev/", "readiness.k8s.io/"];
 /// The only annotation on claims that Nodegate may set.
 const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 
-pub(super) struct Foreign {
-    ledger: Shared,
-}
-
-impl Foreign {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Foreign;
 
 impl Law for Foreign {
-    fn name(&self) -> &'static str {
-        "what is others' stays as it is"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         let changes = moment.new_changes().iter();
         for change in changes.filter(|change| is_ours(change.who)) {
             let (Some(before), Some(after)) = (&change.before, &change.after) else {
@@ -55,7 +39,7 @@ impl Law for Foreign {
                 return Err(tell(change, &format!("{was} became {is}")));
             }
             if change.key.kind == Kind::Node {
-                taints(&ledger, before, after).map_err(|what| tell(change, &what))?;
+                taints(moment, before, after).map_err(|what| tell(change, &what))?;
             }
         }
         Ok(())
@@ -67,8 +51,8 @@ fn tell(change: &Change, what: &str) -> String {
     format!("{:?} changed {} at {at}: {what}", change.who, change.key)
 }
 
-fn taints(ledger: &Ledger, before: &Value, after: &Value) -> Result<(), String> {
-    let is_known = |taint: &TaintId| ledger.all_rules().any(|rule| rule.is_about(taint));
+fn taints(moment: &Moment<'_>, before: &Value, after: &Value) -> Result<(), String> {
+    let is_known = |taint: &TaintId| moment.all_rules().any(|rule| rule.is_about(taint));
     for (taint, object) in TaintId::all(before) {
         match TaintId::all(after).find(|(other, _)| *other == taint) {
             Some((_, now)) if now != object => return Err(format!("{object} became {now}")),
@@ -88,7 +72,7 @@ fn taints(ledger: &Ledger, before: &Value, after: &Value) -> Result<(), String> 
     }
     let mut new = TaintId::all(after).filter(|(taint, _)| !taint.is_on(before));
     let adds = |taint: &TaintId| {
-        ledger
+        moment
             .all_rules()
             .any(|rule| rule.adds() && rule.taint() == *taint)
     };
@@ -109,7 +93,7 @@ fn node_of_others(node: &Value, classes: &[CriticalComponentClass]) -> Value {
         annotations.retain(|key, _| !ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
     }
     let is_made = |condition: &Value| {
-        let kind = condition["type"].as_str().unwrap_or_default();
+        let kind = text(&condition["type"]);
         let mut classes = classes.iter();
         kind.starts_with("csidriver.nodegate.dev/")
             || kind.starts_with("resource.nodegate.dev/")
@@ -180,7 +164,7 @@ fn without_empty(mut object: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::laws::testing::{Story, node, rule, taint};
+    use crate::sim::laws::testing::{Story, node, taint};
 
     #[test]
     fn only_what_is_ours_may_change() {
@@ -233,15 +217,13 @@ mod tests {
                 false,
             ),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             let mut node = node("n");
             node["metadata"]["annotations"] = json!({ "x": "y" });
             node["spec"] = json!({ "unschedulable": true, "taints": [taint(), gpu, cordon] });
             story.create(node);
-            story.patch_by_nodegate("n", &patch);
-            let judged = story.judge(|ledger| Box::new(Foreign::new(ledger)));
-            assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
+            story.patch_by_nodegate("n", patch);
+            story.judged(&mut Foreign, fine, name);
         }
     }
 }

@@ -3,48 +3,29 @@
 //! taint goes only for a rule that selects the node.
 
 use super::bootstrap::owners;
-use super::ledger::Shared;
 use super::rule::{OUR_TAINTS, TaintId};
 use super::{NodeWrite, longest_age, seconds};
 use crate::sim::law::{Law, Moment};
 
-pub(super) struct Forgery {
-    ledger: Shared,
-}
-
-impl Forgery {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Forgery;
 
 impl Law for Forgery {
-    fn name(&self) -> &'static str {
-        "nobody's taint is lifted on an annotation's word"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         for write in NodeWrite::new(moment) {
             let (at, revision) = (write.change.at, write.change.revision);
             let from = at.saturating_sub(longest_age(moment));
             for taint in write.lifted() {
-                let is_for_a_rule =
-                    ledger.was_ever(moment, write.node(), (from, at), revision, |facts| {
-                        let mut rules = facts.rules.iter();
-                        rules.any(|rule| rule.is_about(&taint) && rule.selects(facts.node))
-                    });
+                let is_for_a_rule = moment.was_ever(write.node(), (from, at), revision, |facts| {
+                    let mut rules = facts.rules.iter();
+                    rules.any(|rule| rule.is_about(&taint) && rule.selects(facts.node))
+                });
                 if is_for_a_rule {
                     continue;
                 }
                 let of_this = TaintId::all(write.before).find(|(it, _)| *it == taint);
                 let says_when = of_this.is_some_and(|(_, taint)| taint.get("timeAdded").is_some());
                 let owners = owners(write.before, &taint);
-                let is_of_a_rule = ledger
+                let is_of_a_rule = moment
                     .all_rules()
                     .any(|rule| rule.is_about(&taint) && owners.contains(&rule.uid.as_str()));
                 let is_ours = taint.key.starts_with(OUR_TAINTS);
@@ -68,7 +49,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, TAINT, node, rule, taint};
+    use crate::sim::laws::testing::{Story, TAINT, node, taint};
 
     #[test]
     fn an_annotation_is_not_enough() {
@@ -87,8 +68,7 @@ mod tests {
             ("annotated for nobody, dated", "b", "gone", dated, true),
             ("another project's", "a", "rule", gpu, false),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             let uid = if uid == "rule" {
                 story.uid_of_rule("r")
             } else {
@@ -101,9 +81,8 @@ mod tests {
             }
             node["spec"]["taints"] = json!([taint]);
             story.create(node);
-            story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
-            let judged = story.judge(|ledger| Box::new(Forgery::new(ledger)));
-            assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
+            story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
+            story.judged(&mut Forgery, fine, name);
         }
     }
 }

@@ -9,10 +9,6 @@ use crate::sim::law::{Law, Moment};
 pub(super) struct Leadership;
 
 impl Law for Leadership {
-    fn name(&self) -> &'static str {
-        "only a leader writes, and one thing at a time"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for (instance, report) in moment.instances.iter().enumerate() {
             // A rule that is recreated under its name may be written while a write to the old one is under way.
@@ -49,8 +45,7 @@ mod tests {
             story.report.doubled = vec![(s(1), key.clone()); doubled];
             story.report.unasked = vec![(s(1), key); unasked];
             story.create(node("n"));
-            let judged = story.judge(|_| Box::<Leadership>::default());
-            assert_eq!(judged.is_ok(), fine);
+            story.judged(&mut Leadership, fine, "");
         }
     }
 }

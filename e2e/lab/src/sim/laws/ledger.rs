@@ -1,40 +1,33 @@
 //! What all laws look up, read once from the cluster's log: past rules, the pods of each node, and the facts of a node at any
 //! revision.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::rule::Rule;
-use super::steps;
 use super::truth::Facts;
-use crate::sim::cluster::{Change, State, Who};
-use crate::sim::fault::Fault;
+use super::{incidents, steps};
+use crate::sim::cluster::{Change, Cluster, State, Who};
+use crate::sim::fault::{Fault, Incident};
 use crate::sim::law::Moment;
 use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-pub(super) type Shared = Rc<RefCell<Ledger>>;
-
-/// One version of a rule.
 #[derive(Debug, Clone)]
-pub(super) struct Version {
-    /// The revision that made it.
-    pub revision: u64,
+struct Version {
+    revision: u64,
     /// The rule; `None` where it did not exist or was invalid.
-    pub rule: Option<Arc<Rule>>,
+    rule: Option<Arc<Rule>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// How many changes have been read.
     read: usize,
-    /// Every version of every rule.
     rules: BTreeMap<Key, Vec<Version>>,
     /// The pods ever bound to a node of this name.
     pods: HashMap<String, Vec<Key>>,
@@ -54,7 +47,6 @@ pub(super) struct Glances {
 
 impl Glances {
     /// All kinds at this revision.
-    #[must_use]
     pub(super) fn all(revision: u64) -> Self {
         Self {
             node: revision,
@@ -68,8 +60,8 @@ impl Glances {
 
 impl Ledger {
     /// Reads the changes since the last call.
-    pub(super) fn read(&mut self, moment: &Moment<'_>) {
-        let changes = moment.cluster.changes();
+    pub(crate) fn read(&mut self, cluster: &Cluster) {
+        let changes = cluster.changes();
         for change in &changes[self.read..] {
             match change.key.kind {
                 Kind::NodeReadinessRule => self.read_rule(change),
@@ -120,9 +112,10 @@ impl Ledger {
             }
         }
     }
+}
 
+impl<'a> Moment<'a> {
     /// The valid rules at this revision.
-    #[must_use]
     pub(super) fn rules(&self, revision: u64) -> Vec<Arc<Rule>> {
         let as_of = |versions: &Vec<Version>| {
             let end = versions.partition_point(|version| version.revision <= revision);
@@ -130,44 +123,32 @@ impl Ledger {
                 .last()
                 .and_then(|version| version.rule.clone())
         };
-        self.rules.values().filter_map(as_of).collect()
+        self.ledger.rules.values().filter_map(as_of).collect()
     }
 
     /// Every version of every rule that ever existed.
-    pub(super) fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.rules
-            .values()
-            .flatten()
-            .filter_map(|version| version.rule.as_ref())
+    pub(super) fn all_rules(&self) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a> {
+        let versions = self.ledger.rules.values().flatten();
+        versions.filter_map(|version| version.rule.as_ref())
     }
 
     /// The revisions after `after` and up to `until` that changed something relevant to a node, by kind: the node, its
     /// `CSINode`, its pods, `DaemonSet`s, rules.
-    #[must_use]
-    pub(super) fn turns(
-        &self,
-        moment: &Moment<'_>,
-        node: &str,
-        after: u64,
-        until: u64,
-    ) -> [Vec<u64>; 5] {
+    pub(super) fn turns(&self, node: &str, after: u64, until: u64) -> [Vec<u64>; 5] {
         let of = |key: &Key| -> Vec<u64> {
-            let states = moment.cluster.history(key);
+            let states = self.cluster.history(key);
             let first = states.partition_point(|state| state.revision <= after);
             let states = states[first..].iter().map(|state| state.revision);
             states.take_while(|revision| *revision <= until).collect()
         };
         let of_all = |keys: &[Key]| keys.iter().flat_map(of).collect::<Vec<_>>();
-        let rules = self
-            .rules
-            .values()
-            .flatten()
-            .map(|version| version.revision);
+        let rules = self.ledger.rules.values().flatten();
+        let rules = rules.map(|version| version.revision);
         let mut turns = [
             of(&Key::cluster(Kind::Node, node)),
             of(&Key::cluster(Kind::CsiNode, node)),
-            of_all(self.pods.get(node).map_or(&[], Vec::as_slice)),
-            of_all(&self.daemon_sets),
+            of_all(self.ledger.pods.get(node).map_or(&[], Vec::as_slice)),
+            of_all(&self.ledger.daemon_sets),
             rules.filter(|it| *it > after && *it <= until).collect(),
         ];
         for turns in &mut turns {
@@ -179,27 +160,26 @@ impl Ledger {
     /// Evaluates `ask` on the facts of a node at these revisions; `None` where the node did not exist.
     pub(super) fn ask<T>(
         &self,
-        moment: &Moment<'_>,
         node: &str,
         glances: Glances,
         at: Time,
         ask: impl FnOnce(&Facts<'_>) -> T,
     ) -> Option<T> {
-        let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
+        let states = self.cluster.history(&Key::cluster(Kind::Node, node));
         let states = up_to(states, glances.node);
         let found = states.last()?.object.as_ref()?;
-        let csi_nodes = moment.cluster.history(&Key::cluster(Kind::CsiNode, node));
+        let csi_nodes = self.cluster.history(&Key::cluster(Kind::CsiNode, node));
         let csi_node = up_to(csi_nodes, glances.csi_node).last();
-        let keys = self.pods.get(node).map_or(&[][..], Vec::as_slice);
+        let keys = self.ledger.pods.get(node).map_or(&[][..], Vec::as_slice);
         let of_node = |kind| -> Vec<_> {
             let keys = keys.iter().filter(|key| key.kind == kind);
-            let objects = keys.filter_map(|key| object(moment, key, glances.pods));
+            let objects = keys.filter_map(|key| object(self, key, glances.pods));
             let objects = objects.filter(|it| it["spec"]["nodeName"] == *node);
             objects.cloned().collect()
         };
         let (pods, slices) = (of_node(Kind::Pod), of_node(Kind::ResourceSlice));
-        let daemon_sets = self.daemon_sets.iter();
-        let daemon_sets = daemon_sets.filter_map(|key| object(moment, key, glances.daemon_sets));
+        let daemon_sets = self.ledger.daemon_sets.iter();
+        let daemon_sets = daemon_sets.filter_map(|key| object(self, key, glances.daemon_sets));
         let daemon_sets: Vec<_> = daemon_sets.cloned().collect();
         Some(ask(&Facts {
             at,
@@ -211,13 +191,13 @@ impl Ledger {
             slices: &slices,
             daemon_sets: &daemon_sets,
             rules: &self.rules(glances.rules),
-            suspends_all: suspends_all(moment, at),
-            classes: &moment.settings.classes,
-            passing: &moment.settings.passing_taints,
-            eyes_open: eyes_open(moment),
-            steps: SignedDuration::try_from(steps(moment)).unwrap_or(SignedDuration::MAX),
-            ahead: ahead(moment),
-            begun: begun(moment),
+            suspends_all: suspends_all(self, at),
+            classes: &self.settings.classes,
+            passing: &self.settings.passing_taints,
+            eyes_open: eyes_open(self),
+            steps: SignedDuration::try_from(steps(self)).unwrap_or(SignedDuration::MAX),
+            ahead: ahead(self),
+            begun: begun(self),
         }))
     }
 
@@ -225,22 +205,18 @@ impl Ledger {
     /// since each has its own watch. With too many combinations it is assumed to have held.
     pub(super) fn was_ever(
         &self,
-        moment: &Moment<'_>,
         node: &str,
         (from, to): (Time, Time),
         before: u64,
         mut is_so: impl FnMut(&Facts<'_>) -> bool,
     ) -> bool {
         const MOST: usize = 5000;
-        let first = moment.cluster.at(from).revision();
+        let first = self.cluster.at(from).revision();
         let until = before.saturating_sub(1).max(first);
-        let turns = self.turns(moment, node, first, until);
+        let turns = self.turns(node, first, until);
         let mut all: Vec<u64> = turns.iter().flatten().copied().chain([first]).collect();
         all.sort_unstable();
-        let mut asked = |glances| {
-            self.ask(moment, node, glances, to, &mut is_so)
-                .unwrap_or(false)
-        };
+        let mut asked = |glances| self.ask(node, glances, to, &mut is_so).unwrap_or(false);
         if all
             .iter()
             .rev()
@@ -287,7 +263,6 @@ fn suspends_all(moment: &Moment<'_>, at: Time) -> bool {
     scenario.suspends_all(at) && scenario.suspends_all(at.saturating_sub(LONGEST_FLIGHT))
 }
 
-/// The object at this revision.
 fn object<'m>(moment: &Moment<'m>, key: &Key, revision: u64) -> Option<&'m Arc<Value>> {
     up_to(moment.cluster.history(key), revision)
         .last()?
@@ -316,8 +291,8 @@ fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
 /// How far the instance's wall clock is ahead by now.
 fn ahead(moment: &Moment<'_>) -> SignedDuration {
     let now = moment.cluster.now();
-    let steps = moment.faults.iter().filter_map(|fault| match fault {
-        Fault::ClockStep { at, by, .. } if *at <= now => Some(*by),
+    let steps = incidents(moment).filter_map(|(what, at, _)| match what {
+        Incident::ClockStep(_, by) if at <= now => Some(by),
         _ => None,
     });
     SignedDuration::from_secs(steps.sum())
@@ -326,17 +301,20 @@ fn ahead(moment: &Moment<'_>) -> SignedDuration {
 /// When a process last started to measure times: after a start, an interruption or a clock step.
 fn begun(moment: &Moment<'_>) -> Time {
     let now = moment.cluster.now();
-    let anew = moment.faults.iter().filter_map(|fault| match fault {
-        Fault::ClockStep { at, .. } => Some(*at),
-        Fault::Suspend { .. }
-        | Fault::Freeze { .. }
-        | Fault::Partition { .. }
-        | Fault::Storm { .. }
-        | Fault::Stale { .. }
-        | Fault::StaleStart { .. }
-        | Fault::Lagging { .. } => fault.ends(),
-        _ => None,
-    });
+    let begins_anew = |fault: &&Fault| {
+        fault.timed().is_some_and(|(what, ..)| {
+            !matches!(
+                what,
+                Incident::Stop(_)
+                    | Incident::TwoLeaders
+                    | Incident::WatchDelay(..)
+                    | Incident::Expired(_)
+                    | Incident::SilentDeath(_)
+            )
+        })
+    };
+    let anew = moment.faults.iter().filter(begins_anew);
+    let anew = anew.filter_map(Fault::ends);
     let anew = anew.filter(|at| *at <= now);
     // A process cannot time changes that its first list already contains.
     let shown = |since: Time| since + s(5);
@@ -345,7 +323,6 @@ fn begun(moment: &Moment<'_>) -> Time {
     anew.chain(began).max().unwrap_or_default()
 }
 
-#[must_use]
 pub(super) fn is_ours(who: Who) -> bool {
     matches!(who, Who::Nodegate(_))
 }

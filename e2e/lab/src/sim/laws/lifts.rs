@@ -5,36 +5,20 @@
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
-use super::ledger::{Glances, Shared};
+use super::ledger::Glances;
 use super::rule::{Rule, boot_id, forbids_repair, governing, is_introduced};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 
-pub(super) struct Lifts {
-    ledger: Shared,
-}
-
-impl Lifts {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Lifts;
 
 impl Law for Lifts {
-    fn name(&self) -> &'static str {
-        "every lift is justified"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.ledger.borrow_mut().read(moment);
         for write in NodeWrite::new(moment) {
             for taint in write.lifted() {
-                self.judge(moment, &write, &taint.to_string(), |facts| {
+                judge(moment, &write, &taint.to_string(), |facts| {
                     let governing = governing(facts.rules, &taint, facts.node);
                     governing.is_none_or(|rule| may_open(moment, facts, rule))
                 })?;
@@ -43,7 +27,7 @@ impl Law for Lifts {
                 let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
                     continue;
                 };
-                self.judge(moment, &write, key, |facts| {
+                judge(moment, &write, key, |facts| {
                     let mut rules = facts.rules.iter().filter(|rule| rule.uid == id);
                     let is_of_this_boot = boot.iter().all(|boot| boot_id(facts.node) == *boot);
                     is_of_this_boot
@@ -58,36 +42,31 @@ impl Law for Lifts {
     }
 }
 
-impl Lifts {
-    fn judge(
-        &self,
-        moment: &Moment<'_>,
-        write: &NodeWrite<'_>,
-        what: &str,
-        is_justified: impl Fn(&Facts<'_>) -> bool,
-    ) -> Result<(), String> {
-        let ledger = self.ledger.borrow();
-        let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
-        let from = at.saturating_sub(longest_age(moment));
-        let uid = &write.after["metadata"]["uid"];
-        let is_so =
-            |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && is_justified(facts);
-        if ledger.was_ever(moment, node, (from, at), revision, is_so) {
-            return Ok(());
-        }
-        let truth = ledger.ask(moment, node, Glances::all(revision - 1), at, |facts| {
-            let rules = facts.rules.iter().filter(|rule| rule.selects(facts.node));
-            let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
-            rules.collect::<Vec<_>>().join("; ")
-        });
-        Err(format!(
-            "instance {} opened node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
-            write.instance,
-            seconds(at),
-            seconds(from),
-            truth.unwrap_or_default(),
-        ))
+fn judge(
+    moment: &Moment<'_>,
+    write: &NodeWrite<'_>,
+    what: &str,
+    is_justified: impl Fn(&Facts<'_>) -> bool,
+) -> Result<(), String> {
+    let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
+    let from = at.saturating_sub(longest_age(moment));
+    let uid = &write.after["metadata"]["uid"];
+    let is_so = |facts: &Facts<'_>| facts.node["metadata"]["uid"] == *uid && is_justified(facts);
+    if moment.was_ever(node, (from, at), revision, is_so) {
+        return Ok(());
     }
+    let truth = moment.ask(node, Glances::all(revision - 1), at, |facts| {
+        let rules = facts.rules.iter().filter(|rule| rule.selects(facts.node));
+        let rules = rules.map(|rule| format!("rule {}: {}", rule.name, facts.why(rule)));
+        rules.collect::<Vec<_>>().join("; ")
+    });
+    Err(format!(
+        "instance {} opened node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
+        write.instance,
+        seconds(at),
+        seconds(from),
+        truth.unwrap_or_default(),
+    ))
 }
 
 /// Whether the rule is not suspended and waits for no other one, and its conditions are met on the node or the deadline has
@@ -129,12 +108,8 @@ mod tests {
     use super::*;
     use crate::sim::laws::testing::{Story, gated, node, rule};
 
-    fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|ledger| Box::new(Lifts::new(ledger)))
-    }
-
     fn lift(story: &mut Story) {
-        story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
+        story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
     }
 
     #[test]
@@ -146,8 +121,7 @@ mod tests {
             ("met long ago", 10, 20, 60, false),
             ("met afterwards", 61, 1000, 60, false),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(gated(node("n")));
             for second in 1..100 {
                 story.at(second);
@@ -161,19 +135,13 @@ mod tests {
                     lift(&mut story);
                 }
             }
-            assert_eq!(
-                judge(&story).is_ok(),
-                justified,
-                "{name}: {:?}",
-                judge(&story)
-            );
+            story.judged(&mut Lifts, justified, name);
         }
     }
 
     #[test]
     fn another_node_of_the_same_name_justifies_nothing() {
-        let mut story = Story::default();
-        story.create(rule(&json!({})));
+        let mut story = Story::under(json!({}));
         story.create(gated(node("n")));
         story.report("n", "Net", "True");
         story.at(5);
@@ -182,7 +150,7 @@ mod tests {
         story.create(gated(node("n")));
         story.at(7);
         lift(&mut story);
-        assert!(judge(&story).is_err());
+        story.judged(&mut Lifts, false, "");
     }
 
     #[test]
@@ -191,32 +159,30 @@ mod tests {
             (json!({ "spec": { "dryRun": true } }), true),
             (json!({ "spec": { "gracePeriod": "1m" } }), false),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(gated(node("n")));
             story.at(100);
-            story.patch_rule("r", &patch);
+            story.patch_rule("r", patch.clone());
             story.at(101);
             lift(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified, "{patch}");
+            story.judged(&mut Lifts, justified, patch);
         }
     }
 
     #[test]
     fn a_suspended_rule_justifies_nothing_once_that_has_been_seen() {
         for (suspended_at, justified) in [(10, false), (95, true)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(gated(node("n")));
             story.at(suspended_at);
-            story.patch_rule("r", &json!({ "spec": { "suspend": true } }));
+            story.patch_rule("r", json!({ "spec": { "suspend": true } }));
             if suspended_at < 20 {
                 story.at(20);
             }
             story.report("n", "Net", "True");
             story.at(100);
             lift(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified, "{suspended_at}");
+            story.judged(&mut Lifts, justified, suspended_at);
         }
     }
 
@@ -228,9 +194,8 @@ mod tests {
             ("False", false, true),
             ("False", true, false),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "after": ["first"] })));
-            let mut first = rule(&json!({
+            let mut story = Story::under(json!({ "after": ["first"] }));
+            let mut first = rule(json!({
                 "conditions": [{ "type": "First", "requiredStatus": "True" }],
                 "taint": { "key": FIRST, "effect": "NoSchedule" },
             }));
@@ -250,13 +215,8 @@ mod tests {
             } else {
                 json!(null)
             };
-            story.patch_by_nodegate("n", &json!({ "spec": { "taints": kept } }));
-            assert_eq!(
-                judge(&story).is_ok(),
-                justified,
-                "{status} {closed}: {:?}",
-                judge(&story)
-            );
+            story.patch_by_nodegate("n", json!({ "spec": { "taints": kept } }));
+            story.judged(&mut Lifts, justified, format_args!("{status} {closed}"));
         }
     }
 
@@ -270,14 +230,14 @@ mod tests {
             let mut story = Story::default();
             let repair = json!({ "readinessTTL": "1m", "action": "Release" });
             story.create(rule(
-                &json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+                json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
             ));
             let mut late = gated(node("n"));
             late["metadata"]["annotations"] = json!({ "nodegate.dev/do-not-repair": veto });
             story.create(late);
             story.at(at);
             lift(&mut story);
-            assert_eq!(judge(&story).is_ok(), justified, "{at}, {veto}");
+            story.judged(&mut Lifts, justified, format_args!("{at}, {veto}"));
         }
     }
 
@@ -286,7 +246,7 @@ mod tests {
         let mut story = Story::default();
         let both = ["Net", "csidriver.nodegate.dev/ebs"];
         let both = both.map(|kind| json!({ "type": kind, "requiredStatus": "True" }));
-        story.create(rule(&json!({ "conditions": both })));
+        story.create(rule(json!({ "conditions": both })));
         story.create(gated(node("n")));
         story.at(50);
         story.report("n", "Net", "True");
@@ -296,33 +256,28 @@ mod tests {
         story.register("n", "ebs");
         story.at(60);
         lift(&mut story);
-        assert_eq!(judge(&story), Ok(()));
+        story.judged(&mut Lifts, true, "");
     }
 
     #[test]
     fn a_bootstrap_is_put_on_record_only_when_it_is_completed() {
         for met in ["True", "False"] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "enforcementMode": "bootstrap-only" })));
+            let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
             story.create(node("n"));
             story.report("n", "Net", met);
             let uid = story.uid_of_rule("r");
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
-            story.patch_by_nodegate(
-                "n",
-                &json!({ "metadata": { "annotations": { key: "{}" } } }),
-            );
-            assert_eq!(judge(&story).is_ok(), met == "True", "{met}");
+            story.patch_by_nodegate("n", json!({ "metadata": { "annotations": { key: "{}" } } }));
+            story.judged(&mut Lifts, met == "True", met);
         }
     }
 
     #[test]
     fn a_bootstrap_is_put_on_record_for_a_boot_in_which_it_was_completed() {
         for (boot, justified) in [("boot-1", true), ("boot-2", false)] {
-            let mut story = Story::default();
-            story.create(rule(
-                &json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }),
-            ));
+            let mut story = Story::under(
+                json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }),
+            );
             let uid = story.uid_of_rule("r");
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
             let value = |boot: &str| json!({ "rule-name": "r", "boot-id": boot }).to_string();
@@ -331,8 +286,8 @@ mod tests {
             story.create(known);
             story.report("n", "Net", "True");
             let record = json!({ "metadata": { "annotations": { &key: value(boot) } } });
-            story.patch_by_nodegate("n", &record);
-            assert_eq!(judge(&story).is_ok(), justified, "{boot}");
+            story.patch_by_nodegate("n", record);
+            story.judged(&mut Lifts, justified, boot);
         }
     }
 
@@ -345,8 +300,7 @@ mod tests {
                 false,
             ),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "enforcementMode": "bootstrap-only" })));
+            let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
             let mut joining = node("n");
             joining["spec"]["taints"] = taints;
             story.create(joining);
@@ -354,8 +308,8 @@ mod tests {
             let uid = story.uid_of_rule("r");
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
             let record = json!({ "metadata": { "annotations": { key: "{}" } } });
-            story.patch_by_nodegate("n", &record);
-            assert_eq!(judge(&story).is_ok(), justified);
+            story.patch_by_nodegate("n", record);
+            story.judged(&mut Lifts, justified, "");
         }
     }
 }

@@ -12,7 +12,7 @@ mod evaluations;
 mod foreign;
 mod forgery;
 mod leadership;
-mod ledger;
+pub(super) mod ledger;
 mod lifts;
 mod openings;
 mod placement;
@@ -28,66 +28,96 @@ use serde_json::Value;
 
 pub use self::agreement::Agreement;
 pub use self::evaluations::Evaluations;
-use self::ledger::Shared;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};
-use super::fault::Fault;
+use super::fault::{Fault, Incident};
 use super::law::Moment;
 use super::time::{Time, s};
 use super::{Law, Who};
 use crate::Kind;
 
-/// All laws, for one schedule.
-#[must_use]
-pub fn all() -> Vec<Box<dyn Law>> {
-    let ledger = Shared::default();
+pub fn all() -> Laws {
     vec![
-        Box::new(lifts::Lifts::new(&ledger)),
-        Box::new(openings::Openings::new(&ledger)),
-        Box::new(closings::Closings::new(&ledger)),
-        Box::new(bootstrap::Bootstrap::new(&ledger)),
-        Box::new(foreign::Foreign::new(&ledger)),
-        Box::new(forgery::Forgery::new(&ledger)),
-        Box::new(disruption::Disruption::new(&ledger)),
-        Box::new(workload::Workload::new(&ledger)),
-        Box::new(deletion::Deletion::new(&ledger)),
-        Box::new(claims::Claims::new(&ledger)),
-        Box::new(writes::Writes::new(&ledger)),
-        Box::new(leadership::Leadership),
-        Box::new(end::End::new(&ledger)),
-        Box::new(evaluations::Evaluations::new(&ledger)),
-        Box::new(Agreement),
+        ("every lift is justified", Box::new(lifts::Lifts)),
+        ("opening waits for no limit", Box::new(openings::Openings)),
+        ("every closing is justified", Box::new(closings::Closings)),
+        (
+            "a completed bootstrap is never closed again",
+            Box::new(bootstrap::Bootstrap),
+        ),
+        ("what is others' stays as it is", Box::new(foreign::Foreign)),
+        (
+            "nobody's taint is lifted on an annotation's word",
+            Box::new(forgery::Forgery),
+        ),
+        (
+            "a guarded rule closes no more nodes than its rates allow",
+            Box::new(disruption::Disruption::default()),
+        ),
+        (
+            "a joining node runs no workload",
+            Box::new(workload::Workload),
+        ),
+        (
+            "a deleted rule goes when its nodes are clean",
+            Box::new(deletion::Deletion),
+        ),
+        (
+            "no claim of a node is deleted that was ever open",
+            Box::new(claims::Claims),
+        ),
+        ("writes are bounded", Box::new(writes::Writes::default())),
+        (
+            "only a leader writes, and one thing at a time",
+            Box::new(leadership::Leadership),
+        ),
+        (
+            "at the end everything is as the rules say",
+            Box::new(end::End),
+        ),
+        (
+            "evaluations agree with the nodes",
+            Box::new(Evaluations),
+        ),
+        (
+            "the command line agrees with the controller",
+            Box::new(Agreement),
+        ),
     ]
 }
+
+/// What must never happen, or must hold in the end, by short sentences about behaviour.
+pub type Laws = Vec<(&'static str, Box<dyn Law>)>;
 
 /// The maximum age of the evidence behind a write when it is carried out: a watch's view counts for [`MAX_AGE`] (a live read
 /// for less, 10 s), and a write is given up after 10 s. Evidence from before a suspension during which the clock was set back
 /// is older by that, which the process cannot detect.
 fn longest_age(moment: &Moment<'_>) -> Time {
     const WRITE: Time = s(10);
-    let late = moment.faults.iter().map(|fault| match fault {
-        Fault::Suspend {
-            instance,
-            at,
-            lasts,
-        } if is_set_back(moment, *instance, (*at, *at + *lasts)) => *lasts,
+    let late = incidents(moment).map(|(what, at, lasts)| match what {
+        Incident::Suspend(instance) if is_set_back(moment, instance, (at, at + lasts)) => lasts,
         _ => Time::ZERO,
     });
     MAX_AGE + WRITE + late.max().unwrap_or_default()
 }
 
+/// What goes wrong at certain times: what, when, and for how long.
+fn incidents(moment: &Moment<'_>) -> impl Iterator<Item = (Incident, Time, Time)> {
+    moment.faults.iter().filter_map(Fault::timed)
+}
+
 /// Whether an instance's clock is set back in this time.
 fn is_set_back(moment: &Moment<'_>, whose: usize, (from, to): (Time, Time)) -> bool {
-    moment.faults.iter().any(|fault| {
-        matches!(fault, Fault::ClockStep { instance, at, by }
-            if *instance == whose && *by < 0 && (from..=to).contains(at))
+    incidents(moment).any(|(what, at, _)| {
+        matches!(what, Incident::ClockStep(instance, by)
+            if instance == whose && by < 0 && (from..=to).contains(&at))
     })
 }
 
 /// How far a wall clock may be from the cluster's; recorded deadlines follow it.
 fn steps(moment: &Moment<'_>) -> Time {
-    let steps = moment.faults.iter().map(|fault| match fault {
-        Fault::ClockStep { by, .. } => s(by.unsigned_abs()),
+    let steps = incidents(moment).map(|(what, ..)| match what {
+        Incident::ClockStep(_, by) => s(by.unsigned_abs()),
         _ => Time::ZERO,
     });
     steps.sum()
@@ -102,7 +132,6 @@ struct NodeWrite<'a> {
 }
 
 impl<'a> NodeWrite<'a> {
-    /// The changes not judged before.
     fn new(moment: &Moment<'a>) -> impl Iterator<Item = Self> + use<'a> {
         moment.new_changes().iter().filter_map(|change| {
             let Who::Nodegate(instance) = change.who else {
@@ -124,12 +153,10 @@ impl<'a> NodeWrite<'a> {
         &self.change.key.name
     }
 
-    /// The taints that it removed.
     fn lifted(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.before, self.after)
     }
 
-    /// The taints that it added.
     fn added(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.after, self.before)
     }
@@ -150,7 +177,6 @@ impl<'a> NodeWrite<'a> {
         })
     }
 
-    /// The annotations that it removed.
     fn forgotten(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let after = &self.after["metadata"]["annotations"];
         let before = self.before["metadata"]["annotations"].as_object();

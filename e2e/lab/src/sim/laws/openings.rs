@@ -5,7 +5,7 @@
 //! is never opened is judged at the end.
 
 use super::end::is_interfered_with;
-use super::ledger::{Glances, Ledger, Shared};
+use super::ledger::Glances;
 use super::rule::{OUR_TAINTS, TaintId, governing};
 use super::truth::Answer;
 use super::{NodeWrite, seconds};
@@ -17,27 +17,10 @@ use crate::sim::time::{Time, s};
 /// How long an opening may take: observations and retries. At the default rate, a limit would let one node pass in this time.
 const PROMPT: Time = s(10);
 
-pub(super) struct Openings {
-    ledger: Shared,
-}
-
-impl Openings {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Openings;
 
 impl Law for Openings {
-    fn name(&self) -> &'static str {
-        "opening waits for no limit"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         if !moment.faults.is_empty() || moment.settings.rate.is_some() {
             return Ok(());
         }
@@ -51,9 +34,7 @@ impl Law for Openings {
                 continue;
             }
             for taint in write.lifted() {
-                if taint.key.starts_with(OUR_TAINTS)
-                    && was_due(&ledger, moment, &write, &taint, from)
-                {
+                if taint.key.starts_with(OUR_TAINTS) && was_due(moment, &write, &taint, from) {
                     return Err(format!(
                         "node {} was opened at {}, and {taint} was to be lifted for {} by then",
                         write.node(),
@@ -79,19 +60,13 @@ fn led_since(moment: &Moment<'_>, instance: usize, time: Time) -> bool {
 }
 
 /// Whether the taint was on the node, and the conditions of the rule that governs it met, all the time from then on.
-fn was_due(
-    ledger: &Ledger,
-    moment: &Moment<'_>,
-    write: &NodeWrite<'_>,
-    taint: &TaintId,
-    from: Time,
-) -> bool {
+fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Time) -> bool {
     let (node, before) = (write.node(), write.change.revision - 1);
     let first = moment.cluster.at(from).revision();
-    let mut turns = ledger.turns(moment, node, first, before).concat();
+    let mut turns = moment.turns(node, first, before).concat();
     turns.sort_unstable();
     let is_due = |revision: u64, at: Time| {
-        let due = ledger.ask(moment, node, Glances::all(revision), at, |facts| {
+        let due = moment.ask(node, Glances::all(revision), at, |facts| {
             let rule = governing(facts.rules, taint, facts.node);
             taint.is_on(facts.node)
                 && rule.is_some_and(|rule| {
@@ -118,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, gated, node, rule};
+    use crate::sim::laws::testing::{Story, gated, node};
 
     #[test]
     fn a_node_is_opened_soon_after_its_conditions_are_met() {
@@ -128,8 +103,7 @@ mod tests {
             ("late", 50, None, 61, false),
             ("met again since", 50, Some(60), 65, true),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({ "disruption": {} })));
+            let mut story = Story::under(json!({ "disruption": {} }));
             story.create(gated(node("n")));
             story.at(met_at);
             story.report("n", "Net", "True");
@@ -139,9 +113,8 @@ mod tests {
                 story.report("n", "Net", "True");
             }
             story.at(lifted_at);
-            story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
-            let verdict = story.judge(|ledger| Box::new(Openings::new(ledger)));
-            assert_eq!(verdict.is_ok(), fine, "{name}: {verdict:?}");
+            story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
+            story.judged(&mut Openings, fine, name);
         }
     }
 }

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 
 use nodegate::condition::CriticalComponentClass as Class;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::rule::{Rule, TaintId, is_met};
+use super::rule::{Rule, TaintId};
 use super::truth::{Answer, Facts};
+use crate::sim::actors::ask::{items, text};
+use crate::sim::actors::placement;
 
 /// Whether the node waits for a pod of the `DaemonSet`, for the class.
 pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> Answer {
@@ -29,7 +31,7 @@ pub(super) fn expects_by(
 ) -> Answer {
     let spec = &daemon_set["spec"]["template"]["spec"];
     let is_going = daemon_set["metadata"].get("deletionTimestamp").is_some();
-    if is_going || !is_for(facts.node, spec) {
+    if is_going || !placement::selects(spec, facts.node) {
         return Answer::No;
     }
     // A pod that the waiting rule's own taint keeps away is not waited for.
@@ -54,7 +56,7 @@ pub(super) fn expects_by(
         }
         let of_rule = TaintId::all(facts.node).filter(|(taint, _)| rule.is_about(taint));
         for (taint, object) in of_rule {
-            if !tolerates(spec, &taint, object["value"].as_str().unwrap_or_default()) {
+            if !tolerates(spec, &taint, text(&object["value"])) {
                 answer = answer.min(if rule.has_finalizer {
                     Answer::No
                 } else {
@@ -64,51 +66,18 @@ pub(super) fn expects_by(
         }
     }
     for (taint, object) in TaintId::all(facts.node) {
-        if !tolerates(spec, &taint, object["value"].as_str().unwrap_or_default()) {
+        if !tolerates(spec, &taint, text(&object["value"])) {
             answer = answer.min(facts.is_passing(&taint));
         }
     }
     answer
 }
 
-/// Whether node name, node selector and required node affinity match the node.
-fn is_for(node: &Value, spec: &Value) -> bool {
-    let labels = &node["metadata"]["labels"];
-    let name = &node["metadata"]["name"];
-    let has_name = spec["nodeName"]
-        .as_str()
-        .is_none_or(|it| it.is_empty() || *name == *it);
-    let mut selector = spec["nodeSelector"].as_object().into_iter().flatten();
-    let required =
-        &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    let terms = required["nodeSelectorTerms"].as_array();
-    has_name
-        && selector.all(|(key, value)| labels.get(key) == Some(value))
-        && terms.is_none_or(|terms| {
-            terms.iter().any(|term| {
-                let parts = |field: &str| term[field].as_array().cloned().unwrap_or_default();
-                let (by_label, by_field) = (parts("matchExpressions"), parts("matchFields"));
-                let fields = json!({ "metadata.name": name });
-                (!by_label.is_empty() || !by_field.is_empty())
-                    && by_label.iter().all(|it| is_met(it, labels))
-                    && by_field.iter().all(|it| is_met(it, &fields))
-            })
-        })
-}
-
 /// Whether pods of this template tolerate a taint, or its effect needs no toleration.
 pub(super) fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool {
-    if taint.effect == "PreferNoSchedule" {
-        return true;
-    }
-    let mut tolerations = pod_spec["tolerations"].as_array().into_iter().flatten();
-    tolerations.any(|it| {
-        let text = |field: &str| it[field].as_str().unwrap_or_default();
-        let is_about = (text("key") == taint.key
-            || (text("key").is_empty() && text("operator") == "Exists"))
-            && (text("effect").is_empty() || text("effect") == taint.effect);
-        is_about && (text("operator") == "Exists" || text("value") == value)
-    })
+    let mut tolerations = items(&pod_spec["tolerations"]).iter();
+    taint.effect == "PreferNoSchedule"
+        || tolerations.any(|it| placement::tolerates(it, &taint.key, &taint.effect, value))
 }
 
 /// Whether a pod is neither terminating nor finished.
@@ -121,7 +90,7 @@ pub(super) fn is_live(pod: &Value) -> bool {
 /// Whether an object is in a namespace of the class and has its labels.
 pub(super) fn has(class: &Class, object: &Value) -> bool {
     let metadata = &object["metadata"];
-    let namespace = metadata["namespace"].as_str().unwrap_or_default();
+    let namespace = text(&metadata["namespace"]);
     class.namespaces.contains(namespace) && is_selected(class, &metadata["labels"])
 }
 

@@ -10,10 +10,12 @@ use nodegate::api::{
 };
 use serde_json::Value;
 
+use crate::sim::actors::ask::{items, text};
+use crate::sim::actors::placement::matches;
+
 /// The prefix of every taint key that a rule may add.
 pub(crate) const OUR_TAINTS: &str = "readiness.k8s.io/";
 
-/// One version of a rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub name: String,
@@ -41,10 +43,8 @@ impl std::fmt::Display for TaintId {
 }
 
 impl TaintId {
-    /// The ID of a taint object.
-    #[must_use]
     pub(crate) fn of(taint: &Value) -> Self {
-        let text = |field: &str| taint[field].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| text(&taint[field]).to_owned();
         Self {
             key: text("key"),
             effect: text("effect"),
@@ -52,28 +52,26 @@ impl TaintId {
     }
 
     pub(crate) fn all(node: &Value) -> impl Iterator<Item = (Self, &Value)> {
-        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        let taints = items(&node["spec"]["taints"]).iter();
         taints.map(|taint| (Self::of(taint), taint))
     }
 
-    #[must_use]
     pub(crate) fn is_on(&self, node: &Value) -> bool {
-        let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        let mut taints = items(&node["spec"]["taints"]).iter();
         taints.any(|taint| taint["key"] == *self.key && taint["effect"] == *self.effect)
     }
 }
 
 impl Rule {
     /// Reads a rule; `None` if its spec is invalid.
-    #[must_use]
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let metadata = &object["metadata"];
-        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| text(&metadata[field]).to_owned();
         let spec: NodeReadinessRuleSpec = serde_json::from_value(object["spec"].clone()).ok()?;
         if spec.conditions.is_empty() {
             return None;
         }
-        let mut finalizers = metadata["finalizers"].as_array().into_iter().flatten();
+        let mut finalizers = items(&metadata["finalizers"]).iter();
         Some(Self {
             name: text("name"),
             uid: text("uid"),
@@ -85,7 +83,6 @@ impl Rule {
         })
     }
 
-    #[must_use]
     pub(crate) fn taint(&self) -> TaintId {
         TaintId {
             key: self.spec.taint.key.clone(),
@@ -93,68 +90,57 @@ impl Rule {
         }
     }
 
-    #[must_use]
     pub(crate) fn effect(&self) -> TaintEffect {
         self.spec.taint.effect
     }
 
     /// Whether it manages this taint: key and effect are its own, or it lifts another project's startup taint with any effect.
-    #[must_use]
     pub(crate) fn is_about(&self, taint: &TaintId) -> bool {
         self.spec.taint.key == taint.key
             && (self.effect().as_str() == taint.effect || !taint.key.starts_with(OUR_TAINTS))
     }
 
     /// Whether it selects the node by its labels.
-    #[must_use]
     pub(crate) fn selects(&self, node: &Value) -> bool {
         selects(&self.selector, &node["metadata"]["labels"])
     }
 
     /// Whether it acts on its decisions: it is neither a dry run nor being deleted.
-    #[must_use]
     pub(crate) fn is_live(&self) -> bool {
         !self.is_deleting && !self.spec.dry_run
     }
 
     /// Whether it may add its taint to nodes.
-    #[must_use]
     pub(crate) fn adds(&self) -> bool {
         self.spec.taint_policy == TaintPolicy::AddAndRemove
     }
 
-    #[must_use]
     pub(crate) fn is_bootstrap(&self) -> bool {
         self.spec.enforcement_mode == EnforcementMode::BootstrapOnly
     }
 
     /// Whether one met condition is enough.
-    #[must_use]
     pub(crate) fn is_any_of(&self) -> bool {
         self.spec.condition_policy == ConditionPolicy::AnyOf
     }
 
     /// How long its conditions must be unmet before an open node is closed.
-    #[must_use]
     pub(crate) fn grace(&self) -> Duration {
         self.spec.grace_period.map_or(Duration::ZERO, Into::into)
     }
 
     /// How long a reporter may be silent.
-    #[must_use]
     pub(crate) fn heartbeat_timeout(&self) -> Option<Duration> {
         self.spec.heartbeat_timeout.map(Into::into)
     }
 
     /// The annotations that record a completed bootstrap, by the rule's UID and by its name.
-    #[must_use]
     pub(crate) fn completion_keys(&self) -> [String; 2] {
         [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
     }
 
     /// Whether the node's bootstrap is on record, for its current boot where the rule asks for that; or the rule ignores the
     /// node.
-    #[must_use]
     pub(crate) fn is_completed_on(&self, node: &Value) -> bool {
         let came = node["metadata"]["creationTimestamp"].as_str();
         if self.spec.existing_nodes == ExistingNodes::Leave
@@ -173,7 +159,6 @@ impl Rule {
     }
 
     /// What is on record of the node's bootstrap.
-    #[must_use]
     pub(crate) fn recorded_on(&self, node: &Value) -> Option<Value> {
         let annotations = &node["metadata"]["annotations"];
         let mut on_record = self.completion_keys().into_iter();
@@ -183,7 +168,6 @@ impl Rule {
 }
 
 /// The rule that governs a taint on a node: the oldest live one that selects the node.
-#[must_use]
 pub(crate) fn governing<'a>(
     rules: &'a [Arc<Rule>],
     taint: &TaintId,
@@ -197,7 +181,6 @@ pub(crate) fn governing<'a>(
 }
 
 /// Whether an annotation of this node, claim or pool forbids repair.
-#[must_use]
 pub(super) fn forbids_repair(object: &Value) -> bool {
     let annotations = &object["metadata"]["annotations"];
     ["nodegate.dev/do-not-repair", "karpenter.sh/do-not-repair"]
@@ -206,7 +189,6 @@ pub(super) fn forbids_repair(object: &Value) -> bool {
 }
 
 /// Whether a node has all labels that selectors need: the component that adds them has removed its taint.
-#[must_use]
 pub(crate) fn is_introduced(node: &Value) -> bool {
     const INTRODUCTIONS: [&str; 2] = [
         "node.cloudprovider.kubernetes.io/uninitialized",
@@ -216,42 +198,18 @@ pub(crate) fn is_introduced(node: &Value) -> bool {
 }
 
 /// A node's boot ID; empty if unknown.
-#[must_use]
 pub(crate) fn boot_id(node: &Value) -> &str {
-    node["status"]["nodeInfo"]["bootID"]
-        .as_str()
-        .unwrap_or_default()
+    text(&node["status"]["nodeInfo"]["bootID"])
 }
 
 /// Whether a label selector object matches these labels.
-#[must_use]
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let expressions = selector["matchExpressions"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let expressions = items(&selector["matchExpressions"]).iter();
     equal
         .into_iter()
         .all(|(key, value)| labels.get(key) == Some(value))
-        && expressions.into_iter().all(|it| is_met(it, labels))
-}
-
-/// Whether labels match one expression of a label selector or of a node affinity.
-#[must_use]
-pub(crate) fn is_met(expression: &Value, labels: &Value) -> bool {
-    let value = expression["key"].as_str().and_then(|key| labels.get(key));
-    let is_one_of = || {
-        let mut values = expression["values"].as_array().into_iter().flatten();
-        value.is_some_and(|value| values.any(|wanted| wanted == value))
-    };
-    match expression["operator"].as_str() {
-        Some("In") => is_one_of(),
-        Some("NotIn") => !is_one_of(),
-        Some("Exists") => value.is_some(),
-        Some("DoesNotExist") => value.is_none(),
-        _ => false,
-    }
+        && expressions.into_iter().all(|it| matches(it, labels))
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! Short stories for the tests of the laws, a good and a bad one each.
 
+use std::fmt::Display;
+
 use serde_json::{Value, json};
 
-use super::ledger::{Glances, Ledger, Shared};
+use super::ledger::{Glances, Ledger};
 use super::truth::Facts;
+use crate::sim::Scenario;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::fault::Fault;
 use crate::sim::law::{Law, Moment, Report};
-use crate::sim::rng::Rng;
-use crate::sim::settings::Settings;
+use crate::sim::settings::{Settings, usual};
 use crate::sim::time::{Time, s};
-use crate::sim::{Actor, Scenario};
 use crate::{Key, Kind, Part, Patch, Preconditions, Request};
 
-/// The taint key in stories.
 pub(super) const TAINT: &str = "readiness.k8s.io/net";
 
 const SOMEBODY: Who = Who::Actor("somebody");
@@ -41,7 +41,7 @@ impl Default for Story {
                 synced_since: Some(Time::ZERO),
                 ..Report::default()
             },
-            settings: Settings::default(),
+            settings: usual(),
             calm_since: Time::ZERO,
             pages: Vec::new(),
         }
@@ -67,14 +67,18 @@ pub(super) fn taint() -> Value {
 }
 
 /// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields added or replaced.
-pub(super) fn rule(fields: &Value) -> Value {
+pub(super) fn rule(fields: Value) -> Value {
     let mut spec = json!({
         "conditions": [{ "type": "Net", "requiredStatus": "True" }],
         "enforcementMode": "continuous",
         "taint": { "key": TAINT, "effect": "NoSchedule" },
         "nodeSelector": { "matchLabels": { "pool": "a" } },
     });
-    json_patch::merge(&mut spec, fields);
+    if let Value::Object(fields) = fields {
+        for (field, value) in fields {
+            spec[field] = value;
+        }
+    }
     json!({
         "kind": "NodeReadinessRule",
         "metadata": { "name": "r", "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"] },
@@ -89,11 +93,17 @@ pub(super) fn close(story: &mut Story, node: &str) {
     let annotations = json!({ format!("nodegate.dev/taint-added-by-{uid}"): value.to_string() });
     let patch =
         json!({ "metadata": { "annotations": annotations }, "spec": { "taints": [taint()] } });
-    story.patch_by_nodegate(node, &patch);
+    story.patch_by_nodegate(node, patch);
 }
 
 impl Story {
-    /// Advances the time to this second.
+    /// A story that begins with [`rule`].
+    pub(super) fn under(fields: Value) -> Self {
+        let mut story = Self::default();
+        story.create(rule(fields));
+        story
+    }
+
     pub(super) fn at(&mut self, second: u64) {
         self.cluster.advance(s(second));
     }
@@ -123,7 +133,7 @@ impl Story {
             (kind == Kind::Node).then(|| json!({ "spec": { "taints": object["spec"]["taints"] } }));
         self.request(SOMEBODY, &Request::Create { key, object });
         if let Some(taints) = taints {
-            self.patch_node(&name, &taints);
+            self.patch_node(&name, taints);
         }
     }
 
@@ -137,70 +147,60 @@ impl Story {
         let namespace = object["metadata"]["namespace"].as_str().unwrap().to_owned();
         self.create(object);
         let key = Key::namespaced(Kind::Pod, &namespace, &name);
-        self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(status));
+        self.patch(SOMEBODY, key, Part::Status, Patch::Merge(status));
     }
 
     pub(super) fn report(&mut self, node: &str, kind: &str, status: &str) {
         let now = self.cluster.wall();
         let condition = json!({ "type": kind, "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now });
         let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
-        self.patch(
-            SOMEBODY,
-            &Key::cluster(Kind::Node, node),
-            Part::Status,
-            patch,
-        );
+        let key = Key::cluster(Kind::Node, node);
+        self.patch(SOMEBODY, key, Part::Status, patch);
     }
 
-    fn patch(&mut self, who: Who, key: &Key, part: Part, patch: Patch) {
-        let key = key.clone();
+    fn patch(&mut self, who: Who, key: Key, part: Part, patch: Patch) {
         self.request(who, &Request::Patch { key, part, patch });
     }
 
-    pub(super) fn patch_by_nodegate(&mut self, node: &str, patch: &Value) {
-        let key = Key::cluster(Kind::Node, node);
-        self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
+    fn merge(&mut self, who: Who, kind: Kind, name: &str, part: Part, patch: Value) {
+        self.patch(who, Key::cluster(kind, name), part, Patch::Merge(patch));
     }
 
-    pub(super) fn patch_rule_by_nodegate(&mut self, rule: &str, patch: &Value) {
-        let key = Key::cluster(Kind::NodeReadinessRule, rule);
-        self.patch(NODEGATE, &key, Part::Main, Patch::Merge(patch.clone()));
+    pub(super) fn patch_by_nodegate(&mut self, node: &str, patch: Value) {
+        self.merge(NODEGATE, Kind::Node, node, Part::Main, patch);
     }
 
-    pub(super) fn patch_node(&mut self, node: &str, patch: &Value) {
-        let key = Key::cluster(Kind::Node, node);
-        self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
+    pub(super) fn patch_rule_by_nodegate(&mut self, rule: &str, patch: Value) {
+        self.merge(NODEGATE, Kind::NodeReadinessRule, rule, Part::Main, patch);
     }
 
-    pub(super) fn patch_node_status(&mut self, node: &str, patch: &Value) {
-        let key = Key::cluster(Kind::Node, node);
-        self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
+    pub(super) fn patch_node(&mut self, node: &str, patch: Value) {
+        self.merge(SOMEBODY, Kind::Node, node, Part::Main, patch);
     }
 
-    pub(super) fn patch_csi_node(&mut self, node: &str, patch: &Value) {
-        let key = Key::cluster(Kind::CsiNode, node);
-        self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
+    pub(super) fn patch_node_status(&mut self, node: &str, patch: Value) {
+        self.merge(SOMEBODY, Kind::Node, node, Part::Status, patch);
     }
 
-    pub(super) fn patch_rule(&mut self, rule: &str, patch: &Value) {
-        let key = Key::cluster(Kind::NodeReadinessRule, rule);
-        self.patch(SOMEBODY, &key, Part::Main, Patch::Merge(patch.clone()));
+    pub(super) fn patch_csi_node(&mut self, node: &str, patch: Value) {
+        self.merge(SOMEBODY, Kind::CsiNode, node, Part::Main, patch);
+    }
+
+    pub(super) fn patch_rule(&mut self, rule: &str, patch: Value) {
+        self.merge(SOMEBODY, Kind::NodeReadinessRule, rule, Part::Main, patch);
+    }
+
+    pub(super) fn patch_claim_status(&mut self, claim: &str, patch: Value) {
+        self.merge(SOMEBODY, Kind::NodeClaim, claim, Part::Status, patch);
     }
 
     pub(super) fn delete(&mut self, who: Who, key: Key) {
-        self.request(
-            who,
-            &Request::Delete {
-                key,
-                preconditions: Preconditions::default(),
-                grace: Some(0),
-            },
-        );
-    }
-
-    pub(super) fn patch_claim_status(&mut self, claim: &str, patch: &Value) {
-        let key = Key::cluster(Kind::NodeClaim, claim);
-        self.patch(SOMEBODY, &key, Part::Status, Patch::Merge(patch.clone()));
+        let delete = Request::Delete {
+            key,
+            preconditions: Preconditions::default(),
+            grace: Some(0),
+        };
+        self.request(who, &delete);
     }
 
     pub(super) fn delete_rule(&mut self, rule: &str) {
@@ -240,43 +240,53 @@ impl Story {
 
     /// Evaluates `ask` on a node's current facts.
     pub(super) fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
-        let reports = std::slice::from_ref(&self.report);
-        let moment = self.moment(&self.cluster, reports, (0, 0));
         let mut ledger = Ledger::default();
-        ledger.read(&moment);
+        ledger.read(&self.cluster);
+        let reports = std::slice::from_ref(&self.report);
+        let moment = self.moment(&ledger, &self.cluster, reports, (0, 0));
         let now = Glances::all(self.cluster.revision());
-        ledger.ask(&moment, node, now, self.cluster.now(), ask)
+        moment.ask(node, now, self.cluster.now(), ask)
     }
 
     /// The law's verdict on each step of the story.
-    pub(super) fn judge(&self, law: impl FnOnce(&Shared) -> Box<dyn Law>) -> Result<(), String> {
-        let (mut law, mut judged) = (law(&Shared::default()), (0, 0));
+    pub(super) fn judge(&self, law: &mut dyn Law) -> Result<(), String> {
+        let (mut ledger, mut judged) = (Ledger::default(), (0, 0));
         for (cluster, report) in &self.pages {
-            law.check(&self.moment(cluster, std::slice::from_ref(report), judged))?;
+            ledger.read(cluster);
+            let reports = std::slice::from_ref(report);
+            law.check(&self.moment(&ledger, cluster, reports, judged))?;
             judged = (cluster.changes().len(), cluster.writes().len());
         }
         Ok(())
     }
 
-    /// The law's verdict on the end of the story.
-    pub(super) fn judge_end(
-        &self,
-        law: impl FnOnce(&Shared) -> Box<dyn Law>,
-    ) -> Result<(), String> {
+    /// Expects the law to allow each step of the story, or to forbid one.
+    pub(super) fn judged(&self, law: &mut dyn Law, fine: bool, case: impl Display) {
+        let judged = self.judge(law);
+        assert_eq!(judged.is_ok(), fine, "{case}: {judged:?}");
+    }
+
+    /// Expects the law to allow the end of the story, or to forbid it.
+    pub(super) fn judged_end(&self, law: &mut dyn Law, fine: bool, case: impl Display) {
         let judged = (self.cluster.changes().len(), self.cluster.writes().len());
+        let mut ledger = Ledger::default();
+        ledger.read(&self.cluster);
         let reports = std::slice::from_ref(&self.report);
-        let mut law = law(&Shared::default());
-        law.check(&self.moment(&self.cluster, reports, (0, 0)))?;
-        law.finally(&self.moment(&self.cluster, reports, judged))
+        let moment = |judged| self.moment(&ledger, &self.cluster, reports, judged);
+        let verdict = law.check(&moment((0, 0)));
+        let verdict = verdict.and_then(|()| law.finally(&moment(judged)));
+        assert_eq!(verdict.is_ok(), fine, "{case}: {verdict:?}");
     }
 
     fn moment<'a>(
         &'a self,
+        ledger: &'a Ledger,
         cluster: &'a Cluster,
         instances: &'a [Report],
         (judged_changes, judged_writes): (usize, usize),
     ) -> Moment<'a> {
         Moment {
+            ledger,
             cluster,
             scenario: &SCENARIO,
             settings: &self.settings,
@@ -290,16 +300,11 @@ impl Story {
 }
 
 static SCENARIO: Scenario = Scenario {
-    name: "story",
-    about: "What a test tells.",
+    title: "story: what a test tells",
     instances: 1,
-    settings: Settings::default,
+    settings: usual,
     brake: None,
     lasts: s(60),
     settles: s(60),
-    build: nothing,
+    build: |it| it,
 };
-
-fn nothing(_: &mut Cluster, _: &mut Rng) -> Vec<Box<dyn Actor>> {
-    Vec::new()
-}

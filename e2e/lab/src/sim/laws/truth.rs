@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, owner};
 use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, governing, selects};
+use crate::sim::actors::ask::{items, text};
 use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, wall};
@@ -25,7 +26,6 @@ fn ready(pod: &Value) -> Option<&Value> {
     ready.filter(|ready| ready["status"] == "True")
 }
 
-/// Parses a time.
 fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
@@ -56,7 +56,6 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    #[must_use]
     pub(super) fn of(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
     }
@@ -91,14 +90,11 @@ pub(super) struct Facts<'a> {
     pub csi_node: Option<&'a Value>,
     /// Since when the `CSINode` is unchanged.
     pub csi_node_since: Time,
-    /// The pods bound to it.
     pub pods: &'a [Arc<Value>],
-    /// Its `ResourceSlice`s.
     pub slices: &'a [Arc<Value>],
     pub daemon_sets: &'a [Arc<Value>],
     /// All valid rules.
     pub rules: &'a [Arc<Rule>],
-    /// Whether all rules are suspended.
     pub suspends_all: bool,
     pub classes: &'a [Class],
     /// The configured keys of taints that go by themselves.
@@ -114,13 +110,10 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether the rule is suspended.
-    #[must_use]
     pub(super) fn suspends(&self, rule: &Rule) -> bool {
         self.suspends_all || rule.spec.suspend
     }
 
-    #[must_use]
     pub(super) fn met(&self, rule: &Rule) -> Answer {
         let answers = rule.spec.conditions.iter().map(|it| self.is_met(rule, it));
         if rule.is_any_of() {
@@ -132,7 +125,6 @@ impl Facts<'_> {
 
     /// Whether a pod is there of each revision with which the bootstrap under this rule was completed. True of a rule that does
     /// not go by them.
-    #[must_use]
     pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {
         let recorded = rule.recorded_on(self.node);
         let recorded = recorded.filter(|_| rule.spec.regate_on_revision);
@@ -141,7 +133,7 @@ impl Facts<'_> {
         revisions.all(|(daemon_set, revision)| {
             self.pods.iter().any(|pod| {
                 let metadata = &pod["metadata"];
-                let namespace = metadata["namespace"].as_str().unwrap_or_default();
+                let namespace = text(&metadata["namespace"]);
                 let owner = metadata["ownerReferences"][0]["name"].as_str();
                 let is_its = owner.is_some_and(|name| format!("{namespace}/{name}") == daemon_set);
                 is_its && is_live(pod) && metadata["labels"][REVISION] == revision
@@ -151,7 +143,6 @@ impl Facts<'_> {
 
     /// Whether a rule that this one comes after holds the node: its taint is there, and its conditions are unmet. `Maybe` while
     /// it is about to close the node or to open it.
-    #[must_use]
     pub(super) fn waits(&self, rule: &Rule) -> Answer {
         let named = |other: &&Arc<Rule>| rule.spec.after.contains(&other.name);
         let holding = self.rules.iter().filter(named).map(|first| {
@@ -172,7 +163,6 @@ impl Facts<'_> {
     }
 
     /// The state of each of the rule's conditions, in words.
-    #[must_use]
     pub(super) fn why(&self, rule: &Rule) -> String {
         let conditions = rule.spec.conditions.iter().map(|it| {
             let met = match self.is_met(rule, it) {
@@ -245,17 +235,14 @@ impl Facts<'_> {
             };
             return synthesized(answer);
         }
-        let mut conditions = self.node["status"]["conditions"]
-            .as_array()
-            .into_iter()
-            .flatten();
+        let mut conditions = items(&self.node["status"]["conditions"]).iter();
         match conditions.find(|condition| condition["type"] == kind) {
             None => is(asked.status_if_missing().as_str()),
             Some(condition) => {
-                let reason = condition["reason"].as_str().unwrap_or_default();
+                let reason = text(&condition["reason"]);
                 let is_accepted =
                     asked.reasons.is_empty() || asked.reasons.iter().any(|it| it == reason);
-                let status = condition["status"].as_str().unwrap_or_default();
+                let status = text(&condition["status"]);
                 let said = is(if is_accepted { status } else { "Unknown" });
                 match self.word(rule, kind) {
                     Word::Good => said,
@@ -623,10 +610,7 @@ impl Facts<'_> {
 
 /// A node's condition, with the times of its report.
 fn reported(node: &Value, kind: &str) -> Option<[Value; 3]> {
-    let mut conditions = node["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten();
+    let mut conditions = items(&node["status"]["conditions"]).iter();
     let condition = conditions.find(|condition| condition["type"] == kind)?;
     Some(
         ["status", "lastHeartbeatTime", "lastTransitionTime"].map(|field| condition[field].clone()),

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use nodegate::api::TaintEffect;
 use serde_json::Value;
 
-use super::ledger::{Ledger, Shared};
 use super::placement::tolerates;
 use super::rule::Rule;
 use super::truth::Answer;
-use super::{longest_age, seconds};
+use super::{incidents, longest_age, seconds};
 use crate::sim::cluster::Change;
-use crate::sim::fault::{Fault, Trouble};
+use crate::sim::fault::{Fault, Incident, Trouble};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
@@ -24,33 +23,16 @@ const WRITE: Time = s(1);
 /// The same when nodes are observed late: the first write may conflict and be retried.
 const WRITE_AGAIN: Time = s(3);
 
-pub(super) struct Workload {
-    ledger: Shared,
-}
-
-impl Workload {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-        }
-    }
-}
+pub(super) struct Workload;
 
 impl Law for Workload {
-    fn name(&self) -> &'static str {
-        "a joining node runs no workload"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.read(moment);
         if moment.faults.iter().any(is_troubling) {
             return Ok(());
         }
         for change in moment.new_changes() {
             if let Some((node, pod)) = bound(change) {
-                judge(&ledger, moment, change, node, pod)?;
+                judge(moment, change, node, pod)?;
             }
         }
         Ok(())
@@ -59,19 +41,22 @@ impl Law for Workload {
 
 /// Whether a fault keeps the leader from writing at once.
 fn is_troubling(fault: &Fault) -> bool {
-    !matches!(
-        fault,
-        Fault::Unobserved { .. }
-            | Fault::Stale { .. }
-            | Fault::Lagging { .. }
-            | Fault::WatchDelay { .. }
-            | Fault::Expired { .. }
-            | Fault::SilentDeath { .. }
-            | Fault::Storm {
-                trouble: Trouble::EventRateLimit,
-                ..
-            }
-    )
+    let is_of_watches = |what| {
+        matches!(
+            what,
+            Incident::Stale(_)
+                | Incident::Lagging(_)
+                | Incident::WatchDelay(..)
+                | Incident::Expired(_)
+                | Incident::SilentDeath(_)
+                | Incident::Storm(Trouble::EventRateLimit)
+        )
+    };
+    match fault {
+        Fault::Unobserved { .. } => false,
+        Fault::Timed { what, .. } => !is_of_watches(*what),
+        Fault::Kill { .. } | Fault::AnswerLost { .. } => true,
+    }
 }
 
 /// The node and the pod, if the change binds a pod.
@@ -84,13 +69,7 @@ fn bound(change: &Change) -> Option<(&str, &Value)> {
     Some((pod["spec"]["nodeName"].as_str()?, pod))
 }
 
-fn judge(
-    ledger: &Ledger,
-    moment: &Moment<'_>,
-    change: &Change,
-    node: &str,
-    pod: &Value,
-) -> Result<(), String> {
+fn judge(moment: &Moment<'_>, change: &Change, node: &str, pod: &Value) -> Result<(), String> {
     let (at, revision) = (change.at, change.revision);
     let states = moment.cluster.history(&Key::cluster(Kind::Node, node));
     let Some(object) = states.last().and_then(|state| state.object.as_ref()) else {
@@ -112,22 +91,18 @@ fn judge(
         return Ok(());
     };
     // An instance that has led for a while observed the node when it came, plus the delay of its watch.
-    let is_late = |fault: &Fault| matches!(fault, Fault::WatchDelay { .. });
-    let write = if moment.faults.iter().any(is_late) {
-        WRITE_AGAIN
-    } else {
-        WRITE
-    };
+    let is_late = incidents(moment).any(|(what, ..)| matches!(what, Incident::WatchDelay(..)));
+    let write = if is_late { WRITE_AGAIN } else { WRITE };
     if at < *seen + write || *seen > came.at + longest_age(moment) {
         return Ok(());
     }
-    let known = ledger.rules(
+    let known = moment.rules(
         moment
             .cluster
             .at(came.at.saturating_sub(longest_age(moment)))
             .revision(),
     );
-    for rule in ledger.rules(revision - 1) {
+    for rule in moment.rules(revision - 1) {
         let was_in_force = known.iter().any(|it| it.uid == rule.uid && is_in_force(it));
         if !was_in_force || !is_in_force(&rule) || !rule.selects(object) {
             continue;
@@ -140,7 +115,7 @@ fn judge(
             || (rule.is_bootstrap() && rule.is_completed_on(object))
             || object["metadata"].get("deletionTimestamp").is_some();
         let was_free = || {
-            ledger.was_ever(moment, node, (came.at, at), revision, |facts| {
+            moment.was_ever(node, (came.at, at), revision, |facts| {
                 facts.met(&rule) != Answer::No
                     || !rule.selects(facts.node)
                     || taint.is_on(facts.node)
@@ -169,7 +144,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, gated, node, rule};
+    use crate::sim::laws::testing::{Story, gated, node};
 
     #[test]
     fn a_pod_comes_to_a_node_that_was_closed_or_whose_conditions_were_met() {
@@ -179,8 +154,7 @@ mod tests {
             ("gated before", true, false, 100, true),
             ("met", false, true, 100, true),
         ] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.at(100);
             story.create(if is_gated {
                 gated(node("n"))
@@ -200,8 +174,7 @@ mod tests {
                 "metadata": { "name": "web", "namespace": "default" },
                 "spec": { "nodeName": "n", "containers": [{ "name": "web", "image": "web" }] },
             }));
-            let judged = story.judge(|ledger| Box::new(Workload::new(ledger)));
-            assert_eq!(judged.is_ok(), fine, "{name}: {judged:?}");
+            story.judged(&mut Workload, fine, name);
         }
     }
 }

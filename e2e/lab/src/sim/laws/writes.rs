@@ -9,7 +9,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::ledger::Shared;
 use super::rule::TaintId;
 use super::{NodeWrite, longest_age, ours, seconds};
 use crate::sim::Who;
@@ -21,8 +20,8 @@ use crate::{Key, Kind, Request};
 const MINUTE: Time = s(60);
 const SHORT: Time = s(10);
 
+#[derive(Default)]
 pub(super) struct Writes {
-    ledger: Shared,
     /// Repeated changes of the same taint on the same node by the same process: the last direction, and the times.
     repeated: BTreeMap<(Process, String, TaintId), (bool, Times)>,
     refused: BTreeMap<(Process, Key), Times>,
@@ -39,19 +38,6 @@ type Process = (usize, Option<Time>);
 type Times = VecDeque<Time>;
 
 impl Writes {
-    #[must_use]
-    pub(super) fn new(ledger: &Shared) -> Self {
-        Self {
-            ledger: ledger.clone(),
-            repeated: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            idle: BTreeMap::new(),
-            all: BTreeMap::new(),
-            last: BTreeMap::new(),
-            others: VecDeque::new(),
-        }
-    }
-
     fn note_change(&mut self, change: &Change) {
         if matches!(change.key.kind, Kind::Lease | Kind::Event) {
             return;
@@ -148,12 +134,7 @@ impl Writes {
 }
 
 impl Law for Writes {
-    fn name(&self) -> &'static str {
-        "writes are bounded"
-    }
-
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        self.ledger.borrow_mut().read(moment);
         for change in moment.new_changes() {
             self.note_change(change);
         }
@@ -200,24 +181,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, node, rule, taint};
-
-    fn judge(story: &Story) -> Result<(), String> {
-        story.judge(|ledger| Box::new(Writes::new(ledger)))
-    }
+    use crate::sim::laws::testing::{Story, node, taint};
 
     #[test]
     fn a_fight_over_a_taint_has_pauses() {
         for (pause, fine) in [(10, true), (1, false)] {
-            let mut story = Story::default();
-            story.create(rule(&json!({})));
+            let mut story = Story::under(json!({}));
             story.create(node("n"));
             for round in 0..40 {
                 story.at(round * pause);
-                story.patch_by_nodegate("n", &json!({ "spec": { "taints": [taint()] } }));
-                story.patch_node("n", &json!({ "spec": { "taints": null } }));
+                story.patch_by_nodegate("n", json!({ "spec": { "taints": [taint()] } }));
+                story.patch_node("n", json!({ "spec": { "taints": null } }));
             }
-            assert_eq!(judge(&story).is_ok(), fine, "{pause}");
+            story.judged(&mut Writes::default(), fine, pause);
         }
     }
 
@@ -228,9 +204,9 @@ mod tests {
             story.create(node("n"));
             for round in 0..times {
                 story.at(round);
-                story.patch_by_nodegate("n", &json!({ "spec": { "taints": null } }));
+                story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
             }
-            assert_eq!(judge(&story).is_ok(), fine, "{times}");
+            story.judged(&mut Writes::default(), fine, times);
         }
     }
 
@@ -245,10 +221,9 @@ mod tests {
                     story.report("n", "Net", if round % 2 == 0 { "True" } else { "False" });
                 }
                 let annotations = json!({ "nodegate.dev/x": round.to_string() });
-                story
-                    .patch_by_nodegate("n", &json!({ "metadata": { "annotations": annotations } }));
+                story.patch_by_nodegate("n", json!({ "metadata": { "annotations": annotations } }));
             }
-            assert_eq!(judge(&story).is_ok(), fine, "{others}");
+            story.judged(&mut Writes::default(), fine, others);
         }
     }
 }

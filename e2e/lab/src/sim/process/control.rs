@@ -1,12 +1,14 @@
 //! How faults act on a process.
 
 use jiff::SignedDuration;
+use nodegate::engine::election::LEASE_DURATION;
 use nodegate::engine::io::Input;
 use nodegate::engine::kind::Watch;
 
 use super::flights::Stage;
 use super::{Process, Sleep, World};
 use crate::sim::election::Standing;
+use crate::sim::fault::Incident;
 use crate::sim::law::Report;
 use crate::sim::time::{Time, s};
 
@@ -45,73 +47,69 @@ impl Process<'_> {
         self.report = Report::default();
     }
 
-    /// Asks the process to stop.
-    pub(crate) fn stop(&mut self, now: Time, down: Time) {
+    pub(super) fn stop(&mut self, now: Time, down: Time) {
         if self.machine.is_some() && self.stopping.is_none() {
             self.stopping = Some((now + STOPPING, down));
             self.inputs.push(Input::Stop);
         }
     }
 
-    /// Suspends or freezes the process until then.
-    pub(crate) fn sleep(&mut self, now: Time, until: Time, is_suspended: bool) {
-        if self.machine.is_some() && self.asleep.is_none() {
-            self.asleep = Some(Sleep {
-                since: now,
-                until,
-                is_suspended,
-            });
+    /// Suffers what goes wrong now, if it concerns this process.
+    pub(crate) fn suffer(&mut self, what: Incident, lasts: Time, world: &mut World<'_>) {
+        let now = world.cluster.now();
+        let until = now + lasts;
+        let instance = self.instance;
+        match what {
+            Incident::Stop(it) if it == instance => self.stop(now, lasts),
+            Incident::ClockStep(it, by) if it == instance => {
+                self.clocks.step(SignedDuration::from_secs(by));
+            }
+            Incident::Suspend(it) | Incident::Freeze(it)
+                if it == instance && self.machine.is_some() && self.asleep.is_none() =>
+            {
+                self.asleep = Some(Sleep {
+                    since: now,
+                    until,
+                    is_suspended: matches!(what, Incident::Suspend(_)),
+                });
+            }
+            Incident::Partition(it) if it == instance => {
+                self.cut_off_until = self.cut_off_until.max(until);
+                for feed in &mut self.feeds {
+                    feed.stand_still(now, until);
+                }
+            }
+            Incident::StaleStart(_) if self.leads() => self.die(world, LEASE_DURATION + lasts),
+            Incident::Stale(watch) => self.stand_still(watch, now, until),
+            Incident::Lagging(watch) => {
+                if let Some(feed) = self.feed(watch) {
+                    feed.lag(world.cluster.revision(), until);
+                }
+            }
+            Incident::WatchDelay(watch, by) => {
+                if let Some(feed) = self.feed(watch) {
+                    feed.be_late(until, by);
+                }
+            }
+            Incident::SilentDeath(watch) => {
+                if let Some(feed) = self.feed(watch) {
+                    feed.die();
+                }
+            }
+            Incident::Expired(watch) if self.machine.is_some() => {
+                let mut seen = Vec::new();
+                if let Some(feed) = self.feed(watch) {
+                    feed.expire(now, &mut seen);
+                }
+                self.inputs.extend(seen.into_iter().map(Input::Seen));
+            }
+            _ => {}
         }
     }
 
-    pub(crate) fn set_clock(&mut self, by: SignedDuration) {
-        self.clocks.step(by);
-    }
-
-    /// Cuts it off from the API server until then.
-    pub(crate) fn cut_off(&mut self, now: Time, until: Time) {
-        self.cut_off_until = self.cut_off_until.max(until);
-        for feed in &mut self.feeds {
-            feed.stand_still(now, until);
-        }
-    }
-
-    /// Stalls one of its watches.
     pub(crate) fn stand_still(&mut self, watch: Watch, from: Time, until: Time) {
         if let Some(feed) = self.feed(watch) {
             feed.stand_still(from, until);
         }
-    }
-
-    /// Delays the events of one of its watches by this, until then.
-    pub(crate) fn be_late(&mut self, watch: Watch, until: Time, by: Time) {
-        if let Some(feed) = self.feed(watch) {
-            feed.be_late(until, by);
-        }
-    }
-
-    /// Stalls the API server's view of one watch's kind at this revision until then.
-    pub(crate) fn lag(&mut self, watch: Watch, revision: u64, until: Time) {
-        if let Some(feed) = self.feed(watch) {
-            feed.lag(revision, until);
-        }
-    }
-
-    /// Kills the connection of one of its watches silently.
-    pub(crate) fn lose(&mut self, watch: Watch) {
-        if let Some(feed) = self.feed(watch) {
-            feed.die();
-        }
-    }
-
-    /// Expires one of its watches: the API server cannot continue it.
-    pub(crate) fn expire(&mut self, watch: Watch, now: Time) {
-        let mut seen = Vec::new();
-        if self.machine.is_some()
-            && let Some(feed) = self.feed(watch)
-        {
-            feed.expire(now, &mut seen);
-        }
-        self.inputs.extend(seen.into_iter().map(Input::Seen));
     }
 }

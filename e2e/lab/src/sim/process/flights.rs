@@ -10,7 +10,6 @@ use crate::sim::time::{Time, ms, s};
 use crate::sim::transport::{carry, is_of_status, is_write, target};
 use crate::sim::watches::Feed;
 
-/// The timeout of a request.
 pub(super) const DEADLINE: Time = s(10);
 /// The longest time of a request or an answer without faults.
 pub(crate) const LONGEST_FLIGHT: Time = s(1);

@@ -138,13 +138,11 @@ impl<'a> Process<'a> {
         }
     }
 
-    #[must_use]
     pub(super) fn report(&self) -> &Report {
         &self.report
     }
 
     /// How many writes it has made or attempted.
-    #[must_use]
     pub(super) fn writes(&self) -> usize {
         self.writes
     }
@@ -155,13 +153,11 @@ impl<'a> Process<'a> {
     }
 
     /// Whether it believes that it leads.
-    #[must_use]
     pub(super) fn leads(&self) -> bool {
         self.report.leads_since.is_some()
     }
 
     /// When something next happens here.
-    #[must_use]
     pub(super) fn next(&self) -> Option<Time> {
         let flights = self.flights.iter().filter_map(|flight| match flight.stage {
             Stage::Sent(at) => Some(at),
@@ -190,7 +186,6 @@ impl<'a> Process<'a> {
         flights.into_iter().chain(own).min()
     }
 
-    /// Passes a change on to its watches.
     pub(super) fn changed(&mut self, change: &Change) {
         if self.machine.is_some() {
             for feed in &mut self.feeds {
@@ -200,9 +195,6 @@ impl<'a> Process<'a> {
     }
 
     /// Does everything that is due.
-    ///
-    /// # Errors
-    /// When the machine has a defect.
     pub(super) fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         self.carry_requests(world);
@@ -291,7 +283,6 @@ impl<'a> Process<'a> {
         self.brake = self.brake.filter(|_| now < off);
     }
 
-    /// Gathers the machine's inputs.
     fn gather(&mut self, world: &World<'_>) {
         let now = world.cluster.now();
         self.look_at_brake(now);

@@ -2,7 +2,7 @@
 
 use crate::sim::cluster::Cluster;
 use crate::sim::election::{Lease, Life};
-use crate::sim::fault::{Fault, Trouble};
+use crate::sim::fault::{Fault, Incident, Trouble};
 use crate::sim::settings::Settings;
 use crate::sim::time::Time;
 
@@ -37,10 +37,9 @@ impl World<'_> {
 
     fn storms(&self) -> impl Iterator<Item = Trouble> {
         let now = self.cluster.now();
-        self.faults.iter().filter_map(move |fault| match fault {
-            Fault::Storm { trouble, at, lasts } => {
-                (*at <= now && now < *at + *lasts).then_some(*trouble)
-            }
+        let timed = self.faults.iter().filter_map(Fault::timed);
+        timed.filter_map(move |(what, at, lasts)| match what {
+            Incident::Storm(trouble) => (at..at + lasts).contains(&now).then_some(trouble),
             _ => None,
         })
     }

@@ -2,200 +2,147 @@
 
 use serde_json::json;
 
-use super::ends::{closed, gated, put_on};
-use super::objects::{GATE, READY, place, rule};
-use super::{Base, joining, with, workload};
-use crate::sim::actors::{Operator, Order, Reporter, Which};
+use super::ends::End::{Closed, Gated, PutOn};
+use super::objects::{GATE, OTHER_GATE, PROBLEM, READY, SECOND, rule, rule_key};
+use super::{Base, joining};
+use crate::sim::actors::Order::{Die, Revive, Say, SayGood};
+use crate::sim::actors::{Operator, Reporter, Which};
 use crate::sim::time::s;
-
-const SECOND: &str = "example.com/StorageReady";
-const PROBLEM: &str = "example.com/ClockUnsynchronized";
-const OTHER_GATE: &str = "readiness.k8s.io/storage";
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "bootstrap",
-        "nodes join and are opened when their condition is met; one never is",
+        "bootstrap: nodes join and are opened when their condition is met; one never is",
         s(30),
-        |cluster, _| {
-            place(cluster, rule("network").object());
-            let [scheduler, workload] = workload(6);
-            let reporter = Reporter::new(READY).ails("n-3");
-            with(joining(5), [scheduler, workload, Box::new(reporter)])
+        |it| {
+            it.has(rule("network"))
+                .nodes(joining(5))
+                .workload(6)
+                .acts(Reporter::new(READY).ails("n-3"))
         },
-        |cluster| {
-            gated(cluster, GATE, 5)?;
-            put_on(cluster, GATE, 5)?;
-            closed(cluster, GATE, &["n-3"])
-        },
+        &[Gated(GATE, 5), PutOn(GATE, 5), Closed(GATE, &["n-3"])],
     ),
     Base::new(
-        "flapping",
-        "under a continuous rule conditions turn bad and good again",
+        "flapping: under a continuous rule conditions turn bad and good again",
         s(60),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
+        |it| {
             let reporter = Reporter::new(READY)
-                .then(s(25), Which::Node("n-1"), Order::Say("False"))
-                .then(s(30), Which::Node("n-1"), Order::SayGood)
-                .then(s(35), Which::Node("n-1"), Order::Say("Unknown"))
-                .then(s(40), Which::Node("n-2"), Order::Say("False"))
-                .then(s(41), Which::Node("n-2"), Order::SayGood);
-            with(joining(4), [Box::new(reporter)])
+                .then(s(25), "n-1", Say("False"))
+                .then(s(30), "n-1", SayGood)
+                .then(s(35), "n-1", Say("Unknown"))
+                .then(s(40), "n-2", Say("False"))
+                .then(s(41), "n-2", SayGood);
+            it.has(rule("network").continuous())
+                .nodes(joining(4))
+                .acts(reporter)
         },
-        |cluster| {
-            gated(cluster, GATE, 4)?;
-            put_on(cluster, GATE, 7)?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        &[Gated(GATE, 4), PutOn(GATE, 7), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "several-conditions",
-        "a rule waits for two conditions, which come apart",
+        "several-conditions: a rule waits for two conditions, which come apart",
         s(40),
-        |cluster, _| {
-            let conditions = json!([
-                {"type": READY, "requiredStatus": "True"},
-                {"type": SECOND, "requiredStatus": "True"},
-            ]);
-            place(
-                cluster,
-                rule("both").with("conditions", conditions).object(),
-            );
-            let second = Reporter::new(SECOND).first(s(5), s(20)).ails("n-0");
-            let first = Reporter::new(READY).ails("n-2");
-            with(joining(4), [Box::new(first), Box::new(second)])
+        |it| {
+            it.has(rule("both").waits_for_all(&[READY, SECOND]))
+                .nodes(joining(4))
+                .acts(Reporter::new(READY).ails("n-2"))
+                .acts(Reporter::new(SECOND).first(s(5), s(20)).ails("n-0"))
         },
-        |cluster| {
-            gated(cluster, GATE, 4)?;
-            closed(cluster, GATE, &["n-0", "n-2"])
-        },
+        &[Gated(GATE, 4), Closed(GATE, &["n-0", "n-2"])],
     ),
     Base::new(
-        "reasons",
-        "a condition counts for one rule, and not for another one that accepts it with other reasons only",
+        "reasons: a condition counts for one rule, and not for another one that accepts it with other reasons only",
         s(40),
-        |cluster, _| {
+        |it| {
             let asks = |reason: &str| json!([{"type": READY, "requiredStatus": "True", "reasons": ["Other", reason]}]);
-            let accepts = rule("accepts").with("conditions", asks("Is"));
-            place(cluster, accepts.object());
             let refuses = rule("refuses").with("conditions", asks("IsSettled"));
-            place(cluster, refuses.taint(OTHER_GATE, "NoSchedule").object());
-            with(joining(2), [Box::new(Reporter::new(READY))])
+            it.has(rule("accepts").with("conditions", asks("Is")))
+                .has(refuses.taint(OTHER_GATE, "NoSchedule"))
+                .nodes(joining(2))
+                .acts(Reporter::new(READY))
         },
-        |cluster| {
-            closed(cluster, GATE, &[])?;
-            closed(cluster, OTHER_GATE, &["n-0", "n-1"])
-        },
+        &[Closed(GATE, &[]), Closed(OTHER_GATE, &["n-0", "n-1"])],
     ),
     Base::new(
-        "one-of-several",
-        "a continuous rule is content with one of two conditions",
+        "one-of-several: a continuous rule is content with one of two conditions",
         s(60),
-        |cluster, _| {
-            let conditions = json!([
-                {"type": READY, "requiredStatus": "True"},
-                {"type": SECOND, "requiredStatus": "True"},
-            ]);
-            let either = rule("either").continuous();
-            let either = either.with("conditionPolicy", json!("anyOf"));
-            place(cluster, either.with("conditions", conditions).object());
-            let first = Reporter::new(READY).then(s(30), Which::All, Order::Say("False"));
-            let second = Reporter::new(SECOND).ails("n-1").ails("n-2").then(
-                s(40),
-                Which::Node("n-2"),
-                Order::SayGood,
-            );
-            with(joining(3), [Box::new(first), Box::new(second)])
+        |it| {
+            let either = rule("either")
+                .continuous()
+                .with("conditionPolicy", json!("anyOf"));
+            let second = Reporter::new(SECOND).ails("n-1").ails("n-2");
+            it.has(either.waits_for_all(&[READY, SECOND]))
+                .nodes(joining(3))
+                .acts(Reporter::new(READY).then(s(30), Which::All, Say("False")))
+                .acts(second.then(s(40), "n-2", SayGood))
         },
-        |cluster| closed(cluster, GATE, &["n-1"]),
+        &[Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "absent-is-well",
-        "a condition that nobody has reported counts as well, and a problem closes the node",
+        "absent-is-well: a condition that nobody has reported counts as well, and a problem closes the node",
         s(40),
-        |cluster, _| {
+        |it| {
             let condition =
                 json!({"type": PROBLEM, "requiredStatus": "False", "defaultStatus": "False"});
-            let clock = rule("clock").continuous();
-            place(
-                cluster,
-                clock.with("conditions", json!([condition])).object(),
-            );
-            let reporter = Reporter::of_problem(PROBLEM).first(s(5), s(15)).then(
-                s(30),
-                Which::Node("n-2"),
-                Order::Say("True"),
-            );
-            with(joining(3), [Box::new(reporter)])
+            let reporter = Reporter::of_problem(PROBLEM).first(s(5), s(15));
+            it.has(
+                rule("clock")
+                    .continuous()
+                    .with("conditions", json!([condition])),
+            )
+            .nodes(joining(3))
+            .acts(reporter.then(s(30), "n-2", Say("True")))
         },
-        |cluster| {
-            put_on(cluster, GATE, 1)?;
-            closed(cluster, GATE, &["n-2"])
-        },
+        &[PutOn(GATE, 1), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "heartbeat",
-        "a reporter dies on two nodes and comes back on one of them",
+        "heartbeat: a reporter dies on two nodes and comes back on one of them",
         s(180),
-        |cluster, _| {
-            let strict = rule("network").continuous();
-            place(
-                cluster,
-                strict.with("heartbeatTimeout", json!("1m")).object(),
-            );
+        |it| {
             let reporter = Reporter::new(READY)
                 .beat(s(20))
-                .then(s(40), Which::Node("n-1"), Order::Die)
-                .then(s(40), Which::Node("n-2"), Order::Die)
-                .then(s(150), Which::Node("n-2"), Order::Revive);
-            with(joining(3), [Box::new(reporter)])
-        },
-        |cluster| {
-            put_on(cluster, GATE, 5)?;
-            closed(cluster, GATE, &["n-1"])
-        },
-    ),
-    Base::new(
-        "two-taints",
-        "two rules with taints of their own",
-        s(40),
-        |cluster, _| {
-            place(cluster, rule("network").object());
-            let storage = rule("storage").waits_for(SECOND, "True");
-            let storage = storage.taint(OTHER_GATE, "NoExecute").continuous();
-            place(cluster, storage.object());
-            let first = Reporter::new(READY).ails("n-0");
-            let second = Reporter::new(SECOND).ails("n-1").first(s(5), s(15));
-            with(joining(3), [Box::new(first), Box::new(second)])
-        },
-        |cluster| {
-            gated(cluster, GATE, 3)?;
-            gated(cluster, OTHER_GATE, 3)?;
-            closed(cluster, GATE, &["n-0"])?;
-            closed(cluster, OTHER_GATE, &["n-1"])
-        },
-    ),
-    Base::new(
-        "conflict",
-        "two rules for one taint: the older one governs, until it is deleted",
-        s(60),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
-            let storage = rule("storage").waits_for(SECOND, "True").continuous();
-            let operator = Operator::default()
-                .creates(s(3), storage.object())
-                .deletes(s(40), super::objects::rule_key("network"));
-            let first = Reporter::new(READY).ails("n-0");
-            let second = Reporter::new(SECOND).ails("n-1");
-            with(
-                joining(3),
-                [Box::new(operator), Box::new(first), Box::new(second)],
+                .then(s(40), "n-1", Die)
+                .then(s(40), "n-2", Die)
+                .then(s(150), "n-2", Revive);
+            it.has(
+                rule("network")
+                    .continuous()
+                    .with("heartbeatTimeout", json!("1m")),
             )
+            .nodes(joining(3))
+            .acts(reporter)
         },
-        |cluster| {
-            gated(cluster, GATE, 3)?;
-            closed(cluster, GATE, &["n-1"])
+        &[PutOn(GATE, 5), Closed(GATE, &["n-1"])],
+    ),
+    Base::new(
+        "two-taints: two rules with taints of their own",
+        s(40),
+        |it| {
+            let storage = rule("storage").waits_for(SECOND).continuous();
+            it.has(rule("network"))
+                .has(storage.taint(OTHER_GATE, "NoExecute"))
+                .nodes(joining(3))
+                .acts(Reporter::new(READY).ails("n-0"))
+                .acts(Reporter::new(SECOND).ails("n-1").first(s(5), s(15)))
         },
+        &[
+            Gated(GATE, 3),
+            Gated(OTHER_GATE, 3),
+            Closed(GATE, &["n-0"]),
+            Closed(OTHER_GATE, &["n-1"]),
+        ],
+    ),
+    Base::new(
+        "conflict: two rules for one taint: the older one governs, until it is deleted",
+        s(60),
+        |it| {
+            let operator = Operator::default()
+                .creates(s(3), rule("storage").waits_for(SECOND).continuous())
+                .deletes(s(40), rule_key("network"));
+            it.has(rule("network").continuous())
+                .nodes(joining(3))
+                .acts(operator)
+                .acts(Reporter::new(READY).ails("n-0"))
+                .acts(Reporter::new(SECOND).ails("n-1"))
+        },
+        &[Gated(GATE, 3), Closed(GATE, &["n-1"])],
     ),
 ];

@@ -1,100 +1,101 @@
-//! Checks for the end of a scenario without faults.
+//! What must be so at the end of a scenario without faults.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 
-use crate::sim::actors::ask::{condition, has_taint, name, uid};
+use super::objects::GATE;
+use crate::sim::actors::ask::{condition, has_taint, name, text, uid};
 use crate::sim::cluster::{Change, Cluster, Who};
 use crate::{Key, Kind};
 
-/// What is wrong at the end, if anything.
-pub(super) type Checked = Result<(), String>;
+/// Something that must be so at the end. Taints are named by their keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    /// Each node has this condition with this status; empty for none.
+    Says(&'static str, &'static str),
+    /// This many nodes, counted by UID, were ever closed by this taint, whoever closed them.
+    Gated(&'static str, usize),
+    /// These nodes were created, in this order, each closed by this taint or not.
+    BornClosed(&'static str, &'static [bool]),
+    /// Nodegate has added this taint this many times.
+    PutOn(&'static str, usize),
+    /// After this many nodes had joined, at most that many open ones were closed.
+    ClosedOpen(usize, usize),
+    /// Exactly these nodes are closed by this taint now.
+    Closed(&'static str, &'static [&'static str]),
+    There(&'static [&'static str]),
+    /// This cluster-scoped object is gone.
+    Gone(Kind, &'static str),
+    /// Exactly these nodes have an evaluation, each with this state.
+    Evaluated(&'static [(&'static str, &'static str)]),
+    /// This many pods are on these nodes.
+    Pods(&'static [&'static str], usize),
+}
 
-/// Each node has this status of a condition; empty for none.
-pub(super) fn says(cluster: &Cluster, kind: &str, is: &str) -> Checked {
-    let mut nodes = cluster.objects(Kind::Node);
-    match nodes.find(|(_, node)| condition(node, kind) != is) {
-        Some((key, _)) => Err(format!("{key} does not say {is:?} of {kind}")),
-        None => Ok(()),
+impl End {
+    /// What is wrong, if anything.
+    pub(super) fn check(self, cluster: &Cluster) -> Result<(), String> {
+        let changes = cluster.changes().iter();
+        let changes = changes.filter(|change| change.key.kind == Kind::Node);
+        let nodes = || cluster.objects(Kind::Node).map(|(_, node)| &**node);
+        match self {
+            Self::Says(kind, is) => {
+                let odd = nodes().filter(|it| condition(it, kind) != is);
+                same(self, odd.map(name).collect(), Vec::<&str>::new())
+            }
+            Self::Gated(key, count) => {
+                let states = changes.filter_map(|change| change.after.as_ref());
+                let gated = states.filter(|node| has_taint(node, key));
+                let gated: BTreeSet<_> = gated.map(|node| uid(node)).collect();
+                same(self, gated.len(), count)
+            }
+            Self::BornClosed(key, should) => {
+                let born = changes.filter(|change| change.before.is_none());
+                let closed = born.map(|change| has(change.after.as_deref(), key));
+                same(self, closed.collect(), should.to_vec())
+            }
+            Self::PutOn(key, count) => {
+                same(self, changes.filter(|it| adds(it, key)).count(), count)
+            }
+            Self::ClosedOpen(joined, most) => {
+                let closed = changes.filter(|it| adds(it, GATE)).count();
+                same(self, closed.saturating_sub(joined) <= most, true)
+            }
+            Self::Closed(key, names) => {
+                let closed = nodes().filter(|node| has_taint(node, key));
+                same(self, closed.map(name).collect::<Vec<_>>(), names.to_vec())
+            }
+            Self::There(names) => same(self, nodes().map(name).collect::<Vec<_>>(), names.to_vec()),
+            Self::Gone(kind, name) => same(self, cluster.get(&Key::cluster(kind, name)), None),
+            Self::Evaluated(states) => {
+                let all = cluster.objects(Kind::NodeReadinessEvaluation);
+                let states_of = all.map(|(key, it)| (&*key.name, text(&it["status"]["state"])));
+                same(self, states_of.collect(), states.to_vec())
+            }
+            Self::Pods(on, count) => {
+                let pods = cluster.objects(Kind::Pod);
+                let pods =
+                    pods.filter(|(_, pod)| on.iter().any(|it| pod["spec"]["nodeName"] == **it));
+                same(self, pods.count(), count)
+            }
+        }
     }
 }
 
-/// This many nodes, counted by UID, were ever closed by this key, whoever closed them.
-pub(super) fn gated(cluster: &Cluster, key: &str, nodes: usize) -> Checked {
-    let states = cluster.changes().iter().filter(|it| is_node(it));
-    let states = states.filter_map(|change| change.after.as_ref());
-    let gated: BTreeSet<&str> = states
-        .filter(|node| has_taint(node, key))
-        .map(|node| uid(node))
-        .collect();
-    same("nodes that have been closed", &gated.len(), &nodes)
+fn has(node: Option<&serde_json::Value>, key: &str) -> bool {
+    node.is_some_and(|node| has_taint(node, key))
 }
 
-/// These nodes were created, in this order, each closed by this key or not.
-pub(super) fn born_closed(cluster: &Cluster, key: &str, closed: &[bool]) -> Checked {
-    let born = cluster.changes().iter().filter(|it| is_node(it));
-    let born = born.filter(|change| change.before.is_none());
-    let born: Vec<bool> = born
-        .filter_map(|change| change.after.as_ref())
-        .map(|node| has_taint(node, key))
-        .collect();
-    same("nodes born closed", &born.as_slice(), &closed)
+/// Whether Nodegate has added this taint.
+fn adds(change: &Change, key: &str) -> bool {
+    let (before, after) = (change.before.as_deref(), change.after.as_deref());
+    matches!(change.who, Who::Nodegate(_)) && has(after, key) && !has(before, key)
 }
 
-/// Nodegate has added this taint this many times.
-pub(super) fn put_on(cluster: &Cluster, key: &str, times: usize) -> Checked {
-    same(
-        "times that the taint was put on",
-        &times_put_on(cluster, key),
-        &times,
-    )
-}
-
-/// How often Nodegate has added this taint.
-#[must_use]
-pub(super) fn times_put_on(cluster: &Cluster, key: &str) -> usize {
-    let had = |change: &Change| change.before.as_ref().is_some_and(|it| has_taint(it, key));
-    let has = |change: &Change| change.after.as_ref().is_some_and(|it| has_taint(it, key));
-    let ours = cluster.changes().iter().filter(|it| is_node(it));
-    let ours = ours.filter(|change| matches!(change.who, Who::Nodegate(_)));
-    ours.filter(|change| has(change) && !had(change)).count()
-}
-
-/// Exactly these nodes are closed by this key now.
-pub(super) fn closed(cluster: &Cluster, key: &str, names: &[&str]) -> Checked {
-    let nodes = cluster.objects(Kind::Node).map(|(_, node)| node);
-    let closed: Vec<&str> = nodes
-        .filter(|node| has_taint(node, key))
-        .map(|node| name(node))
-        .collect();
-    same("nodes that are closed", &closed.as_slice(), &names)
-}
-
-/// Exactly these nodes exist.
-pub(super) fn there(cluster: &Cluster, names: &[&str]) -> Checked {
-    let nodes: Vec<&str> = cluster
-        .objects(Kind::Node)
-        .map(|(_, node)| name(node))
-        .collect();
-    same("nodes that are there", &nodes.as_slice(), &names)
-}
-
-/// This object is gone.
-pub(super) fn gone(cluster: &Cluster, key: &Key) -> Checked {
-    match cluster.get(key) {
-        Some(_) => Err(format!("{key} is still there")),
-        None => Ok(()),
-    }
-}
-
-/// Compares a value with the expected one.
-pub(super) fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, should: &T) -> Checked {
+fn same<T: PartialEq + Debug>(end: End, is: T, should: T) -> Result<(), String> {
     if is == should {
         Ok(())
     } else {
-        Err(format!("{what}: {is:?} instead of {should:?}"))
+        Err(format!("{end:?}: {is:?} instead of {should:?}"))
     }
-}
-
-fn is_node(change: &Change) -> bool {
-    change.key.kind == Kind::Node
 }

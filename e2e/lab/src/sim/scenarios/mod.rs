@@ -1,5 +1,5 @@
-//! The scenarios: small ones, each about one thing, with checks for how it ends without faults. `world` generates another one
-//! from each seed.
+//! The scenarios: small ones, each about one thing, with what must be so at the end without faults. `world` generates another
+//! one from each seed.
 
 mod conditions;
 mod critical;
@@ -18,31 +18,25 @@ mod rules;
 mod tests;
 mod world;
 
-use super::actors::{DaemonSets, Garbage, Kubelets, Lifecycle, Scheduler, Workload, machines};
+use super::actors::{Kubelets, Machine, machines};
+use super::scenario::Scene;
+use super::settings::usual;
 use super::time::{Time, s};
-use super::{Actor, Cluster, Rng, Scenario, Settings};
-use ends::Checked;
+use super::{Cluster, Scenario, Settings};
+use ends::End;
 pub use world::WORLD;
 
-/// A scenario, and the check for its end without faults.
+/// A scenario, and what must be so at its end without faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Base {
-    /// The scenario.
     pub scenario: Scenario,
-    /// Returns what is wrong with the cluster at the end.
-    pub ends: fn(&Cluster) -> Checked,
+    ends: &'static [End],
 }
 
-type Actors = Vec<Box<dyn Actor>>;
-
-/// All scenarios.
-#[must_use]
 pub fn all() -> Vec<Scenario> {
     bases().iter().map(|base| base.scenario).collect()
 }
 
-/// All scenarios with their checks.
-#[must_use]
 pub fn bases() -> Vec<Base> {
     [
         conditions::ALL,
@@ -63,18 +57,16 @@ pub fn bases() -> Vec<Base> {
 impl Base {
     /// A scenario of this length with one instance and the product's default settings.
     const fn new(
-        name: &'static str,
-        about: &'static str,
+        title: &'static str,
         lasts: Time,
-        build: fn(&mut Cluster, &mut Rng) -> Actors,
-        ends: fn(&Cluster) -> Checked,
+        build: for<'a> fn(Scene<'a>) -> Scene<'a>,
+        ends: &'static [End],
     ) -> Self {
         Self {
             scenario: Scenario {
-                name,
-                about,
+                title,
                 instances: 1,
-                settings: Settings::default,
+                settings: usual,
                 brake: None,
                 lasts,
                 settles: s(60),
@@ -82,6 +74,12 @@ impl Base {
             },
             ends,
         }
+    }
+
+    /// Checks the end of a run without faults.
+    pub fn check(&self, end: &Cluster) -> Result<(), String> {
+        let mut ends = self.ends.iter();
+        ends.try_for_each(|it| it.check(end))
     }
 
     const fn instances(mut self, instances: usize) -> Self {
@@ -106,43 +104,20 @@ impl Base {
     }
 }
 
-/// Everything that Kubernetes does itself, with these kubelets.
-fn kubernetes(kubelets: Kubelets) -> Actors {
-    vec![
-        Box::new(kubelets),
-        Box::new(DaemonSets::default()),
-        Box::new(Lifecycle::default()),
-        Box::new(Garbage::default()),
-    ]
-}
-
-/// Everything that Kubernetes does itself, with these kubelets, and further actors.
-fn with<const N: usize>(kubelets: Kubelets, others: [Box<dyn Actor>; N]) -> Actors {
-    let mut actors = kubernetes(kubelets);
-    actors.extend(others);
-    actors
-}
-
-/// A workload of this many pods, and a scheduler.
-fn workload(pods: u64) -> [Box<dyn Actor>; 2] {
-    [
-        Box::new(Scheduler::default()),
-        Box::new(Workload::new(pods, s(4), s(1))),
-    ]
-}
-
 /// The kubelets of this many machines: the first boots after 5 seconds, the others one after the other.
 fn joining(count: usize) -> Kubelets {
     Kubelets::new(booting(count, s(5), s(1)))
 }
 
+/// Like [`joining`], with these machines changed.
+fn joining_as(count: usize, change: impl FnMut(Machine) -> Machine) -> Kubelets {
+    let machines = booting(count, s(5), s(1)).into_iter().map(change);
+    Kubelets::new(machines.collect())
+}
+
 /// This many machines: the first boots at this time, the others one after the other.
-fn booting(count: usize, first: Time, every: Time) -> Vec<super::actors::Machine> {
-    let mut at = first;
-    let boots = machines(count).into_iter().map(|machine| {
-        let machine = machine.boots(at);
-        at += every;
-        machine
-    });
+fn booting(count: usize, first: Time, every: Time) -> Vec<Machine> {
+    let numbered = (0..).zip(machines(count));
+    let boots = numbered.map(|(number, machine)| machine.boots(first + every * number));
     boots.collect()
 }

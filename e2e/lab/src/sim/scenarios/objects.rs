@@ -3,17 +3,28 @@
 use serde_json::{Value, json};
 
 use crate::sim::actors::kubelet::READY_AFTER;
-use crate::sim::cluster::{Cluster, Who};
 use crate::sim::time::Time;
-use crate::{Key, Kind, Request};
+use crate::{Key, Kind};
 
 /// The default taint key of rules.
 pub(super) const GATE: &str = "readiness.k8s.io/gate";
+/// The taint key of a second rule.
+pub(super) const OTHER_GATE: &str = "readiness.k8s.io/storage";
 /// The default condition of rules.
 pub(super) const READY: &str = "example.com/NetworkReady";
+/// The condition of a second reporter.
+pub(super) const SECOND: &str = "example.com/StorageReady";
+/// The condition of a reporter of problems.
+pub(super) const PROBLEM: &str = "example.com/ClockUnsynchronized";
 /// Gardener's condition for all of its critical components.
 pub(super) const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 pub(super) const DRIVER: &str = "csi.example.com";
+/// The condition that the driver is registered.
+pub(super) const DRIVER_REGISTERED: &str = "csidriver.nodegate.dev/csi.example.com";
+pub(super) const GPU: &str = "nvidia.com/gpu";
+/// The condition that a node has GPUs.
+pub(super) const HAS_GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
+pub(super) const CILIUM: &str = "node.cilium.io/agent-not-ready";
 
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
@@ -22,7 +33,6 @@ pub(super) struct Rule {
 }
 
 /// A `bootstrap-only` rule for all Linux nodes, which closes them with [`GATE`] until [`READY`] is `True`.
-#[must_use]
 pub(super) fn rule(name: &'static str) -> Rule {
     Rule {
         name,
@@ -36,50 +46,51 @@ pub(super) fn rule(name: &'static str) -> Rule {
 }
 
 impl Rule {
-    /// Makes it continuous.
-    #[must_use]
     pub(super) fn continuous(self) -> Self {
         self.with("enforcementMode", json!("continuous"))
     }
 
-    /// It never adds its taint.
-    #[must_use]
     pub(super) fn remove_only(self) -> Self {
         self.with("taintPolicy", json!("remove-only"))
     }
 
-    /// Waits for this condition alone.
-    #[must_use]
-    pub(super) fn waits_for(self, condition: &str, status: &str) -> Self {
-        let condition = json!({"type": condition, "requiredStatus": status});
-        self.with("conditions", json!([condition]))
+    /// A completed bootstrap counts only for its boot.
+    pub(super) fn regates(self) -> Self {
+        self.with("regateOnReboot", json!(true))
     }
 
-    #[must_use]
+    /// Waits for this condition alone to be `True`.
+    pub(super) fn waits_for(self, condition: &str) -> Self {
+        self.waits_for_all(&[condition])
+    }
+
+    /// Waits for these conditions to be `True`.
+    pub(super) fn waits_for_all(self, conditions: &[&str]) -> Self {
+        let conditions = conditions.iter();
+        let conditions = conditions.map(|it| json!({"type": it, "requiredStatus": "True"}));
+        self.with("conditions", conditions.collect())
+    }
+
     pub(super) fn taint(self, key: &str, effect: &str) -> Self {
         self.with("taint", json!({"key": key, "effect": effect}))
     }
 
-    /// Selects nodes with this label.
-    #[must_use]
     pub(super) fn on(self, label: &str, value: &str) -> Self {
         self.with("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
-    /// Sets this field of its spec.
-    #[must_use]
     pub(super) fn with(mut self, field: &str, value: Value) -> Self {
         self.spec[field] = value;
         self
     }
+}
 
-    #[must_use]
-    pub(super) fn object(self) -> (Key, Value) {
-        (rule_key(self.name), json!({"spec": self.spec}))
+impl From<Rule> for (Key, Value) {
+    fn from(rule: Rule) -> Self {
+        (rule_key(rule.name), json!({"spec": rule.spec}))
     }
 }
 
-#[must_use]
 pub(super) fn rule_key(name: &str) -> Key {
     Key::cluster(Kind::NodeReadinessRule, name)
 }
@@ -104,7 +115,6 @@ pub(super) struct DaemonSet {
 }
 
 /// A `DaemonSet` in kube-system whose pods tolerate everything.
-#[must_use]
 pub(super) fn daemon_set(name: &'static str) -> DaemonSet {
     let labels = json!({"app": name});
     let object = json!({
@@ -122,53 +132,52 @@ pub(super) fn daemon_set(name: &'static str) -> DaemonSet {
 
 impl DaemonSet {
     /// Marks it as one of Gardener's critical components.
-    #[must_use]
     pub(super) fn critical(mut self) -> Self {
         const CRITICAL: &str = "node.gardener.cloud/critical-component";
-        self.object["metadata"]["labels"][CRITICAL] = json!("true");
         self.template()["metadata"]["labels"][CRITICAL] = json!("true");
+        self.label(CRITICAL)
+    }
+
+    /// Sets this label of the `DaemonSet` itself to `true`.
+    pub(super) fn label(mut self, key: &str) -> Self {
+        self.object["metadata"]["labels"][key] = json!("true");
         self
     }
 
     /// Its pods become Ready this long after their creation.
-    #[must_use]
     pub(super) fn ready_after(self, after: Time) -> Self {
         self.annotation(READY_AFTER, &after.as_millis().to_string())
     }
 
     /// Its pods wait for this CSI driver.
-    #[must_use]
     pub(super) fn waits_for_driver(self, driver: &str) -> Self {
         self.annotation("node.gardener.cloud/wait-for-csi-node-a", driver)
     }
 
     /// Selects its pods by this label `app`, and sets it on them.
-    #[must_use]
     pub(super) fn selects(mut self, app: &str) -> Self {
         self.object["spec"]["selector"]["matchLabels"]["app"] = json!(app);
         self.template()["metadata"]["labels"]["app"] = json!(app);
         self
     }
 
-    /// Selects nodes with this label.
-    #[must_use]
     pub(super) fn only_on(mut self, label: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"] = json!({label: value});
         self
     }
 
     /// Creates a new pod before it deletes the old one.
-    #[must_use]
-    pub(super) fn surges(mut self) -> Self {
-        self.object["spec"]["updateStrategy"] =
-            json!({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
-        self
+    pub(super) fn surges(self) -> Self {
+        self.rolls(json!({"maxSurge": 1, "maxUnavailable": 0}))
     }
 
     /// Sets how many pods a rolling update takes at a time.
-    #[must_use]
-    pub(super) fn updates_at_once(mut self, pods: usize) -> Self {
-        self.object["spec"]["updateStrategy"] = json!({"rollingUpdate": {"maxUnavailable": pods}});
+    pub(super) fn updates_at_once(self, pods: usize) -> Self {
+        self.rolls(json!({"maxUnavailable": pods}))
+    }
+
+    fn rolls(mut self, update: Value) -> Self {
+        self.object["spec"]["updateStrategy"] = json!({"rollingUpdate": update});
         self
     }
 
@@ -180,52 +189,39 @@ impl DaemonSet {
     fn template(&mut self) -> &mut Value {
         &mut self.object["spec"]["template"]
     }
+}
 
-    #[must_use]
-    pub(super) fn object(self) -> (Key, Value) {
-        (daemon_set_key(self.name), self.object)
+impl From<DaemonSet> for (Key, Value) {
+    fn from(set: DaemonSet) -> Self {
+        (daemon_set_key(set.name), set.object)
     }
 }
 
 /// The key of a `DaemonSet` in kube-system.
-#[must_use]
 pub(super) fn daemon_set_key(name: &str) -> Key {
     Key::namespaced(Kind::DaemonSet, "kube-system", name)
 }
 
 /// A patch that starts a rolling update to this version.
-#[must_use]
 pub(super) fn version(version: &str) -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {"version": version}}}}})
 }
 
-/// Creates an object that exists from the beginning.
-pub(super) fn place(cluster: &mut Cluster, (key, object): (Key, Value)) {
-    let answer = cluster.request(Who::Actor("setup"), &Request::Create { key, object });
-    answer.expect("nothing is there before a scenario begins");
-}
-
 /// A run of the check `nccl`, bound to a node.
-#[must_use]
 pub(super) fn check_run(name: &str, node: &str) -> (Key, Value) {
-    let key = Key::namespaced(Kind::Pod, "kube-system", name);
     let metadata = json!({
         "name": name, "namespace": "kube-system", "labels": {"nodegate.dev/check": "nccl"},
     });
-    (
-        key,
-        json!({"metadata": metadata, "spec": {"nodeName": node}}),
-    )
+    let run = json!({"metadata": metadata, "spec": {"nodeName": node}});
+    (Key::namespaced(Kind::Pod, "kube-system", name), run)
 }
 
 /// A slice of a node's pool with one device, of this generation, which has this many slices.
-#[must_use]
 pub(super) fn slice(name: &str, node: &str, generation: u64, of: u64) -> (Key, Value) {
-    let key = Key::cluster(Kind::ResourceSlice, name);
     let pool = json!({"name": node, "generation": generation, "resourceSliceCount": of});
-    let devices = json!([{"name": "gpu-0"}]);
     let spec = json!({
-        "driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices,
+        "driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": [{"name": "gpu-0"}],
     });
-    (key, json!({"metadata": {"name": name}, "spec": spec}))
+    let slice = json!({"metadata": {"name": name}, "spec": spec});
+    (Key::cluster(Kind::ResourceSlice, name), slice)
 }

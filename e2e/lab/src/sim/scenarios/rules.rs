@@ -2,154 +2,117 @@
 
 use serde_json::json;
 
-use super::ends::{closed, gated, gone, put_on};
-use super::objects::{GATE, READY, place, rule, rule_key};
-use super::{Base, booting, joining, with};
-use crate::sim::actors::ask::node_key;
-use crate::sim::actors::{Deed, Kubelets, Operator, Order, Reporter, Which};
+use super::ends::End::{Closed, Gated, Gone, PutOn};
+use super::objects::{GATE, OTHER_GATE, READY, SECOND, rule, rule_key};
+use super::{Base, booting, joining};
+use crate::Kind;
+use crate::sim::actors::Order::{Say, SayGood};
+use crate::sim::actors::{Deed, Kubelets, Operator, Reporter, Which};
 use crate::sim::time::s;
-
-const SECOND: &str = "example.com/StorageReady";
-
-const OTHER_GATE: &str = "readiness.k8s.io/storage";
 
 /// A key that sorts before the first rule's.
 const EARLIER_GATE: &str = "readiness.k8s.io/bandwidth";
 
 /// Two nodes are unhealthy from the start; later one of them recovers, and another one fails.
-fn turning() -> Box<Reporter> {
-    let reporter = Reporter::new(READY)
+fn turning() -> Reporter {
+    Reporter::new(READY)
         .ails("n-1")
         .ails("n-2")
-        .then(s(65), Which::Node("n-1"), Order::SayGood)
-        .then(s(65), Which::Node("n-0"), Order::Say("False"));
-    Box::new(reporter)
+        .then(s(65), "n-1", SayGood)
+        .then(s(65), "n-0", Say("False"))
 }
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "existing-fleet",
-        "a rule comes to nodes that are there, some of which are not ready",
+        "existing-fleet: a rule comes to nodes that are there, some of which are not ready",
         s(50),
-        |_, _| {
-            let operator = Operator::default().creates(s(25), rule("network").object());
-            let reporter = Reporter::new(READY).ails("n-1").ails("n-2").then(
-                s(40),
-                Which::Node("n-2"),
-                Order::SayGood,
-            );
-            with(joining(4), [Box::new(operator), Box::new(reporter)])
+        |it| {
+            let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
+            it.nodes(joining(4))
+                .acts(Operator::default().creates(s(25), rule("network")))
+                .acts(reporter.then(s(40), "n-2", SayGood))
         },
-        |cluster| {
-            put_on(cluster, GATE, 2)?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        &[PutOn(GATE, 2), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "existing-fleet-left",
-        "a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
+        "existing-fleet-left: a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
         s(70),
-        |_, _| {
+        |it| {
             let leaves = rule("network").with("existingNodes", json!("Leave"));
-            let taint = json!({"spec": {"taints": [{"key": GATE, "effect": "NoSchedule"}]}});
-            let operator = Operator::default().creates(s(25), leaves.object()).edits(
-                s(35),
-                node_key("n-3"),
-                taint,
-            );
-            let reporter = Reporter::new(READY)
-                .ails("n-1")
-                .ails("n-2")
-                .ails("n-3")
-                .then(s(45), Which::Node("n-3"), Order::SayGood);
-            let kubelets = joining(4).then(s(40), "n-2", Deed::Replace(s(3)));
-            with(kubelets, [Box::new(operator), Box::new(reporter)])
+            let operator = Operator::default()
+                .creates(s(25), leaves)
+                .taints(s(35), "n-3", &[GATE]);
+            let reporter = Reporter::new(READY).ails("n-1").ails("n-2").ails("n-3");
+            it.nodes(joining(4).then(s(40), "n-2", Deed::Replace(s(3))))
+                .acts(operator)
+                .acts(reporter.then(s(45), "n-3", SayGood))
         },
-        |cluster| {
-            gated(cluster, GATE, 2)?;
-            put_on(cluster, GATE, 1)?;
-            closed(cluster, GATE, &["n-2"])
-        },
+        &[Gated(GATE, 2), PutOn(GATE, 1), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "rule-suspended",
-        "a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
+        "rule-suspended: a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
         s(110),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
-            let storage = rule("storage").continuous().taint(OTHER_GATE, "NoSchedule");
-            place(cluster, storage.object());
+        |it| {
             let suspend = |on: bool| json!({"spec": {"suspend": on}});
             let operator = Operator::default()
                 .edits(s(25), rule_key("network"), suspend(true))
                 .edits(s(25), rule_key("storage"), suspend(true))
                 .edits(s(90), rule_key("network"), suspend(false));
-            with(joining(4), [Box::new(operator), turning()])
+            it.has(rule("network").continuous())
+                .has(rule("storage").continuous().taint(OTHER_GATE, "NoSchedule"))
+                .nodes(joining(4))
+                .acts(operator)
+                .acts(turning())
         },
-        |cluster| {
-            closed(cluster, GATE, &["n-0", "n-2"])?;
-            closed(cluster, OTHER_GATE, &["n-1", "n-2"])
-        },
+        &[Closed(GATE, &["n-0", "n-2"]), Closed(OTHER_GATE, &["n-1", "n-2"])],
     ),
     Base::new(
-        "all-suspended",
-        "all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
+        "all-suspended: all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
         s(110),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
-            let storage = rule("storage").continuous().taint(OTHER_GATE, "NoSchedule");
-            place(cluster, storage.object());
-            let operator = Operator::default().deletes(s(75), rule_key("storage"));
-            with(joining(4), [Box::new(operator), turning()])
+        |it| {
+            it.has(rule("network").continuous())
+                .has(rule("storage").continuous().taint(OTHER_GATE, "NoSchedule"))
+                .nodes(joining(4))
+                .acts(Operator::default().deletes(s(75), rule_key("storage")))
+                .acts(turning())
         },
-        |cluster| {
-            closed(cluster, GATE, &["n-0", "n-2"])?;
-            closed(cluster, OTHER_GATE, &[])?;
-            gone(cluster, &rule_key("storage"))
-        },
+        &[
+            Closed(GATE, &["n-0", "n-2"]),
+            Closed(OTHER_GATE, &[]),
+            Gone(Kind::NodeReadinessRule, "storage"),
+        ],
     )
     .braked(s(25), s(90))
     .instances(2),
     Base::new(
-        "rule-deleted",
-        "a rule is deleted while it keeps nodes closed",
+        "rule-deleted: a rule is deleted while it keeps nodes closed",
         s(40),
-        |cluster, _| {
-            place(cluster, rule("network").object());
-            let operator = Operator::default().deletes(s(25), rule_key("network"));
-            let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
-            with(joining(4), [Box::new(operator), Box::new(reporter)])
+        |it| {
+            it.has(rule("network"))
+                .nodes(joining(4))
+                .acts(Operator::default().deletes(s(25), rule_key("network")))
+                .acts(Reporter::new(READY).ails("n-1").ails("n-2"))
         },
-        |cluster| {
-            gated(cluster, GATE, 4)?;
-            closed(cluster, GATE, &[])?;
-            gone(cluster, &rule_key("network"))
-        },
+        &[Gated(GATE, 4), Closed(GATE, &[]), Gone(Kind::NodeReadinessRule, "network")],
     ),
     Base::new(
-        "rule-re-created",
-        "a rule is deleted and created again under its name: what was completed under the old one does not count",
+        "rule-re-created: a rule is deleted and created again under its name: what was completed under the old one does not count",
         s(60),
-        |cluster, _| {
-            place(cluster, rule("network").object());
+        |it| {
             let operator = Operator::default()
                 .deletes(s(30), rule_key("network"))
-                .creates(s(40), rule("network").object());
-            let reporter =
-                Reporter::new(READY).then(s(35), Which::Node("n-1"), Order::Say("False"));
-            with(joining(3), [Box::new(operator), Box::new(reporter)])
+                .creates(s(40), rule("network"));
+            it.has(rule("network"))
+                .nodes(joining(3))
+                .acts(operator)
+                .acts(Reporter::new(READY).then(s(35), "n-1", Say("False")))
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        &[PutOn(GATE, 4), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "rule-edited",
-        "where the definition lets them, a rule's conditions, selector and mode are edited",
+        "rule-edited: where the definition lets them, a rule's conditions, selector and mode are edited",
         s(70),
-        |cluster, _| {
-            place(cluster, rule("network").object());
+        |it| {
             let conditions = json!({"spec": {"conditions": [
                 {"type": READY, "requiredStatus": "True"},
                 {"type": SECOND, "requiredStatus": "True"},
@@ -162,154 +125,129 @@ pub(super) const ALL: &[Base] = &[
                 .edits(s(30), rule_key("network"), mode)
                 .edits(s(40), rule_key("network"), conditions)
                 .edits(s(50), rule_key("network"), narrow);
-            let first = Reporter::new(READY);
-            let second = Reporter::new(SECOND).ails("n-0").ails("n-2");
-            with(
-                joining(3),
-                [Box::new(operator), Box::new(first), Box::new(second)],
-            )
+            it.has(rule("network"))
+                .nodes(joining(3))
+                .acts(operator)
+                .acts(Reporter::new(READY))
+                .acts(Reporter::new(SECOND).ails("n-0").ails("n-2"))
         },
-        |cluster| {
-            put_on(cluster, GATE, 5)?;
-            closed(cluster, GATE, &["n-0"])
-        },
+        &[PutOn(GATE, 5), Closed(GATE, &["n-0"])],
     ),
     Base::new(
-        "patience",
-        "a continuous rule is given a grace period: what is over sooner closes no node",
+        "patience: a continuous rule is given a grace period: what is over sooner closes no node",
         s(80),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
+        |it| {
             let patience = json!({"spec": {"gracePeriod": "20s"}});
-            let operator = Operator::default().edits(s(25), rule_key("network"), patience);
             let reporter = Reporter::new(READY)
-                .then(s(30), Which::All, Order::Say("False"))
-                .then(s(40), Which::Node("n-0"), Order::SayGood)
-                .then(s(45), Which::Node("n-1"), Order::SayGood);
-            with(joining(3), [Box::new(operator), Box::new(reporter)])
+                .then(s(30), Which::All, Say("False"))
+                .then(s(40), "n-0", SayGood)
+                .then(s(45), "n-1", SayGood);
+            it.has(rule("network").continuous())
+                .nodes(joining(3))
+                .acts(Operator::default().edits(s(25), rule_key("network"), patience))
+                .acts(reporter)
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            closed(cluster, GATE, &["n-2"])
-        },
+        &[PutOn(GATE, 4), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "long-patience",
-        "a grace period is longer than anything that is seen late: what is over sooner closes no node",
+        "long-patience: a grace period is longer than anything that is seen late: what is over sooner closes no node",
         s(280),
-        |cluster, _| {
-            let patient = rule("network").continuous();
-            place(cluster, patient.with("gracePeriod", json!("2m")).object());
+        |it| {
             let reporter = Reporter::new(READY)
-                .then(s(100), Which::All, Order::Say("False"))
-                .then(s(150), Which::Node("n-0"), Order::SayGood)
-                .then(s(190), Which::Node("n-1"), Order::SayGood);
-            with(joining(3), [Box::new(reporter)])
+                .then(s(100), Which::All, Say("False"))
+                .then(s(150), "n-0", SayGood)
+                .then(s(190), "n-1", SayGood);
+            it.has(rule("network").continuous().with("gracePeriod", json!("2m")))
+                .nodes(joining(3))
+                .acts(reporter)
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            closed(cluster, GATE, &["n-2"])
-        },
+        &[PutOn(GATE, 4), Closed(GATE, &["n-2"])],
     ),
     Base::new(
-        "succession",
-        "a rule is made as another one with the same taint is deleted: the nodes that are closed stay so",
+        "succession: a rule is made as another one with the same taint is deleted: the nodes that are closed stay so",
         s(60),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
+        |it| {
             let operator = Operator::default()
-                .creates(s(30), rule("successor").continuous().object())
+                .creates(s(30), rule("successor").continuous())
                 .deletes(s(30), rule_key("network"));
-            let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
-            with(joining(4), [Box::new(operator), Box::new(reporter)])
+            it.has(rule("network").continuous())
+                .nodes(joining(4))
+                .acts(operator)
+                .acts(Reporter::new(READY).ails("n-1").ails("n-2"))
         },
-        |cluster| {
-            put_on(cluster, GATE, 4)?;
-            gone(cluster, &rule_key("network"))?;
-            closed(cluster, GATE, &["n-1", "n-2"])
-        },
+        &[
+            PutOn(GATE, 4),
+            Gone(Kind::NodeReadinessRule, "network"),
+            Closed(GATE, &["n-1", "n-2"]),
+        ],
     ),
     Base::new(
-        "in-order",
-        "a rule comes after another one: nodes join under both, and fail under one or both of them later",
+        "in-order: a rule comes after another one: nodes join under both, and fail under one or both of them later",
         s(110),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
-            let second = rule("bandwidth").continuous().waits_for(SECOND, "True");
+        |it| {
+            let second = rule("bandwidth").continuous().waits_for(SECOND);
             let second = second.taint(EARLIER_GATE, "NoSchedule");
-            place(cluster, second.with("after", json!(["network"])).object());
             let network = Reporter::new(READY)
                 .ails("n-1")
                 .ails("n-2")
-                .then(s(60), Which::Node("n-2"), Order::SayGood)
-                .then(s(80), Which::Node("n-0"), Order::Say("False"));
-            let bandwidth = Reporter::new(SECOND)
-                .ails("n-3")
-                .then(s(90), Which::Node("n-0"), Order::Say("False"));
-            with(joining(4), [Box::new(network), Box::new(bandwidth)])
+                .then(s(60), "n-2", SayGood)
+                .then(s(80), "n-0", Say("False"));
+            let bandwidth = Reporter::new(SECOND).ails("n-3");
+            it.has(rule("network").continuous())
+                .has(second.with("after", json!(["network"])))
+                .nodes(joining(4))
+                .acts(network)
+                .acts(bandwidth.then(s(90), "n-0", Say("False")))
         },
-        |cluster| {
-            put_on(cluster, GATE, 5)?;
-            closed(cluster, GATE, &["n-0", "n-1"])?;
-            put_on(cluster, EARLIER_GATE, 4)?;
-            closed(cluster, EARLIER_GATE, &["n-1", "n-3"])
-        },
+        &[
+            PutOn(GATE, 5),
+            Closed(GATE, &["n-0", "n-1"]),
+            PutOn(EARLIER_GATE, 4),
+            Closed(EARLIER_GATE, &["n-1", "n-3"]),
+        ],
     ),
     Base::new(
-        "dry-run",
-        "a rule is tried out first, and in force then",
+        "dry-run: a rule is tried out first, and in force then",
         s(50),
-        |cluster, _| {
-            place(
-                cluster,
-                rule("network").with("dryRun", json!(true)).object(),
-            );
+        |it| {
             let live = json!({"spec": {"dryRun": false}});
-            let operator = Operator::default().edits(s(30), rule_key("network"), live);
-            let reporter = Reporter::new(READY).ails("n-1");
-            with(joining(3), [Box::new(operator), Box::new(reporter)])
+            it.has(rule("network").with("dryRun", json!(true)))
+                .nodes(joining(3))
+                .acts(Operator::default().edits(s(30), rule_key("network"), live))
+                .acts(Reporter::new(READY).ails("n-1"))
         },
-        |cluster| {
-            put_on(cluster, GATE, 1)?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        &[PutOn(GATE, 1), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "dry-run-again",
-        "a rule in force is only tried out from then on: nothing changes any more",
+        "dry-run-again: a rule in force is only tried out from then on: nothing changes any more",
         s(50),
-        |cluster, _| {
-            place(cluster, rule("network").continuous().object());
+        |it| {
             let dry = json!({"spec": {"dryRun": true}});
-            let operator = Operator::default().edits(s(30), rule_key("network"), dry);
             let reporter = Reporter::new(READY)
                 .ails("n-1")
-                .then(s(35), Which::Node("n-0"), Order::Say("False"))
-                .then(s(35), Which::Node("n-1"), Order::SayGood);
-            with(joining(3), [Box::new(operator), Box::new(reporter)])
+                .then(s(35), "n-0", Say("False"))
+                .then(s(35), "n-1", SayGood);
+            it.has(rule("network").continuous())
+                .nodes(joining(3))
+                .acts(Operator::default().edits(s(30), rule_key("network"), dry))
+                .acts(reporter)
         },
-        |cluster| {
-            put_on(cluster, GATE, 3)?;
-            closed(cluster, GATE, &["n-1"])
-        },
+        &[PutOn(GATE, 3), Closed(GATE, &["n-1"])],
     ),
     Base::new(
-        "rules-come-and-go",
-        "a rule is created and deleted again and again while nodes join",
+        "rules-come-and-go: a rule is created and deleted again and again while nodes join",
         s(40),
-        |_, _| {
-            let object = || rule("network").object();
-            let key = || rule_key("network");
+        |it| {
             let operator = Operator::default()
-                .creates(s(2), object())
-                .deletes(s(8), key())
-                .creates(s(12), object())
-                .deletes(s(15), key())
-                .creates(s(20), object());
-            let reporter = Reporter::new(READY).first(s(4), s(12)).ails("n-4");
-            let kubelets = Kubelets::new(booting(6, s(3), s(2)));
-            with(kubelets, [Box::new(operator), Box::new(reporter)])
+                .creates(s(2), rule("network"))
+                .deletes(s(8), rule_key("network"))
+                .creates(s(12), rule("network"))
+                .deletes(s(15), rule_key("network"))
+                .creates(s(20), rule("network"));
+            it.nodes(Kubelets::new(booting(6, s(3), s(2))))
+                .acts(operator)
+                .acts(Reporter::new(READY).first(s(4), s(12)).ails("n-4"))
         },
-        |cluster| closed(cluster, GATE, &["n-4"]),
+        &[Closed(GATE, &["n-4"])],
     ),
 ];

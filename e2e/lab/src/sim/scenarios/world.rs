@@ -4,18 +4,15 @@
 use serde_json::{Value, json};
 
 use super::objects::{
-    COMPONENTS_READY, DRIVER, GATE, READY, Rule, csi_node, daemon_set, daemon_set_key, place, rule,
-    rule_key, storage, version,
+    COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, OTHER_GATE, PROBLEM, READY,
+    Rule, SECOND, csi_node, daemon_set, daemon_set_key, rule, rule_key, storage, version,
 };
-use super::{Actors, with};
-use crate::sim::actors::ask::node_key;
-use crate::sim::actors::{Csi, Deed, Driver, Kubelets, Machine, Operator, Order, Reporter, Which};
+use crate::sim::actors::{Csi, Deed, Kubelets, Machine, Operator, Order, Reporter};
+use crate::sim::scenario::Scene;
+use crate::sim::settings::usual;
 use crate::sim::time::{Time, ms, s};
-use crate::sim::{Cluster, Rng, Scenario, Settings};
+use crate::sim::{Rng, Scenario};
 
-const STORAGE: &str = "example.com/StorageReady";
-const PROBLEM: &str = "example.com/ClockUnsynchronized";
-const GPU: &str = "nvidia.com/gpu";
 /// A label with how many there are on a node.
 const GPUS: &str = "gpus";
 /// Also the names of rules.
@@ -25,19 +22,19 @@ const DAEMON_SETS: [&str; 3] = ["agent", "plugin", "pool-agent"];
 /// Rules that share a taint interfere with each other.
 const TAINTS: [&str; 4] = [
     GATE,
-    "readiness.k8s.io/storage",
+    OTHER_GATE,
     "readiness.k8s.io/third",
     "readiness.k8s.io/fourth",
 ];
 /// What rules wait for: every reporter's condition, and every kind of synthesized condition.
 const CONDITIONS: [&str; 14] = [
     READY,
-    STORAGE,
+    SECOND,
     PROBLEM,
     "Ready",
     COMPONENTS_READY,
-    "csidriver.nodegate.dev/csi.example.com",
-    "resource.nodegate.dev/nvidia.com/gpu",
+    DRIVER_REGISTERED,
+    HAS_GPU,
     "daemonset.nodegate.dev/kube-system.agent",
     "daemonset.nodegate.dev/kube-system.pool-agent",
     "daemonset.nodegate.dev/kube-system.nowhere",
@@ -46,15 +43,13 @@ const CONDITIONS: [&str; 14] = [
     "check.nodegate.dev/checks.nobody",
     "resourceslice.nodegate.dev/nobody.example.com",
 ];
-/// When things happen.
 const HAPPEN: (Time, Time) = (s(15), s(90));
 
 /// A random world. It is not among the scenarios, as its end has no expected state.
 pub const WORLD: Scenario = Scenario {
-    name: "world",
-    about: "a world of chance",
+    title: "world: a world of chance",
     instances: 1,
-    settings: Settings::default,
+    settings: usual,
     brake: None,
     lasts: s(100),
     // A heartbeat timeout of two minutes, a minute of grace, and a minute until the Event.
@@ -62,15 +57,16 @@ pub const WORLD: Scenario = Scenario {
     build,
 };
 
-fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
+fn build(mut scene: Scene<'_>) -> Scene<'_> {
+    let rng = &mut scene.rng.clone();
     let mut operator = Operator::default();
     let nodes = &NODES[..=rng.below(NODES.len())];
     for name in &RULES[..=rng.below(RULES.len())] {
-        let object = any_rule(name, rng).object();
+        let rule = any_rule(name, rng);
         if rng.chance(20) {
-            operator = operator.creates(sometime(rng), object);
+            operator = operator.creates(sometime(rng), rule);
         } else {
-            place(cluster, object);
+            scene = scene.has(rule);
         }
         operator = change_rule(operator, name, rng);
     }
@@ -85,7 +81,7 @@ fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
         if *name == "pool-agent" {
             set = set.only_on("pool", "a");
         }
-        place(cluster, set.object());
+        scene = scene.has(set);
         if rng.chance(15) {
             operator = operator.edits(sometime(rng), daemon_set_key(name), version("2"));
         }
@@ -98,18 +94,17 @@ fn build(cluster: &mut Cluster, rng: &mut Rng) -> Actors {
     }
     let kubelets = kubelets(nodes, rng);
     let csi = csi(nodes, rng);
-    let mut actors = with(kubelets, [Box::new(operator), Box::new(csi)]);
+    scene = scene.nodes(kubelets).acts(operator).acts(csi);
     for made in [
         Reporter::new(READY),
-        Reporter::new(STORAGE),
+        Reporter::new(SECOND),
         Reporter::of_problem(PROBLEM),
     ] {
         if rng.chance(50) {
-            actors.push(Box::new(reporter(made, nodes, rng)));
+            scene = scene.acts(reporter(made, nodes, rng));
         }
     }
-    actors.push(Box::new(storage_failures(nodes, rng)));
-    actors
+    scene.acts(storage_failures(nodes, rng))
 }
 
 /// What the driver reports of its storage on some nodes.
@@ -148,7 +143,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         match rng.below(4) {
             0 if kind.ends_with(GPU) => condition["minimum"] = json!(4),
             1 if kind.ends_with(GPU) => condition["minimumFromLabel"] = json!(GPUS),
-            0 if [READY, STORAGE].contains(&kind) => condition["reasons"] = json!(["Is"]),
+            0 if [READY, SECOND].contains(&kind) => condition["reasons"] = json!(["Is"]),
             _ => {}
         }
         conditions.push(condition);
@@ -196,7 +191,6 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     it
 }
 
-/// A random change of a rule.
 fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     let key = rule_key(name);
     let at = sometime(rng);
@@ -209,15 +203,13 @@ fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     }
 }
 
-/// A random change of a node.
 fn change_node(operator: Operator, name: &'static str, rng: &mut Rng) -> Operator {
     let at = sometime(rng);
     match rng.below(8) {
         0 => operator.labels(at, name, &json!({"pool": word(rng, &["a", "b"])})),
         1 => {
-            let taint = json!({"key": word(rng, &TAINTS), "effect": "NoSchedule"});
             // Before the rules can act on it.
-            operator.edits(s(14), node_key(name), json!({"spec": {"taints": [taint]}}))
+            operator.taints(s(14), name, &[word(rng, &TAINTS)])
         }
         _ => operator,
     }
@@ -255,11 +247,7 @@ fn kubelets(nodes: &[&'static str], rng: &mut Rng) -> Kubelets {
 }
 
 fn csi(nodes: &[&'static str], rng: &mut Rng) -> Csi {
-    let driver = Driver {
-        name: DRIVER,
-        after: (s(2), s(9)),
-    };
-    let mut csi = Csi::new(vec![driver]);
+    let mut csi = Csi::of(DRIVER, s(2), s(9));
     for name in nodes {
         if !rng.chance(15) {
             continue;
@@ -287,18 +275,16 @@ fn reporter(reporter: Reporter, nodes: &[&'static str], rng: &mut Rng) -> Report
                 Order::Say("Unknown"),
                 Order::SayGood,
             ]);
-            reporter = reporter.then(sometime(rng), Which::Node(name), order);
+            reporter = reporter.then(sometime(rng), *name, order);
         }
     }
     reporter
 }
 
-/// One of these words.
 fn word(rng: &mut Rng, of: &[&'static str]) -> &'static str {
     of[rng.below(of.len())]
 }
 
-/// A random time.
 fn sometime(rng: &mut Rng) -> Time {
     rng.between(HAPPEN.0, HAPPEN.1)
 }

@@ -158,25 +158,21 @@ impl Feed {
         self.stage = Stage::Ended;
     }
 
-    #[must_use]
     pub(super) fn watch(&self) -> Watch {
         self.watch
     }
 
     /// How many events have been shown or hidden.
-    #[must_use]
     pub(super) fn events(&self) -> usize {
         self.events
     }
 
     /// The UIDs of the nodes shown in this life.
-    #[must_use]
     pub(super) fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 
     /// When it last showed something.
-    #[must_use]
     pub(super) fn shown_at(&self) -> Time {
         self.shown_at
     }
@@ -223,7 +219,6 @@ impl Feed {
         self.lag = Some((revision, until));
     }
 
-    #[must_use]
     pub(super) fn lags(&self) -> bool {
         self.lag.is_some()
     }
@@ -234,7 +229,6 @@ impl Feed {
             .is_some_and(|(frozen, until)| now < until && frozen < revision)
     }
 
-    /// Kills the connection silently.
     pub(super) fn die(&mut self) {
         if let Stage::Watching(stream) = &mut self.stage {
             stream.is_dead = true;
@@ -257,7 +251,6 @@ impl Feed {
     }
 
     /// When it next has something to show or to do.
-    #[must_use]
     pub(super) fn next(&self) -> Time {
         if matches!(self.stage, Stage::Ended) {
             return Time::MAX;
@@ -297,7 +290,6 @@ impl Feed {
         }
     }
 
-    /// Queues the event of a change.
     pub(super) fn changed(&mut self, change: &Change) {
         if change.key.kind != self.source.kind {
             return;

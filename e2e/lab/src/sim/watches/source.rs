@@ -10,7 +10,6 @@ use crate::sim::settings::Settings;
 use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
 
-/// The scope of a watch.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) kind: Kind,

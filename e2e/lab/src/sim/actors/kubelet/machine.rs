@@ -4,10 +4,8 @@ use serde_json::{Value, json};
 
 use crate::sim::time::{Time, s};
 
-/// The label for a node's zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// A machine that becomes a node.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// The name of the machine and its node.
@@ -18,7 +16,6 @@ pub struct Machine {
     pub taints: Vec<Value>,
     /// The cloud provider's ID; empty where there is none.
     pub provider_id: String,
-    /// When it boots and registers.
     pub boots: Time,
     /// The time from boot to Ready.
     pub ready_after: Time,
@@ -28,7 +25,6 @@ pub struct Machine {
 
 impl Machine {
     /// A Linux machine that boots at once and is Ready after 3 seconds.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -41,49 +37,39 @@ impl Machine {
         }
     }
 
-    /// Adds a label.
-    #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels[key] = json!(value);
         self
     }
 
-    /// Sets its zone.
-    #[must_use]
     pub fn zone(self, zone: &str) -> Self {
         self.label(ZONE, zone)
     }
 
     /// Adds a taint that the node registers with (`--register-with-taints`).
-    #[must_use]
     pub fn taint(mut self, key: &str, effect: &str) -> Self {
         self.taints.push(json!({"key": key, "effect": effect}));
         self
     }
 
-    /// Sets when it boots.
-    #[must_use]
     pub fn boots(mut self, boots: Time) -> Self {
         self.boots = boots;
         self
     }
 
     /// Sets the time from boot to Ready.
-    #[must_use]
     pub fn ready_after(mut self, ready_after: Time) -> Self {
         self.ready_after = ready_after;
         self
     }
 
     /// Sets the time from boot until its kubelet updates its pods: until then they keep their old status.
-    #[must_use]
     pub fn pods_after(mut self, pods_after: Time) -> Self {
         self.pods_after = pods_after;
         self
     }
 
     /// The Node that its kubelet creates on this boot.
-    #[must_use]
     pub fn node(&self, boot: u32, not_ready: &Value) -> Value {
         let mut node = json!({
             "metadata": {"name": self.name, "labels": self.labels},
@@ -100,15 +86,12 @@ impl Machine {
         node
     }
 
-    /// The boot ID.
-    #[must_use]
     pub fn boot_id(&self, boot: u32) -> String {
         format!("{}-boot-{boot}", self.name)
     }
 }
 
 /// This many machines, `n-0` and on, spread over the zones `a`, `b` and `c`.
-#[must_use]
 pub fn machines(count: usize) -> Vec<Machine> {
     (0..count)
         .map(|number| {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub use machine::{Machine, ZONE, machines};
 pub use pods::READY_AFTER;
 
-use super::ask::{condition_now, create, delete, items, node_key, text, write_status};
+use super::ask::{condition_now, create, delete, items, node_key, report, text, write_status};
 use super::due::Due;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
@@ -45,7 +45,6 @@ pub enum Deed {
     Fail(&'static str, Time),
 }
 
-/// All kubelets.
 #[derive(Debug, Default)]
 pub struct Kubelets {
     machines: BTreeMap<String, State>,
@@ -57,7 +56,6 @@ pub struct Kubelets {
 #[derive(Debug)]
 struct State {
     machine: Machine,
-    /// How often it has booted.
     boot: u32,
     runs: bool,
     unready_until: Time,
@@ -100,7 +98,6 @@ enum Task {
 
 impl Kubelets {
     /// Runs the kubelets of these machines.
-    #[must_use]
     pub fn new(machines: Vec<Machine>) -> Self {
         let mut kubelets = Self::default();
         for machine in machines {
@@ -110,7 +107,6 @@ impl Kubelets {
     }
 
     /// Schedules an incident on a machine; an empty name means all machines.
-    #[must_use]
     pub fn then(mut self, at: Time, machine: &str, deed: Deed) -> Self {
         self.due.at(at, Task::Deed(self.deeds.len()));
         self.deeds.push((machine.to_owned(), deed));
@@ -258,7 +254,6 @@ impl Kubelets {
         let _ = write_status(cluster, KUBELET, &node_key(name), &allocatable);
     }
 
-    /// Continues a frozen kubelet.
     fn thaw(&mut self, cluster: &mut Cluster, name: &str, boot: u32, rng: &mut Rng) {
         let state = self.machines.get_mut(name);
         // The machine has rebooted since, so its kubelet runs already.
@@ -273,7 +268,6 @@ impl Kubelets {
         self.catch_up_with_pods(cluster, name, rng);
     }
 
-    /// Sends a heartbeat.
     fn beat(&self, cluster: &mut Cluster, name: &str) {
         if let Some(state) = self.machines.get(name) {
             write_node(cluster, name, state.ready(cluster.now()), json!({}));
@@ -306,10 +300,6 @@ impl Kubelets {
 }
 
 impl Actor for Kubelets {
-    fn name(&self) -> &'static str {
-        KUBELET
-    }
-
     fn wake(&self) -> Option<Time> {
         self.due.next()
     }
@@ -356,13 +346,6 @@ impl Actor for Kubelets {
     }
 }
 
-/// Writes the status of a node.
-fn write_node(cluster: &mut Cluster, name: &str, ready: &str, mut status: Value) {
-    let key = node_key(name);
-    let Some(node) = cluster.get(&key).cloned() else {
-        return;
-    };
-    status["conditions"] = json!([condition_now(cluster, &node, "Ready", ready)]);
-    // The node was just read.
-    let _ = write_status(cluster, KUBELET, &key, &status);
+fn write_node(cluster: &mut Cluster, name: &str, ready: &str, status: Value) {
+    report(cluster, KUBELET, &node_key(name), ("Ready", ready), status);
 }

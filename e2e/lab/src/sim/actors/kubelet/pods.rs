@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{KUBELET, Kubelets, Task};
-use crate::sim::actors::ask::{condition, condition_now, delete, is_going, text, write_status};
+use crate::sim::actors::ask::{condition, delete, is_going, report, text};
 use crate::sim::cluster::{Change, Cluster};
 use crate::sim::rng::Rng;
 use crate::sim::time::{Time, ms, s};
@@ -134,8 +134,6 @@ fn set_ready(cluster: &mut Cluster, key: &Key, pod: &Value, status: &str) {
     if condition(pod, "Ready") == status {
         return;
     }
-    let ready = condition_now(cluster, pod, "Ready", status);
-    let status = json!({"phase": "Running", "conditions": [ready]});
-    // The pod may be gone already.
-    let _ = write_status(cluster, KUBELET, key, &status);
+    let running = json!({"phase": "Running"});
+    report(cluster, KUBELET, key, ("Ready", status), running);
 }

@@ -48,7 +48,7 @@ fn ready() -> Value {
 fn world(kind: &str) -> Story {
     let mut story = Story::default();
     let conditions = json!([{ "type": kind, "requiredStatus": "True" }]);
-    story.create(rule(&json!({ "conditions": conditions })));
+    story.create(rule(json!({ "conditions": conditions })));
     story.create(node("n"));
     story.at(10);
     story
@@ -108,7 +108,7 @@ fn taints_that_will_go_shut_nobody_out() {
         story.create(daemon_set(&tolerating));
         story.patch_node(
             "n",
-            &json!({ "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } }),
+            json!({ "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } }),
         );
         assert_eq!(met(&story), expected, "{key}");
     }
@@ -168,7 +168,7 @@ fn drivers_that_pods_name_have_to_be_registered_on_this_very_node() {
     story.register("n", "ebs");
     assert_eq!(met(&story), Yes);
     let owner = json!([{ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "another" }]);
-    story.patch_csi_node("n", &json!({ "metadata": { "ownerReferences": owner } }));
+    story.patch_csi_node("n", json!({ "metadata": { "ownerReferences": owner } }));
     assert_eq!(met(&story), No);
 }
 
@@ -190,7 +190,7 @@ fn a_driver_that_a_rule_names_must_report_nothing_wrong_with_its_storage() {
         ("ebs", json!([]), Yes),
     ] {
         let health = json!([{ "name": driver, "healthConditions": wrong }]);
-        story.patch_csi_node("n", &json!({ "status": { "storageHealth": health } }));
+        story.patch_csi_node("n", json!({ "status": { "storageHealth": health } }));
         assert_eq!(met(&story), expected, "{health}");
     }
 }
@@ -202,7 +202,7 @@ fn a_resource_is_there_when_there_is_some_of_it() {
         if let Some(amount) = amount {
             story.patch_node_status(
                 "n",
-                &json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
+                json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
             );
         }
         assert_eq!(met(&story), expected, "{amount:?}");
@@ -222,7 +222,7 @@ fn a_minimum_is_reached_or_not_or_unknown() {
         let mut condition =
             json!({ "type": "resource.nodegate.dev/nvidia.com/gpu", "requiredStatus": "True" });
         json_patch::merge(&mut condition, &terms);
-        story.create(rule(&json!({ "conditions": [condition] })));
+        story.create(rule(json!({ "conditions": [condition] })));
         let mut object = node("n");
         json_patch::merge(
             &mut object,
@@ -231,7 +231,7 @@ fn a_minimum_is_reached_or_not_or_unknown() {
         story.create(object);
         story.patch_node_status(
             "n",
-            &json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
+            json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
         );
         story.at(10);
         assert_eq!(met(&story), expected, "{terms} {amount}");
@@ -246,20 +246,18 @@ fn what_is_from_before_a_reboot_counts_late() {
         (500, false, Yes),
         (60, true, Yes),
     ] {
-        let mut story = Story::default();
-        story.create(rule(
-            &json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }),
-        ));
+        let mut story =
+            Story::under(json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }));
         story.create(node("n"));
         story.at(5);
         story.report("n", "Net", "True");
         let annotations =
             json!({ "readiness.k8s.io/bootstrap-completed-r": r#"{"boot-id":"boot-1"}"# });
-        story.patch_node("n", &json!({ "metadata": { "annotations": annotations } }));
+        story.patch_node("n", json!({ "metadata": { "annotations": annotations } }));
         story.at(20);
         story.patch_node_status(
             "n",
-            &json!({ "status": { "nodeInfo": { "bootID": "boot-2" } } }),
+            json!({ "status": { "nodeInfo": { "bootID": "boot-2" } } }),
         );
         if renewed {
             story.at(30);
