@@ -1,19 +1,28 @@
 //! A thousand random worlds, with fixed seeds: the command line reports of every node what the controller has done, with the
-//! controller's reasons.
+//! controller's reasons, and evaluations agree with the nodes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use nodegate_lab::sim::laws::{Agreement, Laws};
+use nodegate_lab::sim::laws::{Agreement, Evaluations, Laws};
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::judged_run;
+use nodegate_lab::sim::scenario::Scenario;
 use nodegate_lab::sim::scenarios::WORLD;
+use nodegate_lab::sim::settings::{Settings, usual};
 
 /// The number of worlds, unless [`VARIABLE`] sets it.
 const WORLDS: u64 = 1000;
 const VARIABLE: &str = "LAB_WORLDS";
+
+fn with_evaluations() -> Settings {
+    Settings {
+        node_readiness_evaluation: true,
+        ..usual()
+    }
+}
 
 #[test]
 fn in_a_thousand_worlds_the_command_line_says_what_the_controller_does() {
@@ -21,12 +30,19 @@ fn in_a_thousand_worlds_the_command_line_says_what_the_controller_does() {
     let worlds = worlds.map_or(WORLDS, |it| it.parse().expect("LAB_WORLDS is a number"));
     let (next, broken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = Instant::now();
+    let world = Scenario {
+        settings: with_evaluations,
+        ..WORLD
+    };
     let run = || {
         while let seed = next.fetch_add(1, Ordering::Relaxed)
             && seed < worlds
         {
-            let laws: Laws = vec![("the command line agrees", Box::new(Agreement))];
-            let outcome = judged_run(&WORLD, seed, &[], &engine, laws, false);
+            let laws: Laws = vec![
+                ("the command line agrees", Box::new(Agreement)),
+                ("evaluations agree with the nodes", Box::new(Evaluations)),
+            ];
+            let outcome = judged_run(&world, seed, &[], &engine, laws, false);
             if let Some(violation) = outcome.violation {
                 let mut broken = broken.lock().unwrap_or_else(PoisonError::into_inner);
                 broken.push(format!("seed {seed}: {}", violation.what));

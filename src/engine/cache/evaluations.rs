@@ -51,11 +51,12 @@ impl Cache {
         }
     }
 
-    /// Takes in an evaluation from a write response, unless the cache has a newer state.
+    /// Takes in an evaluation from a write response, unless the watch has shown as much: then it may be gone by now.
     pub fn update_evaluation(&mut self, object: EvaluationObject) {
         let meta = object.meta();
         let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
-        if !self.is_outdated(Watch::Evaluations, &key, version) {
+        let watch = Watch::Evaluations;
+        if !self.shown.has_watched(watch, version) && !self.is_outdated(watch, &key, version) {
             self.see_evaluation(object);
         }
     }

@@ -180,6 +180,21 @@ fn an_older_state_that_a_watch_shows_is_passed_over() {
 }
 
 #[test]
+fn an_evaluation_that_was_seen_to_go_is_not_taken_from_a_late_answer() {
+    let object = |version| object_of(Watch::Evaluations, "n", version, "a");
+    let mut cache = empty();
+    cache.see(Seen::Apply(object(5)), now(1));
+    cache.see(Seen::Delete(object(6)), now(2));
+    for (version, is_there) in [(5, false), (7, true)] {
+        let Object::Evaluation(answer) = object(version) else {
+            panic!("an evaluation was asked for");
+        };
+        cache.update_evaluation(answer);
+        assert_eq!(cache.evaluation("n").is_some(), is_there, "{version}");
+    }
+}
+
+#[test]
 fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
     for (watch, is_optional) in [
         (Watch::NodeClaims, true),

@@ -16,7 +16,8 @@ use crate::sim::actors::ask::{items, text, uid};
 use crate::sim::law::{Law, Moment};
 use crate::{Key, Kind};
 
-pub(super) struct Evaluations;
+/// Evaluations agree with the nodes.
+pub struct Evaluations;
 
 impl Law for Evaluations {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {

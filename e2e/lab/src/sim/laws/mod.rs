@@ -27,6 +27,7 @@ use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
 pub use self::agreement::Agreement;
+pub use self::evaluations::Evaluations;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};
 use super::fault::{Fault, Incident};
@@ -76,7 +77,7 @@ pub fn all() -> Laws {
         ),
         (
             "evaluations agree with the nodes",
-            Box::new(evaluations::Evaluations),
+            Box::new(Evaluations),
         ),
         (
             "the command line agrees with the controller",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::ends::End::{Closed, Evaluated};
 use super::objects::{GATE, READY, rule, rule_key};
-use super::{Base, Scenario, WORLD, joining};
+use super::{Base, joining};
 use crate::sim::actors::{Deed, Operator, Order, Reporter};
 use crate::sim::settings::{Settings, usual};
 use crate::sim::time::s;
@@ -27,7 +27,7 @@ fn key(name: &str) -> Key {
 pub(super) const ALL: &[Base] = &[
     Base::new(
         "evaluations: each node that a rule selects has an evaluation: nodes join, fail, leave, come again and change labels, a rule \
-         comes and goes, and somebody changes and deletes evaluations",
+         comes, and somebody changes and deletes evaluations",
         s(110),
         |it| {
             let storage = rule("storage").continuous().on("pool", "a");
@@ -41,8 +41,7 @@ pub(super) const ALL: &[Base] = &[
                 .creates(s(25), storage)
                 .edits_status(s(40), key("n-0"), &json!({"state": "Ready"}))
                 .deletes(s(45), key("n-1"))
-                .labels(s(60), "n-3", &off)
-                .deletes(s(80), rule_key("storage"));
+                .labels(s(60), "n-3", &off);
             let network = Reporter::new(READY)
                 .ails("n-1")
                 .then(s(50), "n-2", Order::Say("False"))
@@ -58,6 +57,7 @@ pub(super) const ALL: &[Base] = &[
         },
         &[
             Closed(GATE, &["n-1"]),
+            Closed(OTHER_GATE, &["n-0"]),
             Evaluated(&[
                 ("n-0", "Ready"),
                 ("n-1", "NotReady"),
@@ -68,12 +68,29 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(with_evaluations)
     .instances(2),
-    Base {
-        scenario: Scenario {
-            title: "evaluations-by-chance: a world of chance, with evaluations",
-            settings: with_evaluations,
-            ..WORLD
+    Base::new(
+        "evaluations-of-rules: a rule goes and comes again under its name, and another one is only tried out at first: evaluations \
+         follow",
+        s(70),
+        |it| {
+            let storage = rule("storage").continuous().waits_for(SECOND);
+            let storage = storage.taint(OTHER_GATE, "NoSchedule");
+            let operator = Operator::default()
+                .deletes(s(25), rule_key("network"))
+                .edits(s(35), rule_key("storage"), json!({"spec": {"dryRun": false}}))
+                .creates(s(50), rule("network").continuous());
+            it.has(rule("network").continuous())
+                .has(storage.with("dryRun", json!(true)))
+                .nodes(joining(3))
+                .acts(operator)
+                .acts(Reporter::new(READY).ails("n-1"))
+                .acts(Reporter::new(SECOND).ails("n-2"))
         },
-        ends: &[],
-    },
+        &[Evaluated(&[
+            ("n-0", "Ready"),
+            ("n-1", "NotReady"),
+            ("n-2", "NotReady"),
+        ])],
+    )
+    .settings(with_evaluations),
 ];
