@@ -75,10 +75,7 @@ pub fn all() -> Laws {
             "at the end everything is as the rules say",
             Box::new(end::End),
         ),
-        (
-            "evaluations agree with the nodes",
-            Box::new(Evaluations),
-        ),
+        ("evaluations agree with the nodes", Box::new(Evaluations)),
         (
             "the command line agrees with the controller",
             Box::new(Agreement),
