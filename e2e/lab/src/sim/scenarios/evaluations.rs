@@ -59,7 +59,7 @@ pub(super) const ALL: &[Base] = &[
             Closed(GATE, &["n-1"]),
             Closed(OTHER_GATE, &["n-0"]),
             Evaluated(&[
-                ("n-0", "Ready"),
+                ("n-0", "NotReady"),
                 ("n-1", "NotReady"),
                 ("n-2", "Ready"),
                 ("n-4", "Ready"),
