@@ -6,9 +6,9 @@ use super::bootstrap::owners;
 use super::ledger::is_ours;
 use super::rule::{TaintId, governing};
 use super::{longest_age, seconds};
-use crate::Kind;
 use crate::sim::actors::ask::{items, text};
 use crate::sim::law::{Law, Moment};
+use crate::{Key, Kind};
 
 pub(super) struct Deletion;
 
@@ -37,13 +37,26 @@ impl Law for Deletion {
                     && owners(node, &taint).contains(&uid)
                     && governing(&others, &taint, node).is_none()
             };
-            let then = moment
-                .cluster
-                .at(change.at.saturating_sub(longest_age(moment)));
+            let since = change.at.saturating_sub(longest_age(moment));
+            let then = moment.cluster.at(since);
             let now = moment.cluster.as_of(change.revision - 1);
             let mut left = now.objects(Kind::Node).filter(|(_, node)| is_left(node));
             let was_left = |key| then.get(key).is_some_and(|node| is_left(node));
-            if let Some((node, _)) = left.find(|(key, _)| was_left(key)) {
+            // While two lead, the other one may put the taint back before it sees the deletion. It removes it then.
+            let is_put_back = |key: &Key| {
+                let recent = moment.cluster.changes().iter().rev();
+                let mut recent = recent.take_while(|it| it.at >= since);
+                let has = |node: &Option<_>| node.as_deref().is_some_and(|it| taint.is_on(it));
+                recent.any(|it| {
+                    it.key == *key
+                        && is_ours(it.who)
+                        && it.who != change.who
+                        && !has(&it.before)
+                        && has(&it.after)
+                })
+            };
+            let stays = |key| was_left(key) && !is_put_back(key);
+            if let Some((node, _)) = left.find(|(key, _)| stays(key)) {
                 return Err(format!(
                     "{:?} let {} go at {}, and its taint {taint} is on {node}",
                     change.who,
@@ -61,11 +74,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node};
+    use crate::sim::Who;
+    use crate::sim::laws::testing::{Story, close, node, taint};
+    use crate::{Part, Patch, Request};
 
     #[test]
     fn a_rule_does_not_go_before_its_taints() {
-        for (cleans, fine) in [(true, true), (false, false)] {
+        for (cleans, back_by, fine) in [
+            (true, None, true),
+            (false, None, false),
+            (true, Some(0), false),
+            (true, Some(1), true),
+        ] {
             let mut story = Story::under(json!({}));
             story.create(node("n"));
             close(&mut story, "n");
@@ -74,8 +94,14 @@ mod tests {
             if cleans {
                 story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
             }
+            if let Some(instance) = back_by {
+                let patch = Patch::Merge(json!({ "spec": { "taints": [taint()] } }));
+                let (key, part) = (Key::cluster(Kind::Node, "n"), Part::Main);
+                let request = Request::Patch { key, part, patch };
+                story.request(Who::Nodegate(instance), &request);
+            }
             story.patch_rule_by_nodegate("r", json!({ "metadata": { "finalizers": null } }));
-            story.judged(&mut Deletion, fine, "");
+            story.judged(&mut Deletion, fine, format_args!("{cleans} {back_by:?}"));
         }
     }
 }

@@ -27,7 +27,7 @@ fn key(name: &str) -> Key {
 pub(super) const ALL: &[Base] = &[
     Base::new(
         "evaluations: each node that a rule selects has an evaluation: nodes join, fail, leave, come again and change labels, a rule \
-         comes, and somebody changes and deletes evaluations",
+         comes and goes, and somebody changes and deletes evaluations",
         s(110),
         |it| {
             let storage = rule("storage").continuous().on("pool", "a");
@@ -41,7 +41,8 @@ pub(super) const ALL: &[Base] = &[
                 .creates(s(25), storage)
                 .edits_status(s(40), key("n-0"), &json!({"state": "Ready"}))
                 .deletes(s(45), key("n-1"))
-                .labels(s(60), "n-3", &off);
+                .labels(s(60), "n-3", &off)
+                .deletes(s(80), rule_key("storage"));
             let network = Reporter::new(READY)
                 .ails("n-1")
                 .then(s(50), "n-2", Order::Say("False"))
@@ -57,9 +58,8 @@ pub(super) const ALL: &[Base] = &[
         },
         &[
             Closed(GATE, &["n-1"]),
-            Closed(OTHER_GATE, &["n-0"]),
             Evaluated(&[
-                ("n-0", "NotReady"),
+                ("n-0", "Ready"),
                 ("n-1", "NotReady"),
                 ("n-2", "Ready"),
                 ("n-4", "Ready"),
