@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Standing};
 use crate::api::EnforcementMode;
 
 /// What this process remembers about one rule on one node.
@@ -41,7 +41,7 @@ impl Memory {
                 (spec.mode == EnforcementMode::Continuous).then(|| Self {
                     rule: outcome.rule.uid.clone(),
                     was_met: outcome.evaluation.met || before.is_some_and(|before| before.was_met),
-                    joining: outcome.joining,
+                    joining: outcome.joining && !is_left_open(outcome),
                     tainted: outcome.tainted,
                     is_decided: outcome.is_decided,
                     unmet_since: outcome.unmet_since,
@@ -50,4 +50,9 @@ impl Memory {
         };
         (!remembered().eq(memories.iter().cloned())).then(|| remembered().collect())
     }
+}
+
+/// Whether another rule, which governs the taint, leaves the node open: pods may come, whatever this rule finds.
+fn is_left_open(outcome: &Outcome<'_>) -> bool {
+    !outcome.tainted && matches!(outcome.standing, Standing::Conflicted { .. })
 }

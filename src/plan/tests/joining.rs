@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, met, unmet, writes};
 use crate::plan::{Decision, Standing, WaitReason};
-use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, world};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, rule, world};
 
 fn careful() -> RuleBuilder {
     gate("r").spec("{gracePeriod: 10m, disruption: {}}")
@@ -117,6 +117,21 @@ fn a_node_that_has_joined_goes_on_joining_until_it_is_open() {
     assert!(!is_joining(&lifted_by_hand), "somebody has opened it");
     let later = lifted_by_hand.evaluated(at(210)).now(at(211));
     assert!(!is_joining(&later), "and it stays open to workload");
+}
+
+#[test]
+fn a_node_that_another_rule_left_open_is_not_joining_when_that_rule_goes() {
+    for (is_left_open, name) in [(true, "left open"), (false, "closed")] {
+        let waits_for = if is_left_open { "Ready" } else { NETWORK };
+        let earlier = rule("earlier").waits_for(waits_for).created(at(0));
+        let node = unmet().condition("Ready", "True");
+        let came = world(&node).joined(at(100)).rule(&earlier);
+        let both = came.rule(&careful().created(at(50)));
+        let both = both.carried_out().evaluated(at(101));
+        let alone = both.with_rules(&[careful().created(at(50))]).now(at(160));
+        assert_eq!(is_joining(&alone), !is_left_open, "{name}");
+        assert_eq!(waits_until(&alone, 701), is_left_open, "{name}");
+    }
 }
 
 fn joining_by_annotation() -> NodeBuilder {
