@@ -134,7 +134,9 @@ fn checks(page: &mut String, path: &str, schema: &JSONSchemaProps) {
         "\nThe API server rejects what breaks one of these:\n\n| field | message |\n|---|---|\n",
     );
     for (field, message) in found {
-        let _ = writeln!(page, "| `{field}` | {} |", cell(&message));
+        // It is no code, so that `<name>` would be an HTML tag.
+        let message = cell(&message).replace('<', "&lt;");
+        let _ = writeln!(page, "| `{field}` | {message} |");
     }
 }
 
