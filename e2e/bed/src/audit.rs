@@ -37,27 +37,45 @@ impl Cluster {
 
     /// Follows a user's writes, from now on. The cluster needs an audit log.
     pub fn follow_writes_of(&self, user: &'static str) -> Follower {
-        let log = self.audit_log_path();
-        let read = fs::metadata(&log).map_or(0, |metadata| metadata.len());
-        Follower { log, user, read }
+        let mut log = GrowingLog::of(self.audit_log_path());
+        log.read = fs::metadata(&log.path).map_or(0, |metadata| metadata.len());
+        Follower { log, user }
     }
 }
 
-/// Reads an audit log as it grows.
+/// Follows a user's writes.
 #[derive(Debug)]
 pub struct Follower {
-    log: PathBuf,
+    log: GrowingLog,
     user: &'static str,
-    read: u64,
 }
 
 impl Follower {
     /// The user's writes since the last call, oldest first.
     pub fn news(&mut self) -> Result<Vec<Write>> {
-        let mut file = match File::open(&self.log) {
+        Ok(writes_in(&self.log.news()?, self.user))
+    }
+}
+
+/// Reads an audit log as it grows.
+#[derive(Debug)]
+pub struct GrowingLog {
+    path: PathBuf,
+    read: u64,
+}
+
+impl GrowingLog {
+    /// Reads the log from its beginning.
+    pub fn of(path: PathBuf) -> Self {
+        Self { path, read: 0 }
+    }
+
+    /// The complete lines since the last call.
+    pub fn news(&mut self) -> Result<String> {
+        let mut file = match File::open(&self.path) {
             Ok(file) => file,
             // No request yet.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
             Err(error) => return Err(error).context("opening the audit log"),
         };
         let mut grown = Vec::new();
@@ -68,7 +86,7 @@ impl Follower {
         let complete = grown.iter().rposition(|byte| *byte == b'\n');
         let complete = &grown[..complete.map_or(0, |end| end + 1)];
         self.read += u64::try_from(complete.len()).context("a log beyond 2^64 bytes")?;
-        Ok(writes_in(&String::from_utf8_lossy(complete), self.user))
+        Ok(String::from_utf8_lossy(complete).into_owned())
     }
 }
 

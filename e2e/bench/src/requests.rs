@@ -1,11 +1,10 @@
 //! The controller's requests, from the API server's audit log, which records no other client.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use nodegate_testbed::audit::GrowingLog;
 use serde::Deserialize;
 
 use crate::results::is_write;
@@ -14,11 +13,10 @@ use crate::results::is_write;
 /// `patch nodes -> 422`.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// Reads an audit log as it grows.
+/// Counts the requests of an audit log as it grows.
 #[derive(Debug)]
 pub(crate) struct Requests {
-    log: PathBuf,
-    read: u64,
+    log: GrowingLog,
     counts: Counts,
 }
 
@@ -47,8 +45,7 @@ impl Requests {
     #[must_use]
     pub(crate) fn of(log: PathBuf) -> Self {
         Self {
-            log,
-            read: 0,
+            log: GrowingLog::of(log),
             counts: Counts::new(),
         }
     }
@@ -59,21 +56,7 @@ impl Requests {
     ///
     /// When the log cannot be read.
     pub(crate) fn so_far(&mut self) -> Result<&Counts> {
-        let mut file = match File::open(&self.log) {
-            Ok(file) => file,
-            // No request yet.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(&self.counts),
-            Err(error) => return Err(error).context("opening the audit log"),
-        };
-        let mut grown = Vec::new();
-        file.seek(SeekFrom::Start(self.read))
-            .and_then(|_| file.read_to_end(&mut grown))
-            .context("reading the audit log")?;
-        // The last line may be incomplete.
-        let complete = grown.iter().rposition(|byte| *byte == b'\n');
-        let complete = &grown[..complete.map_or(0, |end| end + 1)];
-        self.read += u64::try_from(complete.len()).context("a log beyond 2^64 bytes")?;
-        count(&String::from_utf8_lossy(complete), &mut self.counts);
+        count(&self.log.news()?, &mut self.counts);
         Ok(&self.counts)
     }
 }
