@@ -196,7 +196,9 @@ impl Rules {
             return false;
         };
         let ours = |finalizer: &String| finalizer == FINALIZER;
-        let is_clean = || work.pending.as_ref().is_some_and(Set::is_empty);
+        // A stale watch may not have shown every node.
+        let knows_nodes = !cache.cluster().stale.nodes && !cache.has_dirty();
+        let is_clean = || knows_nodes && work.pending.as_ref().is_some_and(Set::is_empty);
         let mut wanted = finalizers.clone();
         match (rule.deleting, rule.finalizer) {
             (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {

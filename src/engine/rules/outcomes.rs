@@ -262,7 +262,13 @@ impl RuleWork {
     fn note_clean(&mut self, name: &Arc<str>, rule: &Rule, plan: &NodePlan<'_>, out: &mut Effects) {
         if !plan.is_looking_for(rule) && !plan.writes_for(rule) {
             self.cleaned_up(name);
-        } else if self.stats.linger(name, plan.lifts_for(rule)) {
+            return;
+        }
+        // The node may have come after the deletion.
+        if let Some(pending) = &mut self.pending {
+            pending.insert(name.clone());
+        }
+        if self.stats.linger(name, plan.lifts_for(rule)) {
             self.status_changed(out);
         }
     }

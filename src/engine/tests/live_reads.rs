@@ -553,3 +553,23 @@ fn what_cannot_be_read_keeps_only_those_rules_from_deciding_that_go_by_it() {
             .contains(&"LiveRead { answered: true }".to_owned())
     );
 }
+
+#[test]
+fn a_deleted_rule_stays_until_the_nodes_that_were_not_seen_are_clean() {
+    let mut bench = blind(&gate(), &[ready("n")], Watch::Nodes);
+    let rule = bench.rule("r").clone();
+    let mut unseen = node("unseen").condition("Net", "False").json().clone();
+    unseen["spec"]["taints"] = json!([{ "key": GATE, "effect": "NoSchedule" }]);
+    bench.cluster.put(Watch::Nodes, unseen.clone());
+    let mut deleted = rule;
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:02:00Z");
+    bench.shows(Watch::Rules, deleted);
+    bench.wait(20_000);
+    let finalizers = |bench: &Bench| bench.rule("r")["metadata"]["finalizers"].clone();
+    assert_ne!(finalizers(&bench), json!(null));
+    bench.silent.clear();
+    bench.shows(Watch::Nodes, unseen);
+    bench.wait(2000);
+    assert_eq!(bench.taints("unseen"), [""; 0]);
+    assert_eq!(finalizers(&bench), json!(null));
+}
