@@ -77,6 +77,9 @@ fn judge(
         if repairs(moment, it) && is_settling(moment) {
             continue;
         }
+        if may_have_missed_heartbeats(moment, it) {
+            continue;
+        }
         is_done(it).map_err(|what| format!("{key}, rule {}: {what}", it.rule))?;
         // A suspended rule keeps its old status.
         if it.state == State::Suspended {
@@ -88,6 +91,15 @@ fn judge(
         told.map_err(|what| format!("{key}, rule {}, {}: {what}", it.rule, it.state.word()))?;
     }
     Ok(())
+}
+
+/// Whether a controller may not count a reporter's silence yet: it counts from the end of the last gap in its view, of which
+/// the command line does not know.
+fn may_have_missed_heartbeats(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
+    let mut unmet = it.conditions.iter().filter(|it| !it.met);
+    it.state == State::Closing
+        && !moment.faults.is_empty()
+        && unmet.all(|it| it.reason == "HeartbeatMissed")
 }
 
 /// Whether the rule repairs late nodes.

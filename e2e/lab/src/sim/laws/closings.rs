@@ -1,6 +1,6 @@
 //! Nodegate adds a taint only with a reason: shortly before, on that node, the conditions of the governing rule were unmet and
-//! its bootstrap was not on record. An open node is closed only after the rule's grace period, without a long break in which no
-//! rule wanted it closed.
+//! its bootstrap was not on record. An open node is closed only after the rule's grace period, in which its conditions were not
+//! met for long.
 
 use std::time::Duration;
 
@@ -66,12 +66,12 @@ fn judge(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Result<
     if grace.is_zero() || !was_open(moment, node, taint, at, revision) {
         return Ok(());
     }
-    let longest = longest_unwanted(moment, write, (at.saturating_sub(grace), at), taint);
+    let longest = longest_met(moment, write, (at.saturating_sub(grace), at), rule);
     // The controller may measure the unmet time with another clock.
     if longest > age + steps(moment) {
         let longest = seconds(longest);
         return tell(format!(
-            "nobody wanted that for {longest} of the grace period of {grace:?}"
+            "its conditions were met for {longest} of the grace period of {grace:?}"
         ));
     }
     Ok(())
@@ -82,10 +82,13 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     let wants = |rule: &Rule| {
         let is_completed =
             rule.is_bootstrap() && rule.is_completed_on(facts.node) && facts.keeps_revisions(rule);
-        let is_unmet = facts.met(rule) != Answer::Yes || facts.waits(rule) != Answer::No;
-        rule.adds() && !is_completed && !facts.suspends(rule) && is_unmet
+        rule.adds() && !is_completed && !facts.suspends(rule) && is_unmet(facts, rule)
     };
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
+}
+
+fn is_unmet(facts: &Facts<'_>, rule: &Rule) -> bool {
+    facts.met(rule) != Answer::Yes || facts.waits(rule) != Answer::No
 }
 
 /// Whether a rule names a component. Until that has been observed, new nodes are closed regardless.
@@ -111,12 +114,13 @@ fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
     first.is_some_and(|first| write.change.at <= first.at + PROMPTLY + LATE)
 }
 
-/// The longest uninterrupted time, within the given range, in which no rule wanted the taint on the node.
-fn longest_unwanted(
+/// The longest uninterrupted time, within the given range, in which the node met the rule's conditions, whether or not the rule
+/// governed the taint then.
+fn longest_met(
     moment: &Moment<'_>,
     write: &NodeWrite<'_>,
     (from, to): (Time, Time),
-    taint: &TaintId,
+    rule: &Rule,
 ) -> Time {
     let node = write.node();
     let first = moment.cluster.at(from).revision();
@@ -132,10 +136,10 @@ fn longest_unwanted(
     for (revision, at) in
         std::iter::once((first, from)).chain(turns.into_iter().map(|it| (it, when(it))))
     {
-        let is_wanted = moment.ask(node, Glances::all(revision), at, |facts| {
-            wants(facts, taint)
+        let is_unmet = moment.ask(node, Glances::all(revision), at, |facts| {
+            is_unmet(facts, rule)
         });
-        match (is_wanted, since) {
+        match (is_unmet, since) {
             (Some(true), Some(began)) => {
                 longest = longest.max(at.saturating_sub(began));
                 since = None;

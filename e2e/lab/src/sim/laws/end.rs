@@ -25,6 +25,8 @@ const QUIET: Time = s(30);
 const MOST: usize = 2;
 /// How long Nodegate may leave its reversed change alone: the longest pause, and the time after which the pause ends.
 const CONTENTION: Time = s(5 * 60);
+/// How long a reaction may take.
+const REACTION: Time = s(2);
 
 pub(super) struct End;
 
@@ -73,7 +75,7 @@ fn still_written(moment: &Moment<'_>, now: Time) -> Result<(), String> {
 }
 
 /// Whether somebody has changed a taint of the rules on a node so recently that Nodegate may leave it, or may just have
-/// reversed it.
+/// reversed it; or has changed anything of the node so recently that Nodegate may not have reacted.
 pub(super) fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> bool {
     let changes = moment.cluster.changes().iter().rev();
     let mut recent = changes.take_while(|change| change.at + CONTENTION >= now);
@@ -84,7 +86,10 @@ pub(super) fn is_interfered_with(moment: &Moment<'_>, key: &Key, now: Time) -> b
     };
     recent.any(|change| match (&change.before, &change.after) {
         (Some(before), Some(after)) => {
-            change.key == *key && !is_ours(change.who) && taints(before) != taints(after)
+            change.key == *key
+                && !is_ours(change.who)
+                && (taints(before) != taints(after)
+                    || change.at + REACTION >= now && without_times(before) != without_times(after))
         }
         _ => false,
     })
@@ -269,7 +274,11 @@ fn left(facts: &Facts<'_>, taint: &TaintId) -> Result<(), String> {
     }
     for owner in owners(facts.node, taint) {
         let mut rules = facts.rules.iter();
-        let is_kept = rules.any(|rule| rule.uid == owner && rule.selects(facts.node));
+        // A suspended rule changes nothing, not even on nodes that leave its selector.
+        let is_kept = rules.any(|rule| {
+            rule.uid == owner
+                && (rule.selects(facts.node) || facts.suspends(rule) && !rule.is_deleting)
+        });
         if !is_kept && was_put_there(facts.states, taint) {
             let name = &facts.node["metadata"]["name"];
             return Err(format!(

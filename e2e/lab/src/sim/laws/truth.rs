@@ -17,7 +17,7 @@ use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, governing, selects};
 use crate::sim::actors::ask::{items, text};
 use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
-use crate::sim::time::{Time, wall};
+use crate::sim::time::{Time, s, wall};
 
 /// The pod's Ready condition, if it is `True`.
 fn ready(pod: &Value) -> Option<&Value> {
@@ -516,8 +516,10 @@ impl Facts<'_> {
         match self.relevant_boot(rule) {
             None => answer,
             Some(boot) if since.is_some_and(|since| since >= wall(boot.max(self.begun))) => answer,
-            // A process that observed the new boot later may take the pod for older.
-            Some(boot) if since.is_some_and(|since| since >= wall(boot)) => Answer::Maybe,
+            // A process that observed the new boot later may take the pod for older, and the pod's time is in whole seconds.
+            Some(boot) if since.is_some_and(|since| since >= wall(s(boot.as_secs()))) => {
+                Answer::Maybe
+            }
             Some(boot) if self.at < boot + BOOT_PODS && self.is_known_to_have_rebooted(rule) => {
                 Answer::No
             }
