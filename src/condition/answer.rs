@@ -123,17 +123,11 @@ impl<'a> Facts<'_, 'a> {
 /// Has the driver published every device of the node, at least one, and none with a taint that keeps pods off?
 fn devices_published<'a>(driver: &'a str, facts: &ComponentFacts<'_, 'a>) -> Condition<'a> {
     let devices = Devices::of(driver, facts.slices, facts.named.is_served);
-    let detail = Detail::Devices(devices);
-    let condition = if devices.are_published() && devices.tainted == 0 {
-        Condition::met(detail)
-    } else {
-        Condition::unmet(detail)
-    };
     Condition {
         count: devices.untainted().map(|number| Count {
             number,
             of: Counted::Devices(driver),
         }),
-        ..condition
+        ..Condition::new(devices.status(), Detail::Devices(devices))
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::{self, Write as _};
 use std::num::NonZeroU64;
 
 use super::count::Count;
-use super::devices::{DEVICES_NOT_PUBLISHED, DEVICES_PUBLISHED, DEVICES_TAINTED, Devices};
+use super::devices::{
+    DEVICES_NOT_PUBLISHED, DEVICES_PUBLISHED, DEVICES_TAINTED, Devices, TOO_MANY_SLICES,
+};
 use super::groups::Component;
 use super::names::Names;
 use crate::api::{ConditionStatus, Duration};
@@ -212,6 +214,7 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
         CHECK_MISSING,
         DEVICES_PUBLISHED,
         DEVICES_NOT_PUBLISHED,
+        TOO_MANY_SLICES,
         DEVICES_TAINTED,
         DAEMON_SETS_SCHEDULED,
         DAEMON_SET_POD_MISSING,

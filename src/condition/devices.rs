@@ -3,14 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::api::ConditionStatus;
 use crate::object::ResourceSlice;
 
 pub(super) const DEVICES_PUBLISHED: &str = "DevicesPublished";
 pub(super) const DEVICES_NOT_PUBLISHED: &str = "DevicesNotPublished";
 pub(super) const DEVICES_TAINTED: &str = "DevicesTainted";
 
+pub(super) const TOO_MANY_SLICES: &str = "TooManyResourceSlices";
+
+/// The most `ResourceSlice`s of one driver that are read for one node. A slice has up to 128 devices, so real nodes have a few; a
+/// kubelet may write any number.
+const MAX_SLICES: usize = 1000;
+
 /// What a driver has published of its devices on one node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Devices<'a> {
     /// The driver.
     pub driver: &'a str,
@@ -22,51 +29,90 @@ pub struct Devices<'a> {
     pub total: usize,
     /// How many of them have a taint that keeps pods off.
     pub tainted: usize,
+    /// Whether each pool has exactly as many slices as it declares. The scheduler uses no device of any other pool.
+    pub is_complete: bool,
+    /// Whether there are more than [`MAX_SLICES`], of which nothing is counted.
+    pub are_too_many: bool,
     /// Whether the cluster has `ResourceSlice`s.
     pub is_served: bool,
+}
+
+/// The newest generation of a pool.
+#[derive(Default)]
+struct Pool {
+    generation: i64,
+    declared: usize,
+    slices: usize,
+    devices: usize,
+    tainted: usize,
 }
 
 impl<'a> Devices<'a> {
     /// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
     pub(super) fn of(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Self {
-        let mut newest: BTreeMap<&str, i64> = BTreeMap::new();
-        for slice in slices {
-            let generation = newest.entry(&slice.pool).or_insert(slice.generation);
-            *generation = slice.generation.max(*generation);
-        }
-        let current = || {
-            let is_current = |slice: &&ResourceSlice| newest[&*slice.pool] == slice.generation;
-            slices.iter().filter(is_current)
-        };
-        let in_pool = |pool: &str| {
-            let of_it = current().filter(|slice| &*slice.pool == pool);
-            of_it.map(|slice| slice.of).max().unwrap_or_default()
-        };
-        Self {
+        let mut devices = Self {
             driver,
-            slices: current().count(),
-            expected: newest.keys().map(|pool| in_pool(pool)).sum(),
-            total: current().map(|slice| slice.devices).sum(),
-            tainted: current().map(|slice| slice.tainted).sum(),
+            is_complete: true,
+            are_too_many: slices.len() > MAX_SLICES,
             is_served,
+            ..Self::default()
+        };
+        if devices.are_too_many {
+            return devices;
         }
+        let mut pools: BTreeMap<&str, Pool> = BTreeMap::new();
+        for slice in slices {
+            let pool = pools.entry(&slice.pool).or_default();
+            if pool.slices == 0 || slice.generation > pool.generation {
+                *pool = Pool {
+                    generation: slice.generation,
+                    ..Pool::default()
+                };
+            }
+            if slice.generation == pool.generation {
+                pool.declared = pool.declared.max(slice.of);
+                pool.slices += 1;
+                pool.devices = pool.devices.saturating_add(slice.devices);
+                pool.tainted = pool.tainted.saturating_add(slice.tainted);
+            }
+        }
+        for pool in pools.values() {
+            devices.slices += pool.slices;
+            devices.expected = devices.expected.saturating_add(pool.declared);
+            devices.total = devices.total.saturating_add(pool.devices);
+            devices.tainted = devices.tainted.saturating_add(pool.tainted);
+            devices.is_complete &= pool.slices == pool.declared;
+        }
+        devices
     }
 
     /// Whether every slice of every pool is there, and a device.
-    pub(super) fn are_published(&self) -> bool {
-        self.slices >= self.expected && self.total > 0
+    fn are_published(&self) -> bool {
+        !self.are_too_many && self.is_complete && self.total > 0
     }
 
-    /// How many devices have no taint that keeps pods off; `None` while a slice is missing, since the scheduler uses no device
-    /// of an incomplete pool.
+    /// Whether the driver has published all devices, at least one, and none with a taint that keeps pods off.
+    pub(super) fn status(&self) -> ConditionStatus {
+        if self.are_too_many {
+            ConditionStatus::Unknown
+        } else if self.are_published() && self.tainted == 0 {
+            ConditionStatus::True
+        } else {
+            ConditionStatus::False
+        }
+    }
+
+    /// How many devices have no taint that keeps pods off; `None` while that cannot be known.
     pub(super) fn untainted(&self) -> Option<u64> {
-        let is_complete = self.is_served && self.slices >= self.expected;
+        let is_known = self.is_served && self.is_complete && !self.are_too_many;
         let untainted = self.total.saturating_sub(self.tainted);
-        u64::try_from(untainted).ok().filter(|_| is_complete)
+        u64::try_from(untainted).ok().filter(|_| is_known)
     }
 
     pub(super) fn reason(&self) -> &'static str {
-        if !self.are_published() {
+        if self.are_too_many {
+            TOO_MANY_SLICES
+        } else if !self.are_published() {
             DEVICES_NOT_PUBLISHED
         } else if self.tainted > 0 {
             DEVICES_TAINTED
@@ -84,12 +130,20 @@ impl fmt::Display for Devices<'_> {
             expected,
             total,
             tainted,
+            is_complete: _,
+            are_too_many,
             is_served,
         } = self;
         if !is_served {
             return write!(
                 f,
                 "this cluster has no ResourceSlices of resource.k8s.io/v1"
+            );
+        }
+        if *are_too_many {
+            return write!(
+                f,
+                "{driver} has published more than {MAX_SLICES} ResourceSlices for this node, too many to count"
             );
         }
         write!(
@@ -185,6 +239,30 @@ mod tests {
                 "two pools",
                 vec![slice("a", 4, 1, 8, 0), slice("b", 1, 1, 0, 0)],
                 DEVICES_PUBLISHED,
+            ),
+            (
+                "a pool with more than it declares hides no missing slice of another",
+                vec![
+                    slice("a", 1, 1, 8, 0),
+                    slice("a", 1, 1, 8, 0),
+                    slice("b", 1, 2, 8, 0),
+                ],
+                DEVICES_NOT_PUBLISHED,
+            ),
+            (
+                "declared beyond all numbers",
+                vec![
+                    slice("a", 1, usize::MAX, usize::MAX, 0),
+                    slice("b", 1, usize::MAX, usize::MAX, 0),
+                ],
+                DEVICES_NOT_PUBLISHED,
+            ),
+            (
+                "more pools than a node can have",
+                (0..50_000)
+                    .map(|pool| slice(&pool.to_string(), 1, 1, 8, 0))
+                    .collect(),
+                TOO_MANY_SLICES,
             ),
         ] {
             assert_eq!(Devices::of("d", &slices, true).reason(), reason, "{name}");

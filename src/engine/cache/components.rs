@@ -104,10 +104,11 @@ impl Cache {
         let before = self.index.place(watch, &key, &name);
         self.remove_slice(group, &key, before);
         let slices = self.entry(&name).slices.entry(group);
-        match slices.iter_mut().find(|known| known.name == slice.name) {
-            Some(known) if *known == slice => return,
-            Some(known) => *known = slice,
-            None => slices.push(slice),
+        // Sorted by name: a kubelet may write any number of them.
+        match slices.binary_search_by(|known| known.name.cmp(&slice.name)) {
+            Ok(at) if slices[at] == slice => return,
+            Ok(at) => slices[at] = slice,
+            Err(at) => slices.insert(at, slice),
         }
         self.mark(&name);
     }
