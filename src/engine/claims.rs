@@ -1,5 +1,6 @@
 //! Deletes `NodeClaim`s. A deletion cannot be undone, so the node is read again first, past all caches, and the claim must be
-//! exactly the one that was evaluated.
+//! exactly the one that was evaluated. Karpenter's finalizer keeps a deleted claim for as long as its node is drained: only then
+//! it is told not to wait for pods, so that no claim has that on it which is not being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::notice::{About, Notice};
 use super::pacer::{Class, WriteSlot};
 use super::patch;
 use crate::api::RepairAction;
-use crate::object::{Node, NodeClaim, Version};
+use crate::object::{Node, NodeClaim};
 
 /// How long a deletion that found no free slot waits before it tries again.
 pub(super) const TURN: Duration = Duration::from_millis(250);
@@ -46,10 +47,10 @@ struct ClaimWork {
 enum Step {
     /// The live read of the node.
     LiveRead,
-    /// The patch that tells Karpenter not to wait for the node's pods.
-    Hurry,
     /// The delete request.
     Delete,
+    /// The patch that tells Karpenter not to wait for the node's pods.
+    Hurry,
 }
 
 /// The deletions of `NodeClaim`s.
@@ -100,10 +101,10 @@ impl Claims {
         out.ask(purpose, Request::ReadNode { name });
     }
 
-    /// Stops all deletions: a delete request under way may end, and no further step begins.
+    /// Stops all deletions that have not begun. One that has is carried to its end.
     pub(super) fn stop(&mut self) {
         for work in self.0.values_mut() {
-            work.slot.take_if(|(_, step)| *step != Step::Delete);
+            work.slot.take_if(|(_, step)| *step == Step::LiveRead);
         }
     }
 
@@ -120,46 +121,50 @@ impl Claims {
         let (deletion, step) = work.slot.take()?;
         let claim = &deletion.claim;
         // A newer read may have shown that the rule is suspended or gone.
-        let goes_on = step == Step::Delete
-            || cache
-                .rules()
-                .get(&deletion.rule)
-                .is_some_and(|it| it.rule.live().is_some() && !it.rule.is_suspended());
+        let goes_on = || {
+            let rule = cache.rules().get(&deletion.rule);
+            rule.is_some_and(|it| it.rule.live().is_some() && !it.rule.is_suspended())
+        };
         let next = match (step, answer) {
+            (Step::Hurry, answer) => {
+                match answer {
+                    Ok(Answer::NodeClaim(shown)) => cache.update_claim(*shown),
+                    Err(error) => tell_unhurried(&deletion, &error),
+                    Ok(_) => {}
+                }
+                return None;
+            }
             (_, Err(error)) => Err(error),
-            _ if !goes_on => Err(RequestError::Conflict),
             (Step::LiveRead, Ok(Answer::Node(node))) => {
                 let is_as_judged = node.clone().read();
                 let is_as_judged = is_as_judged.is_ok_and(|now| now == deletion.node);
+                let goes_on = goes_on();
                 cache.update_node(*node, out.now);
-                match patch::claim_termination(claim, out.now.wall) {
-                    _ if !is_as_judged => Err(RequestError::Conflict),
-                    Some(patch) => {
-                        let name = claim.name.clone();
-                        Ok(Some((Step::Hurry, Request::PatchNodeClaim { name, patch })))
-                    }
-                    None => Ok(Some((Step::Delete, delete(claim, claim.version)))),
+                let delete = Request::DeleteNodeClaim {
+                    name: claim.name.clone(),
+                    uid: claim.uid.clone(),
+                    version: claim.version,
+                };
+                if goes_on && is_as_judged {
+                    Ok(Some((Step::Delete, delete)))
+                } else {
+                    Err(RequestError::Conflict)
                 }
             }
-            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
-                // If the delete request fails, the retry may come before the watch shows this.
-                cache.update_claim((*shown).clone());
-                match shown.read() {
-                    Ok(shown) => Ok(Some((Step::Delete, delete(claim, shown.version)))),
-                    Err(why) => Err(why.into()),
-                }
-            }
-            _ => Ok(None),
-        };
-        match next {
-            Ok(Some((step, request))) => {
-                work.slot.begin((deletion, step));
-                out.ask(Purpose::Claim(name.clone()), request);
-                None
-            }
-            Ok(None) => {
+            _ => {
                 work.is_done = true;
                 tell_deleted(&deletion, out);
+                let name = claim.name.clone();
+                let patch = patch::claim_termination(claim, out.now.wall);
+                Ok(patch.map(|patch| (Step::Hurry, Request::PatchNodeClaim { name, patch })))
+            }
+        };
+        match next {
+            Ok(next) => {
+                if let Some((step, request)) = next {
+                    work.slot.begin((deletion, step));
+                    out.ask(Purpose::Claim(name.clone()), request);
+                }
                 None
             }
             Err(error) => {
@@ -168,14 +173,6 @@ impl Claims {
                 Some(deletion.node.name)
             }
         }
-    }
-}
-
-fn delete(claim: &NodeClaim, version: Version) -> Request {
-    Request::DeleteNodeClaim {
-        name: claim.name.clone(),
-        uid: claim.uid.clone(),
-        version,
     }
 }
 
@@ -193,6 +190,12 @@ fn tell_deleted(deletion: &Deletion, out: &mut Effects) {
     });
     let about = About::node(&node.name, &node.uid);
     out.tell(Notice::of_deleted_claim(about, &claim.name, rule, why));
+}
+
+/// The claim is being deleted all the same, and may be gone.
+fn tell_unhurried(deletion: &Deletion, error: &RequestError) {
+    let Deletion { claim, node, .. } = deletion;
+    debug!(node = %node.name, claim = %claim.name, "Karpenter may wait for the node's pods: {error}");
 }
 
 fn tell_failed(deletion: &Deletion, error: &RequestError, out: &mut Effects) {

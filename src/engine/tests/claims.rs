@@ -59,6 +59,11 @@ fn forget(bench: &mut Bench) {
     bench.counted();
 }
 
+fn is_being_deleted(bench: &Bench, claim: &str) -> bool {
+    let claim = bench.cluster.get(Watch::NodeClaims, claim).unwrap();
+    !claim["metadata"]["deletionTimestamp"].is_null()
+}
+
 fn deletions(bench: &mut Bench) -> usize {
     let asked = bench.asked();
     asked.iter().filter(|it| it.starts_with("delete")).count()
@@ -68,7 +73,7 @@ fn deletions(bench: &mut Bench) -> usize {
 fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.wait(2000);
-    assert_eq!(bench.asked(), ["read n", "hurry n-claim", "delete n-claim"]);
+    assert_eq!(bench.asked(), ["read n", "delete n-claim", "hurry n-claim"]);
     assert_eq!(
         bench.told(),
         [
@@ -124,12 +129,12 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
         (
             "the claim has changed",
             another_version,
-            &["read n", "hurry n-claim"],
+            &["read n", "delete n-claim"],
         ),
         (
             "the claim is another",
             another,
-            &["read n", "hurry n-claim"],
+            &["read n", "delete n-claim"],
         ),
     ];
     for (name, change, asked) in cases {
@@ -138,7 +143,7 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
         bench.wait(1000);
         assert_eq!(bench.asked()[..2], *asked, "{name}");
         bench.wait(5000);
-        assert_eq!(deletions(&mut bench), 0, "{name}");
+        assert!(!is_being_deleted(&bench, "n-claim"), "{name}");
         assert!(bench.told().iter().all(|it| !it.starts_with("NodeClaim")));
         assert!(
             bench
@@ -216,20 +221,28 @@ fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refuse
 }
 
 #[test]
-fn a_deletion_that_is_tried_again_goes_by_what_its_first_step_has_made_of_the_claim() {
-    // The watch does not show it yet.
-    let mut bench = late(&[deleting()], &[node("n")]);
-    bench.refusal = |request| match request {
+fn a_claim_has_a_termination_time_only_once_it_is_being_deleted() {
+    let refused = |request: &Request| match request {
         Request::DeleteNodeClaim { .. } => Some(RequestError::Conflict),
         _ => None,
     };
-    bench.wait(1000);
-    assert!(bench.refused > 0);
-    bench.refusal = |_| None;
-    bench.wait(30_000);
-    let mut asked = bench.asked();
-    asked.retain(|it| it != "read n");
-    assert_eq!(asked, ["hurry n-claim", "delete n-claim"]);
+    let unhurried = |request: &Request| match request {
+        Request::PatchNodeClaim { .. } => Some(RequestError::Unreachable("nothing listens".into())),
+        _ => None,
+    };
+    let cases: [(&str, Refusal, bool); 2] = [
+        ("the deletion conflicts", refused, false),
+        ("the claim cannot be patched", unhurried, true),
+    ];
+    for (name, refusal, is_deleted) in cases {
+        let mut bench = late(&[deleting()], &[node("n")]);
+        bench.refusal = refusal;
+        bench.wait(30_000);
+        assert!(bench.refused > 0, "{name}");
+        assert_eq!(is_being_deleted(&bench, "n-claim"), is_deleted, "{name}");
+        let claim = bench.cluster.get(Watch::NodeClaims, "n-claim").unwrap();
+        assert_eq!(claim["metadata"]["annotations"], json!(null), "{name}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Nodegate deletes no claim whose node was ever open, is not closed, or cannot be late yet; and none while too many nodes of
-//! its pool are late.
+//! its pool are late. It hurries the termination of no claim that is not being deleted.
 
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 use crate::{Key, Kind};
 
+const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
+
 /// The shortest deadline that a rule may set.
 const SHORTEST: Duration = Duration::from_secs(60);
 
@@ -29,6 +31,18 @@ impl Law for Claims {
                 continue;
             }
             let is_deleted = |claim: &Value| claim["metadata"].get("deletionTimestamp").is_some();
+            let is_hurried =
+                |claim: &Value| claim["metadata"]["annotations"].get(TERMINATION).is_some();
+            if let (Some(before), Some(after)) = (&change.before, &change.after)
+                && !is_hurried(before)
+                && is_hurried(after)
+                && !is_deleted(after)
+            {
+                let (name, at) = (&change.key.name, seconds(change.at));
+                return Err(format!(
+                    "the claim {name} has a termination time at {at}, and is not being deleted"
+                ));
+            }
             if let Some(claim) = change.before.as_ref().filter(|claim| !is_deleted(claim))
                 && change.after.as_ref().is_none_or(|claim| is_deleted(claim))
             {
