@@ -168,8 +168,8 @@ bench-hollow: controlplane ## Measure from a readiness probe to a lifted taint, 
 bench-karpenter: ready karpenter ## Measure what a real Karpenter launches for 200 pods while nodes wait (15 minutes); BENCH='--help' tells more
 	$(DEBUG)/bench-karpenter $(BENCH)
 
-bench-micro: ## Measure single decisions and the decoding of one node: nanoseconds and allocations
-	$(CARGO) bench --package nodegate --bench decide --bench decode
+bench-micro: ## Measure single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations
+	$(CARGO) bench --package nodegate --bench decide --bench hostile --bench decode
 
 bench-fleet: ## Measure the engine alone with a whole fleet: NODES=100000 RULES=2
 	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000) $(or $(RULES),2)

@@ -56,18 +56,29 @@ pub(crate) async fn config(
             let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
             config.map_err(unusable)?
         }
-        None if context.is_some() => Config::from_kubeconfig(&options)
-            .await
-            .map_err(|error| Error::Cluster(with_causes(&error)))?,
-        None => Config::infer()
-            .await
-            .map_err(|error| Error::Cluster(with_causes(&error)))?,
+        None => match Config::from_kubeconfig(&options).await {
+            Ok(config) => config,
+            Err(error) => in_cluster(&error, context.is_none())?,
+        },
     };
     config.default_retry = false;
     if let Ok(agent) = HeaderValue::from_str(agent) {
         config.headers.push((USER_AGENT, agent));
     }
     Ok(config)
+}
+
+/// How a pod reaches its cluster, where no kubeconfig can be used. What a pod lacks is told only in a pod.
+fn in_cluster(kubeconfig: &KubeconfigError, may_be: bool) -> Result<Config, Error> {
+    let why = first_line(&with_causes(kubeconfig));
+    match Config::incluster() {
+        Ok(config) if may_be => Ok(config),
+        Err(error) if may_be && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() => {
+            let in_pod = with_causes(&error);
+            Err(Error::Cluster(format!("{why}; in this pod: {in_pod}")))
+        }
+        _ => Err(Error::Cluster(why)),
+    }
 }
 
 /// A client with one connection per request under way, so that no request waits behind a watch.

@@ -1,7 +1,7 @@
 //! The `nodegate` command line: one subcommand per job.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 #[cfg(unix)]
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use nodegate::{api, cli, controller};
+use nodegate::{cli, controller};
 #[cfg(unix)]
 use nodegate::{reference, reporter};
 use tokio::runtime;
@@ -41,12 +41,6 @@ enum Command {
         args: Box<reporter::ReporterArgs>,
         #[command(flatten)]
         log: LogArgs,
-    },
-    /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
-    Crd {
-        /// Print that of the alpha kind `NodeReadinessEvaluation` instead
-        #[arg(long)]
-        alpha: bool,
     },
     #[command(flatten)]
     Ask(cli::Command),
@@ -143,10 +137,6 @@ fn run() -> anyhow::Result<ExitCode> {
             runtime.block_on(reporter::run(*args))?;
         }
         Command::Ask(command) => return cli::run(command),
-        Command::Crd { alpha } => {
-            let crd = if alpha { api::alpha_crd() } else { api::crd() };
-            std::io::stdout().write_all(api::to_yaml(&crd)?.as_bytes())?;
-        }
         #[cfg(unix)]
         Command::Reference { folder } => {
             for page in reference::pages(Cli::command()) {

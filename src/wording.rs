@@ -1,4 +1,4 @@
-//! Truncates long texts and lists, the same way everywhere.
+//! Truncates long texts and lists, and counts things, the same way everywhere.
 
 /// The text in at most `most` bytes: a longer one is cut at a character boundary and ends in three dots.
 pub(crate) fn cut(mut text: String, most: usize) -> String {
@@ -21,6 +21,14 @@ pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String
         format!("{shown} (+{more} more)")
     } else {
         shown
+    }
+}
+
+/// The count with its noun: "1 node", "2 nodes".
+pub(crate) fn counted(count: usize, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
     }
 }
 

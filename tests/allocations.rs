@@ -21,7 +21,7 @@ fn deciding_that_nothing_changes_allocates_next_to_nothing() {
         ("open, one rule", 1, Source::Reported, true, 2),
         ("open, ten rules", 10, Source::Reported, true, 13),
         ("gated, one rule", 1, Source::Reported, false, 2),
-        ("gated, ten rules", 10, Source::Reported, false, 15),
+        ("gated, ten rules", 10, Source::Reported, false, 16),
         ("open, critical components", 1, Source::Critical, true, 2),
         ("gated, critical components", 1, Source::Critical, false, 4),
         ("open, a DaemonSet by name", 1, Source::Named, true, 2),

@@ -29,9 +29,13 @@ static NOTHING: StaleKinds = StaleKinds::NONE;
 /// The condition of rules that name a `DaemonSet`.
 const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";
 
+/// The condition of rules that wait for devices.
+const DEVICES: &str = "resourceslice.nodegate.dev/gpu.example.com";
+
 const NODE: &str = "worker-1";
 
 /// The kind of condition that the rules wait for.
+#[allow(dead_code, reason = "each program uses its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A condition that an agent reports.
@@ -40,18 +44,20 @@ pub(crate) enum Source {
     Critical,
     /// A `DaemonSet` by name.
     Named,
+    /// The devices of a DRA driver.
+    Devices,
 }
 
 /// A node, its cluster state, and its rules.
 #[derive(Debug)]
 pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
-    named: Vec<NamedComponent>,
-    daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
+    pub(crate) named: Vec<NamedComponent>,
+    pub(crate) daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: RuleSet,
-    node: Node,
-    pods: ByGroup<Vec<Pod>>,
-    slices: ByGroup<Vec<ResourceSlice>>,
+    pub(crate) node: Node,
+    pub(crate) pods: ByGroup<Vec<Pod>>,
+    pub(crate) slices: ByGroup<Vec<ResourceSlice>>,
     selecting: Vec<usize>,
     observations: Observations,
     census: Census,
@@ -70,6 +76,7 @@ impl World {
             Source::Reported => REPORTED,
             Source::Critical => CRITICAL,
             Source::Named => NAMED,
+            Source::Devices => DEVICES,
         };
         let compile = |index| {
             let object: RuleObject = decode(&rule(index, condition));
@@ -79,13 +86,13 @@ impl World {
         let node: NodeObject = decode(&node(rules.rules().len(), ready, tainted));
         let node: Node = node.read().expect("a node");
         let critical = match source {
-            Source::Reported => 0,
+            Source::Reported | Source::Devices => 0,
             Source::Critical => 3,
             Source::Named => 1,
         };
         let group = match source {
             Source::Named => ComponentGroup::Named(0),
-            Source::Reported | Source::Critical => ComponentGroup::Class(0),
+            Source::Reported | Source::Critical | Source::Devices => ComponentGroup::Class(0),
         };
         let daemon_sets = (0..critical).map(|index| {
             let object: DaemonSetObject = decode(&daemon_set(index));

@@ -81,9 +81,9 @@ pub const MAX_AFTER: usize = 8;
     ),
     printcolumn(
         name = "Suspended",
-        type_ = "boolean",
-        json_path = ".spec.suspend",
-        description = "Whether the rule is suspended: it changes nothing."
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Suspended')].status",
+        description = "Whether the rule is suspended, by itself or with all others: it changes nothing."
     ),
     printcolumn(
         name = "Nodes",
@@ -411,7 +411,7 @@ mod tests {
                     "taintsToAdd": 1,
                     "taintsToRemove": 0,
                     "riskyOperations": 0,
-                    "summary": "would add 1 taints",
+                    "summary": "would add 1 taint",
                 },
             },
         })

@@ -232,6 +232,12 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
+    /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
+    Crd {
+        /// Print that of the alpha kind `NodeReadinessEvaluation` instead
+        #[arg(long)]
+        alpha: bool,
+    },
     /// Print a script that completes commands, and names of nodes and rules
     Completion {
         /// The shell

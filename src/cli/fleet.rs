@@ -9,7 +9,8 @@ use super::snapshot::{Gap, ResourceKind, Snapshot};
 use crate::api::{ConditionStatus, TaintPolicy};
 use crate::condition::{Component, Source};
 use crate::object::Node;
-use crate::plan::{Decision, Finding, Outcome, Standing, WAITS_FOR_RULE, WaitReason};
+use crate::plan::{Decision, Finding, NodePlan, Outcome, Standing, WAITS_FOR_RULE, WaitReason};
+use crate::rule::{Reach, Rule};
 
 /// The effect of one rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,19 @@ impl OnNode {
             lacks,
         }
     }
+
+    /// A rule that is being deleted, and whose taint is still on the node.
+    fn of_deleted(node: &Node, rule: &Rule, reach: &Reach, snapshot: &Snapshot) -> Self {
+        Self {
+            node: node.name.clone(),
+            rule: rule.name.clone(),
+            state: State::Held,
+            tainted: true,
+            since: node.tainted_since(&reach.key, reach.effect),
+            why: why_lingering(rule, snapshot),
+            lacks: Vec::new(),
+        }
+    }
 }
 
 impl Lack {
@@ -87,12 +101,39 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Vec<OnNode> {
     plans
         .flat_map(|(node, plan)| {
             let outcomes = plan.outcomes.iter();
-            let all: Vec<_> = outcomes
-                .map(|outcome| OnNode::of(node, outcome, snapshot))
-                .collect();
-            all
+            let outcomes = outcomes.map(|outcome| OnNode::of(node, outcome, snapshot));
+            let deleted = lingering(node, &plan, snapshot)
+                .map(|(rule, reach)| OnNode::of_deleted(node, rule, reach, snapshot));
+            outcomes.chain(deleted).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// The rules that are being deleted and still hold the node: their taints are on it, and no other rule governs them there.
+pub(super) fn lingering<'a>(
+    node: &'a Node,
+    plan: &NodePlan<'_>,
+    snapshot: &'a Snapshot,
+) -> impl Iterator<Item = (&'a Rule, &'a Reach)> {
+    let deleted = snapshot.view.rules().lingering(node);
+    deleted.filter(|(_, reach)| {
+        let governs = |it: &Outcome<'_>| {
+            let is_governing = matches!(it.standing, Standing::Governs(_));
+            is_governing && it.rule.is_about(&reach.key, reach.effect)
+        };
+        !node.deleting && !plan.outcomes.iter().any(governs)
+    })
+}
+
+/// Why a rule that is being deleted still holds a node.
+pub(super) fn why_lingering(rule: &Rule, snapshot: &Snapshot) -> String {
+    let mut written = snapshot.rules.iter().map(|it| &it.metadata);
+    let since = written.find_map(|meta| {
+        let is_it = meta.uid.as_deref() == Some(&rule.uid);
+        meta.deletion_timestamp.as_ref().filter(|_| is_it)
+    });
+    let since = since.map_or_else(String::new, |since| format!(" since {}", clock(since.0)));
+    format!("the rule is being deleted{since}: its taint stays until a controller lifts it")
 }
 
 /// The effect of a rule on a node.
@@ -216,10 +257,7 @@ pub(super) fn since(outcome: &Outcome<'_>, node: &Node) -> Option<Timestamp> {
         return outcome.unmet_since;
     }
     let spec = outcome.rule.spec.as_ref().ok()?;
-    let taint = node.taint(&spec.taint.key, spec.effect)?;
-    let added = taint.time_added.as_ref();
-    // A taint without a time came with the node.
-    added.map_or(node.created, |added| added.parse().ok())
+    node.tainted_since(&spec.taint.key, spec.effect)
 }
 
 /// Why the rule has this effect, as far as its conditions do not explain it.

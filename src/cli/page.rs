@@ -211,15 +211,6 @@ impl Page {
         age(self.now, since)
     }
 }
-
-/// The count with its noun: "1 node", "2 nodes".
-pub(super) fn counted(count: usize, word: &str) -> String {
-    match count {
-        1 => format!("1 {word}"),
-        count => format!("{count} {word}s"),
-    }
-}
-
 /// The time from `since` to `now`, as short as in kubectl.
 pub(super) fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);

@@ -35,6 +35,7 @@ use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use super::top::Fleet;
 use super::version::Version;
+use crate::api;
 use crate::object::RuleObject;
 use access::{configured, page, read, source, write};
 
@@ -94,6 +95,11 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Completion { shell } => {
             write(script(shell))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Crd { alpha } => {
+            let crd = if alpha { api::alpha_crd() } else { api::crd() };
+            write(&api::to_yaml(&crd)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { folder } => Ok(help::manuals(&folder)?),

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::check::{Definition, Lookup};
-use super::page::{Line, Page, Render, counted};
+use super::page::{Line, Page, Render};
 use super::snapshot::{Controller, Leader};
+use crate::wording::counted;
 
 const CONTROLLER: &str = "controller";
 const LEADER: &str = "leader";

@@ -10,7 +10,7 @@ use super::devices::{
 use super::groups::Component;
 use super::names::Names;
 use crate::api::{ConditionStatus, Duration};
-use crate::object::{ObjectKey, UnhealthyStorage};
+use crate::object::{ObjectKey, Taint, UnhealthyStorage};
 
 /// The reason for a condition's status, by itself or for a rule that asks for more than a status. [`Detail::reason`] is the CamelCase form; `Display` is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +45,11 @@ pub enum Detail<'a> {
         daemon_set: &'a ObjectKey,
     },
     /// This `DaemonSet` cannot start while a rule that waits for it holds the node.
-    DaemonSetShutOut {
+    DoesNotTolerate {
         /// Its name.
         daemon_set: &'a ObjectKey,
+        /// The rule's taint.
+        gate: &'a Taint,
     },
     /// This `DaemonSet` has a Ready pod on the node.
     DaemonSetReady {
@@ -178,7 +180,7 @@ const DAEMON_SET_NOT_SEEN: &str = "DaemonSetNotSeen";
 const COMPONENT_NOT_SEEN: &str = "ComponentNotSeen";
 const DAEMON_SET_NOT_FOUND: &str = "DaemonSetNotFound";
 const DAEMON_SET_NOT_MEANT: &str = "DaemonSetNotMeantForNode";
-const DAEMON_SET_SHUT_OUT: &str = "DaemonSetShutOut";
+const DOES_NOT_TOLERATE: &str = "DoesNotTolerate";
 const DAEMON_SET_READY: &str = "DaemonSetReady";
 const ALL_DAEMON_SETS_READY: &str = "AllDaemonSetsReady";
 const CHECK_SUCCEEDED: &str = "CheckSucceeded";
@@ -205,7 +207,7 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
     [
         DAEMON_SET_NOT_FOUND,
         DAEMON_SET_NOT_MEANT,
-        DAEMON_SET_SHUT_OUT,
+        DOES_NOT_TOLERATE,
         DAEMON_SET_READY,
         ALL_DAEMON_SETS_READY,
         CHECK_SUCCEEDED,
@@ -248,7 +250,7 @@ impl<'a> Detail<'a> {
             Self::NotSeen { .. } => COMPONENT_NOT_SEEN,
             Self::DaemonSetNotFound { .. } => DAEMON_SET_NOT_FOUND,
             Self::DaemonSetNotMeant { .. } => DAEMON_SET_NOT_MEANT,
-            Self::DaemonSetShutOut { .. } => DAEMON_SET_SHUT_OUT,
+            Self::DoesNotTolerate { .. } => DOES_NOT_TOLERATE,
             Self::DaemonSetReady { .. } => DAEMON_SET_READY,
             Self::AllDaemonSetsReady => ALL_DAEMON_SETS_READY,
             Self::CheckSucceeded { .. } => CHECK_SUCCEEDED,
@@ -329,9 +331,11 @@ impl fmt::Display for Detail<'_> {
             Self::DaemonSetNotMeant { daemon_set } => {
                 write!(f, "DaemonSet {daemon_set} is not meant for this node")
             }
-            Self::DaemonSetShutOut { daemon_set } => write!(
+            Self::DoesNotTolerate { daemon_set, gate } => write!(
                 f,
-                "DaemonSet {daemon_set} does not tolerate the taint that waits for it, and is not waited for"
+                "DaemonSet {daemon_set} does not tolerate the taint {}:{} of a rule that waits for it: add the toleration to its \
+                 pod template",
+                gate.key, gate.effect
             ),
             Self::DaemonSetReady { daemon_set } => {
                 write!(f, "DaemonSet {daemon_set} has a Ready pod on this node")

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::daemon_sets::pods_of;
+use super::daemon_sets::PodsByOwner;
 use super::detail::Detail;
 use super::facts::ComponentFacts;
 use super::names::Names;
@@ -16,8 +16,8 @@ use crate::object::{DaemonSet, Node, ObjectKey, Pod};
 
 /// Does the `DaemonSet` have a Ready pod on the node, or does it not run there?
 ///
-/// A `DaemonSet` that does not tolerate the taint of a rule that waits for it is passed over: it could never start while the
-/// taint is there.
+/// To name a `DaemonSet` is to demand it. One that does not tolerate the taint of a rule that waits for it cannot start while
+/// the taint is there: the node stays closed until the `DaemonSet` tolerates it, or a pod of it is Ready for other reasons.
 pub(super) fn ready<'a>(
     key: &'a ObjectKey,
     node: &'a Node,
@@ -32,11 +32,17 @@ pub(super) fn ready<'a>(
     if !is_meant_for(daemon_set, node, facts.staying) {
         return Condition::met(Detail::DaemonSetNotMeant { daemon_set: key });
     }
-    if !facts.gates.iter().all(|gate| tolerates(daemon_set, gate)) {
-        return Condition::met(Detail::DaemonSetShutOut { daemon_set: key });
-    }
     let ready = || Condition::met(Detail::DaemonSetReady { daemon_set: key });
-    match best(daemon_set, node, facts, trust, now) {
+    let best = best(daemon_set, &PodsByOwner::new(facts.pods), node, trust, now);
+    let mut gates = facts.gates.iter();
+    let intolerable = gates.find(|gate| !tolerates(daemon_set, gate));
+    if let Some(gate) = intolerable.filter(|_| !matches!(best, Some((_, Word::Ready)))) {
+        return Condition::unmet(Detail::DoesNotTolerate {
+            daemon_set: key,
+            gate,
+        });
+    }
+    match best {
         None => Condition::unmet(Detail::DaemonSetPodMissing {
             daemon_sets: Names::one(key),
         }),
@@ -61,8 +67,9 @@ pub(super) fn all_ready<'a>(
             && facts.gates.iter().all(|gate| tolerates(daemon_set, gate))
             && is_meant_for(daemon_set, node, facts.staying)
     });
+    let pods = PodsByOwner::new(facts.pods);
     for daemon_set in expected {
-        match best(daemon_set, node, facts, trust, now) {
+        match best(daemon_set, &pods, node, trust, now) {
             None => missing.push(&daemon_set.key),
             Some((_, Word::Ready)) => {}
             Some(best) => unready.push(best),
@@ -79,12 +86,14 @@ pub(super) fn all_ready<'a>(
 
 /// The pod of the `DaemonSet` on the node that is nearest to Ready.
 fn best<'a>(
-    daemon_set: &'a DaemonSet,
-    node: &'a Node,
-    facts: &ComponentFacts<'_, 'a>,
+    daemon_set: &DaemonSet,
+    pods: &PodsByOwner<'a>,
+    node: &Node,
     trust: Trust,
     now: Timestamp,
 ) -> Option<(&'a Pod, Word)> {
-    let words = pods_of(daemon_set, facts.pods).map(|pod| (pod, word(pod, node, trust, now)));
+    let words = pods
+        .of(daemon_set)
+        .map(|pod| (pod, word(pod, node, trust, now)));
     words.min_by_key(|(pod, word)| (*word, &pod.key))
 }

@@ -1,19 +1,18 @@
 //! Critical pods: is each on the node Ready, as far as its status is current?
 
 use std::mem::discriminant;
-use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
-use super::daemon_sets::{expected, pods_of, scheduled};
+use super::daemon_sets::{PodsByOwner, expected, scheduled};
 use super::detail::Detail;
 use super::facts::ClassFacts;
 use super::names::Names;
 use super::state::Condition;
 use super::trust::Trust;
 use crate::api::ConditionStatus;
-use crate::object::{Node, ObjectKey, Pod, PodReady};
+use crate::object::{DaemonSet, Node, ObjectKey, Pod, PodReady};
 
 /// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
 /// deletes such pods within this time.
@@ -71,16 +70,23 @@ pub(super) fn ready<'a>(
         return scheduled;
     }
     let mut unready: SmallVec<[(&Pod, Word); 8]> = SmallVec::new();
-    let mut waited_for: SmallVec<[&str; 8]> = SmallVec::new();
+    let mut waited_for: SmallVec<[&DaemonSet; 8]> = SmallVec::new();
+    let pods = PodsByOwner::new(facts.pods);
     for daemon_set in expected(node, facts) {
-        waited_for.push(&daemon_set.uid);
-        let words = pods_of(daemon_set, facts.pods).map(|pod| (pod, word(pod, node, trust, now)));
+        waited_for.push(daemon_set);
+        let words = pods
+            .of(daemon_set)
+            .map(|pod| (pod, word(pod, node, trust, now)));
         unready.extend(words.min_by_key(|(pod, word)| (*word, &pod.key)));
     }
-    let others = facts.pods.iter().filter(|pod| {
-        let is_covered = |uid: &Arc<str>| waited_for.contains(&&**uid);
-        pod.is_live() && !pod.daemon_set.as_ref().is_some_and(is_covered)
-    });
+    waited_for.sort_unstable_by(|a, b| a.uid.cmp(&b.uid));
+    let is_waited_for = |pod: &Pod| {
+        let owner = pod.daemon_set.as_ref();
+        let place = owner.map(|uid| waited_for.binary_search_by(|it| it.uid.cmp(uid)));
+        place.is_some_and(|place| place.is_ok_and(|place| waited_for[place].owns(pod)))
+    };
+    let others = facts.pods.iter();
+    let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod));
     unready.extend(others.map(|pod| (pod, word(pod, node, trust, now))));
     unready.retain(|(_, word)| *word != Word::Ready);
 

@@ -1,6 +1,5 @@
 //! Which revision of a `DaemonSet` runs on a node, by the labels that its controller gives to pods.
 
-use super::daemon_sets::pods_of;
 use super::facts::Facts;
 use crate::object::{DaemonSet, ObjectKey, Pod, PodReady};
 
@@ -32,15 +31,13 @@ impl<'a> Revisions<'a> {
     /// Whether the pod of this revision has gone, and one of another revision takes its place. It is going for good as soon as
     /// it is being deleted with an earlier template than the present one.
     pub(crate) fn has_gone(&self, revision: &str) -> bool {
-        let live = || pods_of(self.daemon_set, self.pods).filter_map(revision_of);
+        let live = || self.live().filter_map(revision_of);
         if live().next().is_some() {
             return live().all(|it| it != revision);
         }
         let template = self.daemon_set.template_generation;
         let mut going = self.pods.iter().filter(|pod| {
-            pod.terminating
-                && pod.daemon_set.as_ref() == Some(&self.daemon_set.uid)
-                && revision_of(pod) == Some(revision)
+            pod.terminating && self.daemon_set.owns(pod) && revision_of(pod) == Some(revision)
         });
         going.any(|pod| {
             let generations = pod.template_generation.zip(template);
@@ -53,13 +50,17 @@ impl<'a> Revisions<'a> {
     where
         'a: 'r,
     {
-        let live = || pods_of(self.daemon_set, self.pods);
         let is_there = |pod: &Pod| recorded.is_some() && revision_of(pod) == recorded;
-        if live().any(is_there) {
+        if self.live().any(is_there) {
             return recorded;
         }
-        let ready = live().find(|pod| pod.ready != PodReady::No);
+        let ready = self.live().find(|pod| pod.ready != PodReady::No);
         ready.and_then(revision_of).or(recorded)
+    }
+
+    fn live(&self) -> impl Iterator<Item = &'a Pod> {
+        let own = |pod: &&Pod| pod.is_live() && self.daemon_set.owns(pod);
+        self.pods.iter().filter(own)
     }
 }
 

@@ -226,7 +226,7 @@ impl Metrics {
             ),
             shut_out: to.gauges(
                 "nodegate_rule_daemon_sets_shut_out",
-                "DaemonSets that a rule does not wait for because they do not tolerate its taint.",
+                "DaemonSets that a rule waits for, by name or class, and that do not tolerate its taint.",
                 &["rule"],
             ),
             outside_namespaces: to.gauges(

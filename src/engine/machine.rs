@@ -402,9 +402,9 @@ impl Engine {
             self.forget(name);
             return;
         };
-        // Rules on one node are compared with each other.
+        // Rules on one node are compared with each other, and each looks at all that is there.
         let rules = state.selecting.len();
-        let cost = 1 + rules + rules * rules / 64;
+        let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size() / 32;
         self.allowance = self.allowance.saturating_sub(cost);
         let (cluster, node) = (self.cache.cluster(), state.node);
         let may_close = self.rules.may_close(name, state.selecting, &self.cache);

@@ -46,7 +46,9 @@ pub use error::RequestError;
 pub use machine::{Engine, Settings};
 pub(crate) use pacer::Backoff;
 pub use pacer::{Pauses, Rate};
-pub(crate) use status::{NOT_MADE, REMARKS, Remark, SHUT_OUT, says_all_suspended};
+pub(crate) use status::{
+    NOT_MADE, REMARKS, Remark, SHUT_OUT, passed_over_message, says_all_suspended,
+};
 pub(crate) use survey::{RuleSurvey, Survey};
 pub(crate) use view::RuleRemarks;
 pub use view::View;

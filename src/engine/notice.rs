@@ -131,7 +131,7 @@ topics! {
     DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
         "The rule's disruption limit keeps nodes open that are to be closed.";
     SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",
-        "Labelled `DaemonSet`s do not tolerate the rule's taint: the rule does not wait for them.";
+        "`DaemonSet`s do not tolerate the rule's taint: it waits in vain for those that it names, and not for those of a class.";
     OUTSIDE_NAMESPACES: Warning "DaemonSetsOutsideNamespaces" "Evaluate" on "NodeReadinessRule",
         "Labelled `DaemonSet`s are in namespaces that their class does not cover.";
 }
@@ -449,7 +449,7 @@ impl Notice {
         Self::new(About::rule(rule), &DISRUPTION_LIMITED, report.to_string())
     }
 
-    /// Labelled `DaemonSet`s that a rule does not wait for.
+    /// `DaemonSet`s that a rule does not wait for, or in vain.
     #[must_use]
     pub fn of_passed_over(rule: &Rule, why: WhyPassedOver, note: String) -> Self {
         let topic = match why {

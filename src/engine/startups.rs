@@ -48,7 +48,8 @@ impl Startups {
         let is_closed = |outcome: &Outcome<'_>| matches!(outcome.standing, Standing::Governs(it) if it.holds() || it.lifts());
         let stays = |startup: &Startup| {
             let mut outcomes = plan.outcomes.iter();
-            outcomes.any(|outcome| outcome.rule.uid == startup.rule_uid && is_closed(outcome))
+            let outcome = outcomes.find(|outcome| outcome.rule.uid == startup.rule_uid);
+            outcome.is_some_and(|it| is_closed(it) && is_first(node, it))
         };
         self.0.retain(stays);
         for outcome in &plan.outcomes {
@@ -106,6 +107,15 @@ impl Startups {
     }
 }
 
+/// Whether the node has never been open under the rule.
+fn is_first(node: &Node, outcome: &Outcome<'_>) -> bool {
+    let rule = outcome.rule;
+    rule.active().is_some_and(|spec| match spec.mode {
+        EnforcementMode::BootstrapOnly => !has_been_open(node, rule),
+        EnforcementMode::Continuous => outcome.joining,
+    })
+}
+
 impl Startup {
     /// A rule that has begun to hold this node; `None` if the node was open before.
     fn new(
@@ -115,15 +125,10 @@ impl Startup {
         now: Timestamp,
     ) -> Option<Self> {
         let rule = outcome.rule;
-        let spec = rule.active()?;
-        let is_first = match spec.mode {
-            EnforcementMode::BootstrapOnly => !has_been_open(node, rule),
-            EnforcementMode::Continuous => outcome.joining,
-        };
         let since = node
             .created
             .max(rule.created)
-            .filter(|since| is_first && *since <= now)?;
+            .filter(|since| is_first(node, outcome) && *since <= now)?;
         let is_new = is_new(joined, now);
         let met = |finding: &Finding<'_>| match finding
             .transition()

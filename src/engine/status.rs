@@ -22,13 +22,15 @@ use crate::api::{
 use crate::guard::Report;
 use crate::plan::{Decision, WaitReason};
 use crate::rule::{Closings, CompiledSpec, Rule};
-use crate::wording::{cut, enumerated};
+use crate::wording::{counted, cut, enumerated};
 use basis::whole_second;
 pub(super) use basis::{Basis, Prospects};
 use conditions::conditions;
 pub(crate) use conditions::says_all_suspended;
-pub(crate) use remarks::{NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, remarks};
-pub(super) use remarks::{PASSED_OVER, passed_over_message};
+pub(super) use remarks::PASSED_OVER;
+pub(crate) use remarks::{
+    NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, passed_over_message, remarks,
+};
 use rule_stats::Role;
 pub(super) use rule_stats::{Record, RuleFailure, RuleStats};
 pub(super) use written::WrittenStatus;
@@ -222,7 +224,7 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     let wrong = basis.rule.spec.iter();
     let wrong = wrong.flat_map(|spec| remarks(spec, basis.backing));
     let parts: Vec<_> = [
-        (adds, format!("would add {adds} taints")),
+        (adds, format!("would add {}", counted(adds, "taint"))),
         (
             held_back.map_or(0, |report| report.waiting),
             held_back.map_or_else(String::new, Report::to_string),
@@ -235,17 +237,27 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
                 format!("{in_grace} nodes are within their grace period")
             },
         ),
-        (removes, format!("would remove {removes} taints")),
-        (risky, format!("{risky} nodes have missing conditions")),
+        (
+            removes,
+            format!("would remove {}", counted(removes, "taint")),
+        ),
+        (
+            risky,
+            format!(
+                "{} {} missing conditions",
+                counted(risky, "node"),
+                if risky == 1 { "has" } else { "have" }
+            ),
+        ),
         (
             prospects.repaired,
-            format!("would repair {}", nodes(prospects.repaired)),
+            format!("would repair {}", counted(prospects.repaired, "node")),
         ),
         (
             prospects.blocked,
             format!(
                 "would not repair {} while so many are unhealthy",
-                nodes(prospects.blocked)
+                counted(prospects.blocked, "node")
             ),
         ),
         (closings.closed, closings.to_string()),
@@ -310,10 +322,6 @@ fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
         if left_alone.len() == 1 { "is" } else { "are" },
         enumerated(lacking.into_iter())
     ))
-}
-
-fn nodes(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "node" } else { "nodes" })
 }
 
 fn count(number: usize) -> i32 {

@@ -55,7 +55,7 @@ pub struct RuleSurvey {
     pub blocked: Vec<(Arc<str>, usize)>,
     /// Nodes by state; `None` if the rule is rejected.
     pub states: Option<[(&'static str, usize); 3]>,
-    /// Labelled `DaemonSet`s that do not tolerate the rule's taint.
+    /// `DaemonSet`s that the rule waits for, or for their class, and that do not tolerate its taint.
     pub shut_out: usize,
     /// Labelled `DaemonSet`s in namespaces that their class does not cover.
     pub outside_namespaces: usize,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::field::{Unreadable, items};
 use super::meta::{Metadata, ObjectKey};
+use super::pod::Pod;
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use super::whole::whole;
 use crate::selector::{self, Requirement, RequirementObject, Selector};
@@ -57,6 +58,14 @@ pub enum NodeAffinityTerm {
         /// Node names that must (`true`) or must not (`false`) be this node's.
         names: Vec<(String, bool)>,
     },
+}
+
+impl DaemonSet {
+    /// Whether the pod is one of this `DaemonSet`'s. A pod elsewhere may claim any owner, whose UID is no secret.
+    #[must_use]
+    pub fn owns(&self, pod: &Pod) -> bool {
+        pod.daemon_set.as_ref() == Some(&self.uid) && pod.key.namespace == self.key.namespace
+    }
 }
 
 /// A `DaemonSet` on the wire. Every decoded field of its spec decides where its pods run, so a spec with any malformed field is

@@ -1,19 +1,20 @@
 //! Cleans up taints and annotations whose rule is being deleted, is gone, or no longer selects the node.
 
 use super::change::{ChangeKind, TaintChange};
-use super::draft::{Contender, Draft, Taints};
+use super::draft::{Contender, Draft, Taints, equal};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, owner_key};
 use crate::rule::{CompiledSpec, Reach, Rule, StartupRecord};
 
 impl<'a> Draft<'a> {
-    /// The node's taints that are to stay; those that a rule left behind are about to be removed.
+    /// The node's taints that are to stay; those that a rule left behind are about to be removed. `owned` is sorted by taint.
     pub(super) fn staying(&self, owned: &[Ownership<'_>]) -> Taints<'a> {
         let is_left_behind = |taint: &Taint| {
-            owned
-                .iter()
-                .any(|owner| taint.is(owner.taint_key, owner.taint_effect) && self.is_orphan(owner))
+            taint.effect.parse().is_ok_and(|effect| {
+                let mut owners = equal(owned, |it| it.taint().cmp(&(&taint.key, effect))).iter();
+                owners.any(|owner| self.is_orphan(owner))
+            })
         };
         self.node
             .taints
@@ -55,7 +56,7 @@ impl<'a> Draft<'a> {
         for owner in owners {
             self.remove_annotation(owner_key(owner.rule_uid));
         }
-        if let Some(taint) = self.node.taint(key, effect) {
+        if let Some(taint) = self.taint(key, effect) {
             self.writes.lifted.push(taint.clone());
             self.writes.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
@@ -168,7 +169,7 @@ impl<'a> Draft<'a> {
     /// Nodegate sets `timeAdded` in its taints, as few others do, and a kubelet cannot forge it: `NodeRestriction` lets it
     /// write annotations, but no taints.
     fn is_ours(&self, key: &str, effect: TaintEffect) -> bool {
-        let Some(taint) = self.node.taint(key, effect) else {
+        let Some(taint) = self.taint(key, effect) else {
             return true;
         };
         let concerns = |rule: &Rule| {

@@ -1,5 +1,6 @@
 //! A plan under construction.
 
+use std::cmp::Ordering;
 use std::ptr;
 
 use jiff::Timestamp;
@@ -34,6 +35,8 @@ pub(super) struct Draft<'a> {
     /// The stale kinds, without those that a live read of this node has just covered.
     pub(super) stale: StaleKinds,
     pub(super) node: &'a Node,
+    /// Its taints, sorted by key: a node may have any number.
+    pub(super) taints: Taints<'a>,
     pub(super) now: Timestamp,
     pub(super) plan: NodePlan<'a>,
     /// The writes of the taint that is being settled.
@@ -52,7 +55,17 @@ impl<'a> Draft<'a> {
             taint.is(key, effect)
                 || taint.key == key && is_foreign(key) && !self.is_named_by_a_rule(taint)
         };
-        self.node.taints.iter().filter(is_meant)
+        self.taints_with(key).filter(is_meant)
+    }
+
+    /// The node's taint with this key and effect.
+    pub(super) fn taint(&self, key: &str, effect: TaintEffect) -> Option<&'a Taint> {
+        self.taints_with(key).find(|taint| taint.is(key, effect))
+    }
+
+    fn taints_with(&self, key: &str) -> impl Iterator<Item = &'a Taint> {
+        let of_key = equal(&self.taints, |taint| (*taint.key).cmp(key));
+        of_key.iter().copied()
     }
 
     fn is_named_by_a_rule(&self, taint: &Taint) -> bool {
@@ -107,6 +120,13 @@ impl<'a> Draft<'a> {
             .rev()
             .find(|outcome| ptr::eq(outcome.rule, rule))
     }
+}
+
+/// Those that are equal, among some that are sorted in this order.
+pub(super) fn equal<T>(sorted: &[T], order: impl Fn(&T) -> Ordering) -> &[T] {
+    let first = sorted.partition_point(|it| order(it).is_lt());
+    let rest = &sorted[first..];
+    &rest[..rest.partition_point(|it| order(it).is_eq())]
 }
 
 pub(super) fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::draft::{Contender, Draft, Taints};
+use super::draft::{Contender, Draft, Taints, equal};
 use super::node_plan::NodePlan;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use super::taint_plan::TaintPlan;
@@ -34,20 +34,24 @@ pub fn plan<'a>(
             rule.active().map(|spec| Contender { rule, spec, index })
         })
         .collect();
+    let mut taints: Taints = state.node.taints.iter().collect();
+    taints.sort_by(|a, b| a.key.cmp(&b.key));
     let mut draft = Draft {
         cluster,
         state,
         stale: cluster.stale.without(history.read_live),
         history,
         node: state.node,
+        taints,
         now,
         plan: NodePlan::default(),
         writes: TaintPlan::default(),
     };
     draft.plan.outcomes.reserve(contenders.len());
-    let owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
+    let mut owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
         .filter(|owner| !cluster.rules.disproves(owner))
         .collect();
+    owned.sort_by_key(Ownership::taint);
     let staying = draft.staying(&owned);
     let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
         .map(|class| draft.gates(&contenders, |spec| spec.waits_for_class(class)))
@@ -125,24 +129,24 @@ impl<'a> Draft<'a> {
         concerned.dedup();
         let about = |key: &str, effect: TaintEffect| {
             let contenders = contenders.iter().copied();
-            let owned = owned.iter().copied();
             let contenders: SmallVec<[Contender; 4]> = contenders
                 .filter(|contender| contender.spec.taint.is(key, effect))
                 .collect();
-            let owners: SmallVec<[Ownership; 4]> =
-                owned.filter(|owner| owner.is_of(key, effect)).collect();
-            (contenders, owners)
+            (
+                contenders,
+                equal(owned, |owner| owner.taint().cmp(&(key, effect))),
+            )
         };
         for &(key, effect) in &concerned {
             let (contenders, owners) = about(key, effect);
-            self.settle(key, effect, &contenders, &owners, facts);
+            self.settle(key, effect, &contenders, owners, facts);
             self.end_taint(Some((key, effect)));
         }
         let is_left = |it: &Contender| !it.spec.after.is_empty() && self.outcome(it.rule).is_none();
         if contenders.iter().any(is_left) {
             for &(key, effect) in &concerned {
                 let (contenders, owners) = about(key, effect);
-                self.settle_postponed(key, effect, &contenders, &owners, facts);
+                self.settle_postponed(key, effect, &contenders, owners, facts);
             }
         }
     }

@@ -1,25 +1,26 @@
-//! The `DaemonSet`s that a rule passes over although it waits for their class, or for them by name. They are reported because
-//! no one would notice otherwise.
+//! The `DaemonSet`s that a rule passes over although it waits for their class, and those that it names and waits for in vain.
+//! They are reported because no one would notice otherwise.
+
+use std::iter;
 
 use super::state::ClusterState;
-use crate::condition::{Component, ComponentGroup};
-use crate::condition::{is_meant_for, tolerates};
+use crate::condition::{Component, ComponentGroup, Source, is_meant_for, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::rule::CompiledSpec;
 
-/// A `DaemonSet` that runs on nodes of a rule which waits for its class, or for it by name, but that the rule does not wait
-/// for.
+/// A `DaemonSet` that is meant for nodes of a rule which waits for its class, but that the rule does not wait for; or one that
+/// the rule names, and that cannot start there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PassedOver {
     /// Why it does not.
     pub why: WhyPassedOver,
     /// The `DaemonSet`.
     pub daemon_set: ObjectKey,
-    /// Name of its class; empty if the rule names the `DaemonSet`.
-    pub class: String,
+    /// Name of its class; `None` if the rule names the `DaemonSet`.
+    pub class: Option<String>,
 }
 
-/// Why a rule passes over a `DaemonSet`.
+/// Why a rule passes over a `DaemonSet`, or waits in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyPassedOver {
     /// It does not tolerate the rule's taint, so it could never start while the taint is there.
@@ -29,8 +30,8 @@ pub enum WhyPassedOver {
 }
 
 impl PassedOver {
-    /// The `DaemonSet`s that this rule passes over, among those that run on one of its nodes: no other lasting taint keeps them
-    /// off. `nodes` yields all nodes of the cluster.
+    /// These `DaemonSet`s of a rule, among those that are meant for one of its nodes: no other lasting taint keeps them off.
+    /// `nodes` yields all nodes of the cluster. One that waits for all `DaemonSet`s leaves out those of no class in silence.
     #[must_use]
     pub fn by_rule<'a, Nodes: Iterator<Item = &'a Node>>(
         spec: &CompiledSpec,
@@ -62,12 +63,11 @@ impl PassedOver {
                     passed_over.push(Self {
                         why,
                         daemon_set: daemon_set.key.clone(),
-                        class: class.name.clone(),
+                        class: Some(class.name.clone()),
                     });
                 }
             }
         }
-        // Who waits for all DaemonSets names none.
         for key in spec.daemon_sets() {
             let named = cluster.named(&Component::DaemonSet(key.clone()));
             let there = named.and_then(|it| cluster.daemon_sets(it.group).get(key));
@@ -78,13 +78,39 @@ impl PassedOver {
                 passed_over.push(Self {
                     why: WhyPassedOver::ShutOut,
                     daemon_set: key.clone(),
-                    class: String::new(),
+                    class: None,
                 });
             }
         }
         passed_over.sort();
         passed_over.dedup_by(|a, b| (a.why, &a.daemon_set) == (b.why, &b.daemon_set));
         passed_over
+    }
+
+    /// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all
+    /// `DaemonSet`s.
+    #[must_use]
+    pub fn left_out_on(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &Node) -> Vec<Self> {
+        let mut left_out = Self::by_rule(spec, cluster, || iter::once(node));
+        left_out.retain(|it| it.why == WhyPassedOver::ShutOut && it.class.is_some());
+        let all = Component::AllDaemonSets;
+        let mut sources = spec.conditions.iter().map(|it| &it.source);
+        let waits = sources.any(|it| *it == Source::Component(all.clone()));
+        if let Some(named) = cluster.named(&all).filter(|_| waits) {
+            let staying = staying(spec, cluster, node);
+            let daemon_sets = cluster.daemon_sets(named.group).values().filter(|it| {
+                let counts = !it.deleting && !it.ignored && !tolerates(it, &spec.taint);
+                counts && is_meant_for(it, node, &staying)
+            });
+            left_out.extend(daemon_sets.map(|it| Self {
+                why: WhyPassedOver::ShutOut,
+                daemon_set: it.key.clone(),
+                class: Some("all".into()),
+            }));
+            left_out.sort();
+            left_out.dedup_by(|a, b| a.daemon_set == b.daemon_set);
+        }
+        left_out
     }
 }
 

@@ -79,6 +79,17 @@ pub struct NodeState<'a> {
     pub karpenter: Karpenter<'a>,
 }
 
+impl NodeState<'_> {
+    /// How many objects and parts of the node an evaluation looks at: what a kubelet or a tenant can make many of.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let pods: usize = self.pods.values().map(Vec::len).sum();
+        let slices: usize = self.slices.values().map(Vec::len).sum();
+        let annotations = self.node.annotations.as_ref().map_or(0, BTreeMap::len);
+        pods + slices + annotations + self.node.taints.len() + self.node.conditions.len()
+    }
+}
+
 /// The controller's history with one node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeHistory<'a> {

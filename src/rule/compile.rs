@@ -65,6 +65,8 @@ pub struct Reach {
     pub effect: TaintEffect,
     /// The node selector, if it is valid. An empty one matches all nodes.
     pub selector: Option<Selector>,
+    /// Whether the rule is a dry run, so that it changes no taint.
+    pub dry_run: bool,
     /// Whether the taint is removed when the rule is deleted: rules may add this key, and the rule is neither a dry run nor
     /// remove-only.
     pub is_lifted_in_the_end: bool,
@@ -224,6 +226,7 @@ impl Reach {
             key: key.clone(),
             effect: spec.taint.effect,
             selector: Selector::parse(&spec.node_selector).ok(),
+            dry_run: spec.dry_run,
             is_lifted_in_the_end: !spec.dry_run
                 && spec.taint_policy == TaintPolicy::AddAndRemove
                 && !is_foreign(key),

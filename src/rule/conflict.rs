@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::compile::{CompiledSpec, Rule};
+use super::compile::Rule;
 use super::set::RuleSet;
 use crate::api::TaintEffect;
 
@@ -20,24 +20,27 @@ pub struct Conflict {
     pub effect: TaintEffect,
 }
 
-impl CompiledSpec {
-    /// Whether a rule with this spec conflicts with another rule: they have the same taint key and effect, and a node can exist
-    /// that both select.
+impl Rule {
+    /// Whether this rule conflicts with another one: they have the same taint key and effect, and a node can exist that both
+    /// select.
     ///
     /// A rule that is being deleted hands its taint over, and a dry run changes no taint, so neither conflicts. A rejected rule
-    /// does, on all nodes if its selector is unreadable: its deletion removes the taint, and other controllers may enforce it.
+    /// does, and the other one on all nodes if its selector is unreadable: its deletion removes the taint, and other controllers
+    /// may enforce it.
     #[must_use]
-    pub fn conflict_with(&self, other: &Rule) -> Option<Conflict> {
-        let is_dry_run = self.dry_run || other.spec.as_ref().is_ok_and(|spec| spec.dry_run);
-        let reach = other.reach.as_ref().filter(|_| !other.deleting)?;
-        let mut selector = reach.selector.iter();
-        let conflicts = !is_dry_run
-            && other.is_about(&self.taint.key, self.effect)
-            && selector.all(|selector| self.selector.overlaps(selector));
+    pub fn conflict_with(&self, other: &Self) -> Option<Conflict> {
+        let own = self.reach.as_ref()?;
+        let theirs = other.reach.as_ref().filter(|_| !other.deleting)?;
+        let own_selector = own.selector.as_ref()?;
+        let mut selector = theirs.selector.iter();
+        let conflicts = !own.dry_run
+            && !theirs.dry_run
+            && other.is_about(&own.key, own.effect)
+            && selector.all(|selector| own_selector.overlaps(selector));
         conflicts.then(|| Conflict {
             with: other.name.clone(),
-            key: self.taint.key.clone(),
-            effect: self.effect,
+            key: own.key.clone(),
+            effect: own.effect,
         })
     }
 }
@@ -47,16 +50,16 @@ impl RuleSet {
     /// exists. Empty if this rule is not in force.
     #[must_use]
     pub fn governors_of(&self, rule: &Rule) -> Vec<Arc<str>> {
-        let Some(spec) = rule.live() else {
+        if rule.live().is_none() {
             return Vec::new();
-        };
+        }
         let earlier = self
             .rules()
             .iter()
             .take_while(|other| other.uid != rule.uid);
         earlier
             .filter(|other| other.live().is_some())
-            .filter_map(|other| spec.conflict_with(other))
+            .filter_map(|other| rule.conflict_with(other))
             .map(|conflict| conflict.with)
             .collect()
     }

@@ -15,6 +15,10 @@ use crate::api::names::TAINT_ADDED_BY_PREFIX;
 use crate::condition::{Facts, Revisions};
 use crate::object::{Node, ObjectKey};
 
+/// The most records of ownership that are read of a node: many times its rules. The records of rules that are gone are removed,
+/// so that any others are read later.
+const MAX_OWNED: usize = 1_000;
+
 /// A taint that Nodegate added or adopted, according to its annotation.
 ///
 /// The annotation names the taint besides the rule, so that the taint can be removed even after the rule is gone.
@@ -61,10 +65,16 @@ impl<'a> Ownership<'a> {
             && self.joining == joining
     }
 
-    /// The taints on this node that Nodegate added or adopted. Ignores unreadable annotations, and those that name a taint that
-    /// no rule can own.
+    /// Key and effect of the taint.
+    pub(crate) fn taint(&self) -> (&'a str, TaintEffect) {
+        (self.taint_key, self.taint_effect)
+    }
+
+    /// The taints on this node that Nodegate added or adopted, at most [`MAX_OWNED`]. Ignores unreadable annotations, and those
+    /// that name a taint that no rule can own.
     pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
         node.annotations_about(TAINT_ADDED_BY_PREFIX)
+            .take(MAX_OWNED)
             .filter_map(|(rule_uid, value)| {
                 let value: OwnershipValue = serde_json::from_str(value).ok()?;
                 (!is_foreign(value.taint_key)).then_some(Self {

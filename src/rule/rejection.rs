@@ -18,7 +18,7 @@ use crate::wording::enumerated;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The spec does not have the form of a `NodeReadinessRule`.
-    #[error("spec cannot be read: {0}")]
+    #[error("{}", unreadable(.0))]
     Unreadable(String),
     /// The node selector cannot be parsed.
     #[error("spec.nodeSelector: Invalid value: {0}")]
@@ -150,6 +150,19 @@ impl Rejection {
                 .map(Self::TaintValue),
         );
         all
+    }
+}
+
+/// The decoder's error; a missing field is named by its path.
+fn unreadable(error: &str) -> String {
+    match error.split_once("missing field `") {
+        Some(("", "spec`")) => "spec: Required value".into(),
+        Some((path, field)) => {
+            let path = path.replace(": ", ".");
+            let field = field.trim_end_matches('`');
+            format!("spec.{path}{field}: Required value")
+        }
+        None => format!("spec cannot be read: {error}"),
     }
 }
 

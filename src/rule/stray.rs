@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::compile::Rule;
+use super::compile::{Reach, Rule};
 use super::ownership::Ownership;
 use super::set::RuleSet;
 use super::taint_key::is_foreign;
@@ -42,24 +42,29 @@ pub enum WhyStray {
 impl RuleSet {
     /// The node's taints that keep pods off it, look like a rule's, and are lifted by no rule.
     pub fn stray<'a>(&self, node: &'a Node) -> impl Iterator<Item = (&'a Taint, WhyStray)> {
-        let taints = node.taints.iter();
-        taints.filter_map(|taint| {
+        let owners: Vec<Ownership<'_>> = Ownership::all(node).collect();
+        node.taints.iter().filter_map(move |taint| {
             let effect = taint.effect.parse().ok()?;
-            let is_owned = || Ownership::all(node).any(|owner| owner.is_of(&taint.key, effect));
-            let selects = |rule: &Rule| {
-                let selector = rule
-                    .reach
-                    .as_ref()
-                    .and_then(|reach| reach.selector.as_ref());
-                selector.is_some_and(|selector| selector.matches(&node.labels))
-            };
-            let why = self.why_stray(&taint.key, effect, selects)?;
+            let is_owned = || owners.iter().any(|owner| owner.is_of(&taint.key, effect));
+            let why = self.why_stray(&taint.key, effect, |rule| selects(rule, node))?;
             // The controller cleans up after a rule that is gone, or that no longer selects the node.
             let is_left = match why {
                 WhyStray::DryRun { .. } | WhyStray::Rejected { .. } => true,
                 _ => !is_owned(),
             };
             is_left.then_some((taint, why))
+        })
+    }
+
+    /// The rules that are being deleted, with their taints that are on the node until a controller lifts them.
+    pub fn lingering<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = (&'a Rule, &'a Reach)> {
+        let rules = self.rules().iter();
+        let deleted = rules.filter(|rule| rule.deleting && rule.lifts());
+        deleted.filter_map(|rule| {
+            let reach = rule.reach.as_ref()?;
+            let is_there = node.taint(&reach.key, reach.effect).is_some();
+            let owns = || Ownership::all(node).any(|owner| *owner.rule_uid == *rule.uid);
+            (is_there && (selects(rule, node) || owns())).then_some((&**rule, reach))
         })
     }
 
@@ -119,6 +124,12 @@ impl RuleSet {
             .or_else(not_selected)
             .or(Some(WhyStray::NoRule))
     }
+}
+
+/// Whether the rule selects the node, although it may not be usable.
+fn selects(rule: &Rule, node: &Node) -> bool {
+    let mut selector = rule.reach.iter().filter_map(|it| it.selector.as_ref());
+    selector.any(|selector| selector.matches(&node.labels))
 }
 
 impl Rule {

@@ -38,7 +38,7 @@ const HEADERS: usize = 64;
 
 /// The address that a request comes from; stored in the request's extensions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Peer(pub(super) IpAddr);
+pub(crate) struct Peer(pub(crate) IpAddr);
 
 pub(crate) struct Server {
     /// The server's name, for the log.

@@ -109,8 +109,18 @@ pub(super) fn review(
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
 ) -> ReviewResult {
-    if !subject.faults.is_empty() {
-        let faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
+    let mut faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
+    let conflicts = conflicts(&subject.rule, &surroundings.rules);
+    if let [first, ..] = &*conflicts
+        && subject.may_add_conflict()
+    {
+        faults.push(format!(
+            "spec.taint.key: Invalid value: {:?}: {}",
+            first.key,
+            in_words(&conflicts)
+        ));
+    }
+    if !faults.is_empty() {
         return ReviewResult::Rejected(failed(&faults.join(", ")));
     }
     let spec = match &subject.rule.spec {
@@ -122,15 +132,6 @@ pub(super) fn review(
             };
         }
     };
-    let conflicts = conflicts(subject, spec, &surroundings.rules);
-    if !conflicts.is_empty() && subject.may_add_conflict(spec) {
-        let key = &spec.taint.key;
-        let why = format!(
-            "spec.taint.key: Invalid value: {key:?}: {}",
-            in_words(&conflicts)
-        );
-        return ReviewResult::Rejected(failed(&why));
-    }
     let others = surroundings.rules.iter();
     let others = others.filter(|other| other.name != subject.rule.name);
     let circle = circle_of(&subject.rule, others).map(|circle| circle.to_string());
@@ -173,18 +174,18 @@ impl Subject {
         })
     }
 
-    /// Whether this request can add a conflict: the rule is new, changes its taint or its selector, or stops being a dry run.
-    /// Otherwise the conflict already exists, and the update may be what mitigates it.
-    fn may_add_conflict(&self, spec: &CompiledSpec) -> bool {
-        let before = self
-            .before
-            .as_ref()
-            .and_then(|before| before.spec.as_ref().ok());
-        before.is_none_or(|before| {
-            before.taint.key != spec.taint.key
-                || before.effect != spec.effect
-                || before.selector != spec.selector
-                || (before.dry_run && !spec.dry_run)
+    /// Whether this request can add a conflict: the rule is new, becomes usable, changes its taint or its selector, or stops
+    /// being a dry run. Otherwise the conflict already exists, and the update may be what mitigates it.
+    fn may_add_conflict(&self) -> bool {
+        let is_usable = |rule: &Rule| rule.spec.is_ok();
+        let before = self.before.as_ref();
+        before.is_none_or(|before| match (&before.reach, &self.rule.reach) {
+            (Some(was), Some(is)) => {
+                (!is_usable(before) && is_usable(&self.rule))
+                    || (&was.key, was.effect, &was.selector) != (&is.key, is.effect, &is.selector)
+                    || (was.dry_run && !is.dry_run)
+            }
+            _ => true,
         })
     }
 
@@ -196,13 +197,13 @@ impl Subject {
     }
 }
 
-fn conflicts(subject: &Subject, spec: &CompiledSpec, rules: &[Rule]) -> Vec<Conflict> {
+fn conflicts(rule: &Rule, rules: &[Rule]) -> Vec<Conflict> {
     rules
         .iter()
         // The list includes the rule itself on an update, and on a creation under an existing name; the API server rejects the
         // latter with a better message.
-        .filter(|other| other.name != subject.rule.name)
-        .filter_map(|other| spec.conflict_with(other))
+        .filter(|other| other.name != rule.name)
+        .filter_map(|other| rule.conflict_with(other))
         .collect()
 }
 

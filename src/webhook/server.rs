@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::{Extension, Router};
 use kube::Client;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse};
 use kube::core::{DynamicObject, Status};
@@ -19,17 +19,23 @@ use super::envelope;
 use super::review::{ReviewResult, Subject, review};
 use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
+use crate::serve::{Peer, Places};
 
 /// The path of the API server's requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
 /// The most reviews at a time. Each may take a few MiB and lists rules and nodes; it takes milliseconds.
 const REVIEWS: usize = 4;
+/// The most reviews that run or wait for that.
+const WAITING: usize = 64;
+/// The most of them from one address: others, such as the API server, wait for no more than these.
+const WAITING_EACH: usize = 16;
 /// How long a review may wait to start. The API server waits 10 s in total.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 struct Webhook {
+    places: Arc<Places>,
     turns: Arc<Semaphore>,
     surveyor: Arc<Surveyor>,
     classes: Arc<[CriticalComponentClass]>,
@@ -41,15 +47,25 @@ pub(super) fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> 
         // The server has its own limit.
         .layer(DefaultBodyLimit::disable())
         .with_state(Webhook {
+            places: Arc::new(Places::new(WAITING, WAITING_EACH)),
             turns: Arc::new(Semaphore::new(REVIEWS)),
             surveyor: Arc::new(Surveyor::new(client, classes.clone())),
             classes,
         })
 }
 
-async fn answer(State(webhook): State<Webhook>, body: Bytes) -> Response {
-    let turn = tokio::time::timeout(PATIENCE, webhook.turns.acquire()).await;
-    let Ok(_turn) = turn else {
+async fn answer(
+    State(webhook): State<Webhook>,
+    Extension(Peer(peer)): Extension<Peer>,
+    body: Bytes,
+) -> Response {
+    let place = webhook.places.take(peer);
+    let turn = async {
+        let _place = place.as_ref()?;
+        let turn = tokio::time::timeout(PATIENCE, webhook.turns.acquire()).await;
+        turn.ok()
+    };
+    let Some(_turn) = turn.await else {
         let text = "too many rules are under review; try again\n";
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     };
@@ -73,7 +89,6 @@ impl Webhook {
         };
         let rule = request.name.as_str();
         let surroundings = match &subject.rule.spec {
-            // A rule that is already rejected needs no reads.
             Ok(spec) if subject.faults.is_empty() => match self.surveyor.survey(spec).await {
                 Ok(surroundings) => surroundings,
                 Err(why) => {
@@ -83,7 +98,9 @@ impl Webhook {
                     return response;
                 }
             },
-            _ => Surroundings::default(),
+            // It was unusable before, and stays so.
+            _ if subject.faults.is_empty() => Surroundings::default(),
+            _ => self.surveyor.other_rules().await,
         };
         match review(&subject, &self.classes, &surroundings) {
             ReviewResult::Accepted { warnings } => {

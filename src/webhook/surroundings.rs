@@ -6,9 +6,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::try_join_all;
 use kube::api::{ListParams, ObjectList};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, Semaphore};
 use tracing::debug;
@@ -26,10 +25,10 @@ const RULES_DEADLINE: Duration = Duration::from_secs(5);
 const WARNINGS_DEADLINE: Duration = Duration::from_secs(2);
 /// The most nodes that are read.
 const NODES: u32 = 500;
+/// The most `DaemonSet`s that are read. Where there are more, nothing is said of any.
+const DAEMON_SETS: u32 = 1_000;
 /// The most lists under way, over all reviews.
 const READS: usize = 4;
-/// For how long other reviews reuse the labelled `DaemonSet`s that one review has read.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// The labelled `DaemonSet`s of each class, in the order of the classes.
 type Labelled = Arc<[BTreeMap<ObjectKey, DaemonSet>]>;
@@ -65,11 +64,19 @@ pub(super) struct NodeSample {
     pub(super) condition_types: BTreeSet<String>,
 }
 
+/// The `DaemonSet`s of the cluster.
+#[derive(Debug, Clone)]
+struct DaemonSets {
+    all: Arc<BTreeMap<ObjectKey, DaemonSet>>,
+    labelled: Labelled,
+}
+
 pub(super) struct Surveyor {
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
     reads: Semaphore,
-    labelled: Mutex<Option<(Instant, Labelled)>>,
+    /// What was read last, and when that read began.
+    daemon_sets: Mutex<Option<(Instant, DaemonSets)>>,
 }
 
 impl Surveyor {
@@ -78,7 +85,7 @@ impl Surveyor {
             client,
             classes,
             reads: Semaphore::new(READS),
-            labelled: Mutex::new(None),
+            daemon_sets: Mutex::new(None),
         }
     }
 
@@ -86,20 +93,32 @@ impl Surveyor {
     ///
     /// Fails, with a remedy, if the rules cannot be listed. Everything else is left out if it cannot be read.
     pub(super) async fn survey(&self, spec: &CompiledSpec) -> Result<Surroundings, String> {
-        let (rules, daemon_sets, named, csi_drivers, nodes) = tokio::join!(
+        let (rules, daemon_sets, csi_drivers, nodes) = tokio::join!(
             self.rules(),
-            in_time("DaemonSets", self.labelled()),
-            in_time("DaemonSets", self.named(spec)),
+            in_time("DaemonSets", self.daemon_sets()),
             in_time("CSINodes", self.csi_drivers(spec)),
             in_time("nodes", self.nodes(spec)),
         );
+        let daemon_sets = daemon_sets.flatten();
+        let named = daemon_sets.iter().flat_map(|DaemonSets { all, .. }| {
+            let keys = spec.daemon_sets();
+            keys.map(|key| (key.clone(), all.get(key).cloned()))
+        });
         Ok(Surroundings {
             rules: rules?,
-            daemon_sets: daemon_sets.unwrap_or_default(),
-            named: named.unwrap_or_default(),
+            named: named.collect(),
+            daemon_sets: daemon_sets.map(|it| it.labelled).unwrap_or_default(),
             csi_drivers: csi_drivers.flatten(),
             nodes,
         })
+    }
+
+    /// Reads only the other rules, for a rule that is rejected anyway; none if they cannot be listed.
+    pub(super) async fn other_rules(&self) -> Surroundings {
+        Surroundings {
+            rules: self.rules().await.unwrap_or_default(),
+            ..Surroundings::default()
+        }
     }
 
     /// Lists objects, with at most [`READS`] lists at a time.
@@ -142,47 +161,41 @@ impl Surveyor {
         })
     }
 
-    /// The labelled `DaemonSet`s of each class. Concurrent reviews share one read.
-    async fn labelled(&self) -> kube::Result<Labelled> {
-        let mut known = self.labelled.lock().await;
-        if let Some((read, labelled)) = &*known
-            && read.elapsed() < FRESH
+    /// The `DaemonSet`s of the cluster, unless there are too many. Concurrent reviews share a read that began after each of them.
+    async fn daemon_sets(&self) -> kube::Result<Option<DaemonSets>> {
+        let asked = Instant::now();
+        let mut known = self.daemon_sets.lock().await;
+        if let Some((began, daemon_sets)) = &*known
+            && *began >= asked
         {
-            return Ok(labelled.clone());
+            return Ok(Some(daemon_sets.clone()));
         }
-        let read = Instant::now();
+        let began = Instant::now();
         let api: Api<DaemonSetObject> = Api::all(self.client.clone());
-        let lists = self.classes.iter().map(async |class| {
-            let params = ListParams::default().labels(&class.selector.to_string());
-            self.list(&api, &params).await
-        });
-        let by_key = |daemon_set: DaemonSet| (daemon_set.key.clone(), daemon_set);
-        let lists = try_join_all(lists).await?.into_iter();
-        let objects = lists.map(|list| list.items.into_iter());
-        let labelled: Labelled = objects
-            .map(|objects| {
-                objects
-                    .filter_map(|it| it.read().ok().map(by_key))
-                    .collect()
-            })
-            .collect();
-        *known = Some((read, labelled.clone()));
-        Ok(labelled)
-    }
-
-    /// The `DaemonSet`s that the rule names.
-    async fn named(
-        &self,
-        spec: &CompiledSpec,
-    ) -> kube::Result<Vec<(ObjectKey, Option<DaemonSet>)>> {
-        let lists = spec.daemon_sets().map(async |key| {
-            let api: Api<DaemonSetObject> = Api::namespaced(self.client.clone(), &key.namespace);
-            let this = ListParams::default().fields(&format!("metadata.name={}", key.name));
-            let found = self.list(&api, &this).await?.items.pop();
-            let daemon_set = found.and_then(|object| object.read().ok());
-            Ok::<_, kube::Error>((key.clone(), daemon_set))
-        });
-        try_join_all(lists).await
+        let some = ListParams::default().limit(DAEMON_SETS);
+        let list = self.list(&api, &some).await?;
+        if !is_whole(&list) {
+            return Ok(None);
+        }
+        let (mut all, mut labelled) = (BTreeMap::new(), vec![BTreeMap::new(); self.classes.len()]);
+        for object in list.items {
+            let labels = object.labels().clone();
+            let Ok(daemon_set) = object.read() else {
+                continue;
+            };
+            for (class, labelled) in self.classes.iter().zip(&mut labelled) {
+                if class.selector.matches(&labels) {
+                    labelled.insert(daemon_set.key.clone(), daemon_set.clone());
+                }
+            }
+            all.insert(daemon_set.key.clone(), daemon_set);
+        }
+        let daemon_sets = DaemonSets {
+            all: Arc::new(all),
+            labelled: labelled.into(),
+        };
+        *known = Some((began, daemon_sets.clone()));
+        Ok(Some(daemon_sets))
     }
 
     /// The CSI drivers of all nodes, if the rule names any and there are not too many nodes.
@@ -193,7 +206,7 @@ impl Surveyor {
         }
         let api: Api<CsiNodeObject> = Api::all(self.client.clone());
         let list = self.list(&api, &ListParams::default().limit(NODES)).await?;
-        let is_whole = list.metadata.continue_.is_none_or(|token| token.is_empty());
+        let is_whole = is_whole(&list);
         let csi_nodes = list.items.into_iter().filter_map(|it| it.read().ok());
         let drivers = csi_nodes.flat_map(|it| it.drivers);
         let drivers = drivers.map(|driver| driver.name).collect();
@@ -212,10 +225,7 @@ impl Surveyor {
         } else {
             self.list(&api, &some).await?
         };
-        let more = list
-            .metadata
-            .continue_
-            .is_some_and(|token| !token.is_empty());
+        let more = !is_whole(&list);
         let count = list.items.len();
         let nodes: Vec<_> = list
             .items
@@ -231,6 +241,12 @@ impl Surveyor {
             more,
         })
     }
+}
+
+/// Whether the list has all objects, although it had a limit.
+fn is_whole<K: Clone>(list: &ObjectList<K>) -> bool {
+    let token = list.metadata.continue_.as_ref();
+    token.is_none_or(String::is_empty)
 }
 
 /// The result of a read, unless it failed or took longer than [`WARNINGS_DEADLINE`].

@@ -11,7 +11,7 @@ use crate::api::{
 use crate::condition::{
     CriticalComponentClass, Source, can_share_a_node, is_under_our_domain, tolerates,
 };
-use crate::object::{Node, ObjectKey};
+use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::plan::WhyUnmade;
 use crate::rule::{AfterUnknown, CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
@@ -26,11 +26,13 @@ pub(crate) const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 pub(crate) enum Advice<'a> {
     #[error(
         "critical DaemonSet {daemon_set}{} does not tolerate the taint {key}:{effect}: it cannot start on a node that has \
-         it, and is not waited for; add the toleration to its pod template", and(*.more)
+         it, and is {}; add the toleration to its pod template", and(*.more),
+         if *.is_named { "waited for in vain, as the rule names it" } else { "not waited for" }
     )]
     ShutOut {
         daemon_set: &'a ObjectKey,
         more: usize,
+        is_named: bool,
         key: &'a str,
         effect: TaintEffect,
     },
@@ -174,23 +176,23 @@ fn shut_out(
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
 ) -> Option<String> {
-    let shut_out: BTreeSet<&ObjectKey> = classes
-        .iter()
-        .zip(&*surroundings.daemon_sets)
-        .flat_map(|(class, daemon_sets)| {
-            daemon_sets
-                .values()
-                .filter(move |daemon_set| class.has(daemon_set))
-        })
-        .chain(surroundings.named.iter().flat_map(|(_, there)| there))
-        .filter(|daemon_set| {
-            !tolerates(daemon_set, &spec.taint) && can_share_a_node(daemon_set, &spec.selector)
-        })
-        .map(|daemon_set| &daemon_set.key)
-        .collect();
+    let is_shut_out = |daemon_set: &&DaemonSet| {
+        !tolerates(daemon_set, &spec.taint) && can_share_a_node(daemon_set, &spec.selector)
+    };
+    let of_classes = classes.iter().zip(&*surroundings.daemon_sets);
+    let of_classes =
+        of_classes.flat_map(|(class, daemon_sets)| daemon_sets.values().filter(|it| class.has(it)));
+    let named = surroundings.named.iter().flat_map(|(_, there)| there);
+    let shut_out: [BTreeSet<&ObjectKey>; 2] = [
+        named.filter(is_shut_out).map(|it| &it.key).collect(),
+        of_classes.filter(is_shut_out).map(|it| &it.key).collect(),
+    ];
+    let all = shut_out[0].union(&shut_out[1]).count();
+    let daemon_set = shut_out.iter().find_map(BTreeSet::first)?;
     let advice = Advice::ShutOut {
-        daemon_set: shut_out.first()?,
-        more: shut_out.len() - 1,
+        daemon_set,
+        more: all - 1,
+        is_named: shut_out[0].contains(daemon_set),
         key: &spec.taint.key,
         effect: spec.effect,
     };

@@ -12,7 +12,10 @@ const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 pub(super) fn definition(facts: &ClusterFacts) -> Item {
     let what = "CRD";
-    let apply = |item: Item| item.next("apply the definition", "nodegate crd | kubectl apply -f -");
+    let apply = |item: Item| {
+        let command = "kubectl nodegate crd | kubectl apply -f -";
+        item.next("apply the definition", command)
+    };
     let definition = match &facts.definition {
         Ok(Some(definition)) => definition,
         Ok(None) => {

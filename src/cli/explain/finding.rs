@@ -366,16 +366,16 @@ pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
                 ..describe(&pod.key)
             });
         }
-        Some("CrashLoopBackOff") => {
+        Some("CrashLoopBackOff") if container.has_log() => {
             cause.next = Some(NextStep::new(
                 "read the log from before it ended",
                 format!("{logs} --previous"),
             ));
         }
-        Some(_) => {}
-        None => {
+        None if container.has_log() => {
             cause.next = Some(NextStep::new("read the container's log", logs));
         }
+        _ => {}
     }
     if let Some(event) = pod.probe() {
         cause.causes.push(Cause {

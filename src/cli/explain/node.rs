@@ -7,15 +7,17 @@ use serde::Serialize;
 
 use super::finding::{Cause, ConditionOnNode};
 use crate::api::{ConditionStatus, EnforcementMode};
-use crate::cli::fleet::{State, clock, is_unknown, remark, since};
+use crate::cli::fleet::{State, clock, is_unknown, lingering, remark, since, why_lingering};
 use crate::cli::page::NextStep;
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
+use crate::documentation;
 use crate::engine::broken::Identity;
+use crate::engine::passed_over_message;
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
-use crate::plan::Outcome;
+use crate::plan::{Outcome, PassedOver, WhyPassedOver};
 use crate::repair::{Deadline, RemediationRecord, Verdict};
 use crate::rule::ownership::BootstrapRecord;
-use crate::rule::{RuleSet, WhyStray};
+use crate::rule::{Reach, Rule, RuleSet, WhyStray};
 
 /// Why a node is open or closed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,6 +77,9 @@ pub struct RuleOnNode {
     pub mode: EnforcementMode,
     /// Whether the node has the taint.
     pub tainted: bool,
+    /// Whether the rule is being deleted, and its taint is still to be lifted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
     /// Since when, if the taint or the conditions show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -107,6 +112,10 @@ pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> 
         .outcomes
         .iter()
         .map(|outcome| on_node(outcome, node, snapshot))
+        .chain(
+            lingering(node, &plan, snapshot)
+                .map(|(rule, reach)| of_deleted(rule, reach, node, snapshot)),
+        )
         .collect();
     rules.sort_by_key(|rule| !rule.state.holds());
     let obstacles = obstacles(node, view.rules());
@@ -161,6 +170,10 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
             "you may not read everything that this depends on: this is what the node's taint and conditions show".into(),
         ];
     }
+    if let Some(spec) = spec.filter(|_| !is_unknown) {
+        let left_out = PassedOver::left_out_on(spec, snapshot.view.cluster(), node);
+        remarks.extend(passed_over_message(spec, &left_out, WhyPassedOver::ShutOut));
+    }
     if let Some(deadline) = &outcome.deadline
         && outcome.tainted
     {
@@ -204,10 +217,29 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
         taint: taint.map_or_else(String::new, |(key, effect)| format!("{key}:{effect}")),
         mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
         tainted: outcome.tainted,
+        deleting: false,
         since: since(outcome, node),
         why,
         remarks,
         conditions,
+    }
+}
+
+/// A rule that is being deleted, and whose taint is still on the node: its conditions no longer count.
+fn of_deleted(rule: &Rule, reach: &Reach, node: &Node, snapshot: &Snapshot) -> RuleOnNode {
+    let spec = rule.spec.as_ref().ok();
+    let why = why_lingering(rule, snapshot);
+    RuleOnNode {
+        rule: rule.name.clone(),
+        state: State::Held,
+        taint: format!("{}:{}", reach.key, reach.effect),
+        mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
+        tainted: true,
+        deleting: true,
+        since: node.tainted_since(&reach.key, reach.effect),
+        why: why.clone(),
+        remarks: vec![why],
+        conditions: Vec::new(),
     }
 }
 
@@ -253,12 +285,6 @@ fn next(
     obstacles: &[Obstacle],
 ) -> Option<NextStep> {
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
-    let controllers = |leader: &Leader| {
-        NextStep::new(
-            "check the controller",
-            format!("kubectl -n {} get pods", leader.namespace),
-        )
-    };
     let leader = snapshot.leader.as_ref();
     let ailing = leader.filter(|leader| leader.health(snapshot.at) != LeaderHealth::Alive);
     match verdict {
@@ -266,7 +292,7 @@ fn next(
         | NodeVerdict::NotSelected
         | NodeVerdict::Open
         | NodeVerdict::LeftAlone => None,
-        NodeVerdict::Opening => ailing.map(controllers),
+        NodeVerdict::Opening => ailing.map(check_controller),
         NodeVerdict::Obstructed => of_obstacles(),
         NodeVerdict::Held => {
             let suspended = rules
@@ -279,8 +305,10 @@ fn next(
                 .filter(|condition| !condition.met)
                 .flat_map(|condition| &condition.causes)
                 .find_map(deepest);
+            let deleted = rules.iter().find(|it| it.deleting);
             deepest
                 .or_else(|| suspended.map(|rule| go_on(leader, &rule.rule)))
+                .or_else(|| deleted.map(|rule| clean_up(leader, &rule.rule)))
                 .or_else(of_obstacles)
         }
     }
@@ -301,6 +329,27 @@ fn see_object(object: &Identity) -> Option<NextStep> {
         "correct the field that cannot be parsed",
         format!("kubectl {namespace}get {kind} {name} -o yaml"),
     ))
+}
+
+fn check_controller(leader: &Leader) -> NextStep {
+    NextStep::new(
+        "check the controller",
+        format!("kubectl -n {} get pods", leader.namespace),
+    )
+}
+
+/// How a rule that is being deleted comes to go.
+pub(super) fn clean_up(leader: Option<&Leader>, rule: &str) -> NextStep {
+    leader.map_or_else(
+        || {
+            let page = documentation::page("troubleshooting.md#a-rule-is-stuck-terminating");
+            NextStep::new(
+                format!("start a controller, which lifts the taint, or clean up by hand ({page})"),
+                format!("kubectl get nodereadinessrule {rule} -o yaml"),
+            )
+        },
+        check_controller,
+    )
 }
 
 pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {

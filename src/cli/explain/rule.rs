@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::node::go_on;
+use super::node::{clean_up, go_on};
 use crate::api::ConditionStatus;
 use crate::cli::fleet::State;
 use crate::cli::fleet::fleet;
@@ -135,7 +135,8 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Optio
             "see whether a controller runs",
             "kubectl nodegate status".to_owned(),
         )),
-        RuleState::InForce | RuleState::DryRun | RuleState::Deleting => {
+        RuleState::Deleting => Some(clean_up(snapshot.leader.as_ref(), rule)),
+        RuleState::InForce | RuleState::DryRun => {
             if let Some(first) = nodes.first() {
                 return Some(NextStep::new(
                     "see why, and what to do",

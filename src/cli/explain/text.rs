@@ -5,7 +5,9 @@ use super::node::{NodeExplanation, NodeVerdict, Obstacle, RuleOnNode};
 use super::pod::PodExplanation;
 use super::rule::RuleExplanation;
 use crate::cli::fleet::State;
-use crate::cli::page::{Branch, Line, Look, NextStep, Page, Render, counted};
+use crate::cli::page::{Branch, Line, Look, NextStep, Page, Render};
+use crate::cli::status::RuleState;
+use crate::wording::counted;
 
 /// The most nodes of a rule that are shown.
 const SHOWN: usize = 10;
@@ -103,14 +105,20 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
         0 => String::new(),
         waiting => format!(", {waiting} of these waiting to close"),
     };
-    tree.push(Branch::new(format!(
-        "selects {} by {}: {} held, {} open{waiting}",
-        counted(status.matched, "node"),
-        rule.selector,
-        status.held,
-        status.open,
-    )));
-    for condition in &rule.conditions {
+    let is_deleted = status.state == RuleState::Deleting;
+    tree.push(Branch::new(if is_deleted {
+        format!("its taint is still on {}", counted(status.held, "node"))
+    } else {
+        format!(
+            "selects {} by {}: {} held, {} open{waiting}",
+            counted(status.matched, "node"),
+            rule.selector,
+            status.held,
+            status.open,
+        )
+    }));
+    // The conditions of a rule that is being deleted no longer count.
+    for condition in rule.conditions.iter().filter(|_| !is_deleted) {
         let line = Line::mark(condition.unmet == 0)
             .plain(format!("{} {}", condition.kind, condition.requirement));
         let of_it = status.lacks.iter();

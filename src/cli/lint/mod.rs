@@ -12,8 +12,9 @@ mod tests;
 
 use serde::Serialize;
 
-use super::page::{Branch, Line, Look, Page, Render, counted};
+use super::page::{Branch, Line, Look, Page, Render};
 use crate::cli::snapshot::Inventory;
+use crate::wording::counted;
 pub(super) use fault::{Fault, FaultKind, Severity};
 use input::LintInput;
 

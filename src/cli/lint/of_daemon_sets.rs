@@ -32,6 +32,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
                 let advice = Advice::ShutOut {
                     daemon_set: &daemon_set.key,
                     more: 0,
+                    is_named: spec.daemon_sets().any(|key| *key == daemon_set.key),
                     key: &spec.taint.key,
                     effect: spec.effect,
                 };

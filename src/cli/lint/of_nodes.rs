@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::fault::{Fault, FaultKind};
 use super::input::LintInput;
 use crate::api::TaintEffect;
-use crate::cli::page::counted;
 use crate::cli::snapshot::{Pool, Program, ResourceKind};
 use crate::object::karpenter::NODE_POOL_LABEL;
 use crate::rule::{CompiledSpec, Rule, WhyStray};
 use crate::selector::{Operator, Requirement, overlap};
+use crate::wording::counted;
 
 /// The prefix of taint keys that Cluster Autoscaler knows without configuration.
 const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.io/";

@@ -3,7 +3,6 @@
 use super::fault::{Fault, FaultKind};
 use super::input::{LintInput, rule_name};
 use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::cli::page::counted;
 use crate::cli::snapshot::{Agent, Program, ResourceKind};
 use crate::condition::{Source, is_meant_for, is_under_our_domain};
 use crate::documentation;
@@ -11,6 +10,7 @@ use crate::object::{Node, ObjectKey, Taint};
 use crate::plan::WhyUnmade;
 use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
 use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
+use crate::wording::counted;
 
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
@@ -21,7 +21,7 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
         faults.extend(rejected(rule));
     }
     for (rule, spec) in field.usable() {
-        faults.extend(conflicts(field, rule, spec));
+        faults.extend(conflicts(field, rule));
         faults.extend(conditions(field, rule, spec));
         faults.extend(scheduler_waits(field, rule, spec));
         faults.extend(after_unknown(field, rule, spec));
@@ -42,16 +42,12 @@ fn rejected(rule: &Rule) -> Option<Fault> {
     ))
 }
 
-fn conflicts<'a>(
-    field: &'a LintInput<'_>,
-    rule: &'a Rule,
-    spec: &'a CompiledSpec,
-) -> impl Iterator<Item = Fault> {
+fn conflicts<'a>(field: &'a LintInput<'_>, rule: &'a Rule) -> impl Iterator<Item = Fault> {
     let earlier = field
         .usable()
         .take_while(|(other, _)| other.name != rule.name);
     earlier
-        .filter_map(|(other, _)| spec.conflict_with(other))
+        .filter_map(|(other, _)| rule.conflict_with(other))
         .map(|conflict| {
             let fix =
                 "give one of them another taint key, or node selectors that match no node in common";

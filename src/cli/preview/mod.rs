@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fleet::{OnNode, State, fleet, gap};
-use super::page::counted;
 use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
 use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
+use crate::wording::counted;
 pub(super) use input::{File, Written, rules};
 
 /// The immutable fields of a rule's spec.
@@ -343,7 +343,7 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
     }
     for other in view.rules().rules() {
         if other.uid != rule.uid
-            && let Some(conflict) = spec.conflict_with(other)
+            && let Some(conflict) = rule.conflict_with(other)
         {
             warnings.push(conflict.to_string());
         }

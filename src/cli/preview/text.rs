@@ -2,7 +2,8 @@
 
 use super::{Change, Difference, Preview, RulePreview, When};
 use crate::cli::fleet::{State, clock};
-use crate::cli::page::{Branch, Line, Look, Page, Render, counted};
+use crate::cli::page::{Branch, Line, Look, Page, Render};
+use crate::wording::counted;
 
 /// The most nodes that are shown.
 const SHOWN: usize = 10;

@@ -105,10 +105,11 @@ impl Cluster {
         let text = match timeout(LIMIT, self.client.request_text(request)).await {
             Ok(Ok(text)) => text,
             Ok(Err(Error::Api(status))) if status.code == 410 => return Ok(Err(status.message)),
-            Ok(Err(error)) => return Err(refusal(&error)),
+            Ok(Err(error)) => return Err(refusal(&error, &self.server)),
             Err(_) => {
                 let seconds = LIMIT.as_secs();
-                let why = format!("the API server did not answer within {seconds} s");
+                let server = &self.server;
+                let why = format!("the API server at {server} did not answer within {seconds} s");
                 return Err(ListError::Failed(why));
             }
         };
@@ -146,8 +147,13 @@ impl Cluster {
         };
         let answer = timeout(LIMIT, answer).await;
         let (head, body) = answer
-            .map_err(|_| failed("the API server did not answer in time".into()))?
-            .map_err(|error| refusal(&error))?;
+            .map_err(|_| {
+                failed(format!(
+                    "the API server at {} did not answer in time",
+                    self.server
+                ))
+            })?
+            .map_err(|error| refusal(&error, &self.server))?;
         let value: Value = serde_json::from_slice(&body).unwrap_or_default();
         let message = || value["message"].as_str().unwrap_or_default().to_owned();
         match head.status.as_u16() {
@@ -167,13 +173,14 @@ impl Cluster {
     }
 }
 
-pub(super) fn refusal(error: &Error) -> ListError {
+/// Why this API server gave no answer.
+pub(super) fn refusal(error: &Error, server: &str) -> ListError {
     match error {
         Error::Api(status) if status.code == 403 => ListError::Forbidden(status.message.clone()),
         Error::Api(status) if status.code == 404 => ListError::NotInstalled,
         Error::Api(status) => ListError::Failed(status.message.clone()),
         error => ListError::Failed(format!(
-            "the API server cannot be reached: {}",
+            "the API server at {server} cannot be reached: {}",
             with_causes(error)
         )),
     }

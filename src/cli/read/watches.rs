@@ -95,7 +95,7 @@ impl Watchers {
         let (watch, shown) = next.await;
         let name = watch.name();
         let shown = shown.map_err(|error| {
-            let refusal = refusal(&error);
+            let refusal = refusal(&error, &self.server);
             if let Some(problem) = Failure::from(error).explain(watch, &self.server) {
                 self.problems.insert(name, problem);
             }

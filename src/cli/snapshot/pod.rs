@@ -232,6 +232,17 @@ impl Container {
             _ => None,
         }
     }
+
+    /// Whether it has a log, because it runs or has run. What could not be started counts as ended, too.
+    pub fn has_log(&self) -> bool {
+        let has_run = |reason: &str| !["StartError", "ContainerCannotRun"].contains(&reason);
+        match (&self.state, &self.last_end) {
+            (ContainerState::Unknown, _) => false,
+            (ContainerState::Running, _) => true,
+            (ContainerState::Ended { reason, .. }, _) | (_, Some((reason, _))) => has_run(reason),
+            (ContainerState::Waiting { .. }, None) => self.restarts > 0,
+        }
+    }
 }
 
 /// A pod to explain.
@@ -357,5 +368,63 @@ mod tests {
         ] {
             assert_eq!(culprit(&status), expected);
         }
+    }
+
+    #[test]
+    fn what_has_never_run_has_no_log() {
+        let with = |status: &serde_json::Value| {
+            let pod = json!({"spec": {"containers": [{"name": "agent"}]}, "status": {"containerStatuses": [status]}});
+            PodDiagnosis::read(&pod.to_string()).unwrap().containers[0].has_log()
+        };
+        for (state, last, expected) in [
+            (json!({}), json!({}), false),
+            (
+                json!({"waiting": {"reason": "CreateContainerConfigError"}}),
+                json!({}),
+                false,
+            ),
+            (
+                json!({"waiting": {"reason": "ContainerCreating"}}),
+                json!({}),
+                false,
+            ),
+            (
+                json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+                json!({"exitCode": 1, "reason": "Error"}),
+                true,
+            ),
+            (
+                json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+                json!({"exitCode": 128, "reason": "StartError"}),
+                false,
+            ),
+            (
+                json!({"terminated": {"exitCode": 128, "reason": "StartError"}}),
+                json!({}),
+                false,
+            ),
+            (
+                json!({"terminated": {"exitCode": 2, "reason": "Error"}}),
+                json!({}),
+                true,
+            ),
+            (json!({"running": {}}), json!({}), true),
+        ] {
+            let last = if last == json!({}) {
+                last
+            } else {
+                json!({"terminated": last})
+            };
+            let status = json!({"name": "agent", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+                "state": state, "lastState": last});
+            assert_eq!(with(&status), expected, "{status}");
+        }
+        let unreported = json!({"spec": {"containers": [{"name": "agent"}]}, "status": {}});
+        assert!(
+            !PodDiagnosis::read(&unreported.to_string())
+                .unwrap()
+                .containers[0]
+                .has_log()
+        );
     }
 }

@@ -10,11 +10,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::fleet::{OnNode, State, fleet};
-use super::page::{Look, counted};
+use super::page::Look;
 use super::snapshot::{Controller, Gap, Leader, LeaderHealth, ResourceKind, Snapshot};
 use crate::api::EnforcementMode;
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
+use crate::wording::counted;
 
 /// The most held nodes that are named.
 const NAMED: usize = 10;
@@ -257,7 +258,8 @@ impl RuleStatus {
             matched += 1;
             match it.state {
                 State::Held | State::Closing | State::WouldClose => held += 1,
-                State::Suspended if it.tainted => held += 1,
+                // The taint is on the node, whoever governs it: as in the rule's own status.
+                State::Suspended | State::Conflicted if it.tainted => held += 1,
                 State::Waiting => waiting += 1,
                 _ => {}
             }
@@ -444,7 +446,7 @@ mod tests {
     use super::*;
     use crate::cli::explain::explain_node;
     use crate::cli::testing::Scene;
-    use crate::testing::{GATE, at, node, rule};
+    use crate::testing::{Builder, GATE, at, node, rule};
 
     #[test]
     fn taints_that_no_rule_lifts_are_told_with_what_to_do() {
@@ -476,6 +478,61 @@ mod tests {
             command,
             format!("kubectl taint node a {misspelt}:NoSchedule-")
         );
+    }
+
+    #[test]
+    fn what_is_being_deleted_still_holds() {
+        let deleted = rule("r").waits_for("Net").deleting();
+        let tainted = || node("a").dated_taint(GATE, "NoSchedule");
+        let rejected = deleted.clone().spec("conditions: []");
+        let owned = tainted().owned_by("r", GATE, "NoSchedule");
+        let elsewhere = deleted.clone().selects("pool", "other");
+        for (what, rule, node, is_held) in [
+            ("selected", &deleted, tainted(), true),
+            ("unusable", &rejected, tainted(), true),
+            ("owned", &elsewhere, owned, true),
+            ("another's taint", &elsewhere, tainted(), false),
+            ("open", &deleted, node("a"), false),
+            ("a dry run", &deleted.clone().dry_run(), tainted(), false),
+            ("going itself", &deleted, tainted().deleting(), false),
+        ] {
+            let read = Scene::default().rule(rule).node(node).read(at(60));
+            let status = status(&read);
+            let held = usize::from(is_held);
+            assert_eq!(
+                (status.nodes.held, status.rules[0].held),
+                (held, held),
+                "{what}"
+            );
+            assert_eq!(status.held.len(), held, "{what}");
+            let explained = explain_node(&read, "a").unwrap();
+            let verdict = serde_json::to_value(explained.verdict).unwrap();
+            assert_eq!(verdict == "held", is_held, "{what}: {verdict}");
+            if is_held {
+                let why = "the rule is being deleted since 2026-01-01T00:00:00Z: its taint stays until a controller lifts it";
+                assert_eq!(explained.rules[0].remarks, [why], "{what}");
+                assert_eq!(status.held[0].why, why, "{what}");
+                let next = explained.next.unwrap();
+                assert!(next.say.contains("start a controller"), "{what}: {next:?}");
+            }
+        }
+        // Where another rule governs the taint, that rule holds the node.
+        let heir = rule("s").waits_for("Net");
+        let scene = Scene::default().rule(&deleted).rule(&heir).node(tainted());
+        let held = &status(&scene.read(at(60))).held;
+        assert_eq!((held.len(), &*held[0].rule), (1, "s"));
+    }
+
+    #[test]
+    fn a_rule_that_another_governs_counts_the_nodes_with_its_taint_as_its_status_does() {
+        let first = rule("a").waits_for("Net").created(at(-60));
+        let scene = Scene::default()
+            .rule(&first)
+            .rule(&rule("b").waits_for("Net"));
+        let scene = scene.node(node("n").dated_taint(GATE, "NoSchedule"));
+        let rules = status(&scene.read(at(60))).rules;
+        let counts = rules.iter().map(|it| (it.matched, it.held, it.open));
+        assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 0), (1, 1, 0)]);
     }
 
     #[test]

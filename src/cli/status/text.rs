@@ -1,8 +1,9 @@
 //! The status as text.
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
-use crate::cli::page::{Column, Line, Look, NextStep, Page, Render, counted};
+use crate::cli::page::{Column, Line, Look, NextStep, Page, Render};
 use crate::cli::snapshot::LeaderHealth;
+use crate::wording::counted;
 
 /// How many lacking conditions a rule's line names.
 const LACKS: usize = 2;

@@ -9,13 +9,14 @@ use std::fmt::Write as _;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::page::{Page, Render, counted};
+use super::page::{Page, Render};
 use super::printable::printable;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use crate::cli::snapshot::{Agent, Inventory};
 use crate::condition::{names_nothing, tolerates};
 use crate::object::Taint;
 use crate::rule::Rule;
+use crate::wording::counted;
 pub(super) use known::ComponentPurpose;
 
 /// The prefix of conditions that name a `DaemonSet`.

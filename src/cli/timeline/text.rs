@@ -4,7 +4,8 @@ use super::Timeline;
 use super::bar::{bar, length};
 use super::spread::Spread;
 use super::start::{StageKind, Start, StartStage};
-use crate::cli::page::{Column, Line, Look, Page, Render, counted};
+use crate::cli::page::{Column, Line, Look, Page, Render};
+use crate::wording::counted;
 
 /// The assumed width of a page that does not wrap.
 const WIDTH: usize = 100;

@@ -109,6 +109,12 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignor
             Some(MISSING),
         ),
         (
+            "a Ready pod in another namespace that claims it as its owner",
+            agent(),
+            vec![pod("tenant/a").of(&agent()).ready()],
+            Some(MISSING),
+        ),
+        (
             "another pod is not Ready",
             agent(),
             vec![pod_of(&agent()).ready(), pod("tools/c")],

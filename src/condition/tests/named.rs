@@ -124,23 +124,30 @@ fn it_is_waited_for_where_it_is_meant_to_run() {
 }
 
 #[test]
-fn one_that_a_rule_which_waits_for_it_shuts_out_is_not_waited_for() {
+fn one_that_does_not_tolerate_the_taint_that_waits_for_it_keeps_its_node_closed() {
     let gate = rule("gate").waits_for(AGENT);
     let tolerant = agent().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
     let other = rule("gate").waits_for("daemonset.nodegate.dev/tools.other");
-    for (name, daemon_set, rule, expected) in [
-        ("shut out", agent(), &gate, None),
-        ("tolerates", tolerant, &gate, Some(MISSING)),
+    let intolerant = "DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/gate:NoSchedule of a rule that waits for it: \
+                      add the toleration to its pod template";
+    let pending = || with(&agent()).pod(&agent_pod("a"));
+    let ready = || with(&agent()).pod(&agent_pod("a").ready());
+    for (name, world, rule, expected) in [
+        ("shut out", with(&agent()), &gate, Some(intolerant)),
         (
-            "that rule waits for another",
-            agent(),
-            &other,
-            Some(MISSING),
+            "its pod came before the taint",
+            pending(),
+            &gate,
+            Some(intolerant),
         ),
+        ("its pod is Ready all the same", ready(), &gate, None),
+        ("tolerates", with(&tolerant), &gate, Some(MISSING)),
+        ("another's rule", with(&agent()), &other, Some(MISSING)),
     ] {
-        let world = with(&daemon_set).rule(rule);
-        assert_lack(name, &world, AGENT, expected);
+        assert_lack(name, &world.rule(rule), AGENT, expected);
     }
+    let shut_out = with(&agent()).rule(&gate).condition(AGENT).unwrap();
+    assert_eq!(shut_out.reason, "DoesNotTolerate");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn nothing_to_wait_for(backing: &Backing) -> Option<(&'static str, String)> {
     Some((reason, messages.join("; ")))
 }
 
-/// Why a rule does not wait for labelled `DaemonSet`s, with the condition type (also the event's reason) and its reason.
+/// Why a rule does not wait for `DaemonSet`s, or in vain, with the condition type (also the event's reason) and its reason.
 pub(crate) const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
     (WhyPassedOver::ShutOut, SHUT_OUT, "TaintNotTolerated"),
     (
@@ -129,7 +129,7 @@ pub(crate) const PASSED_OVER: [(WhyPassedOver, &str, &str); 2] = [
     ),
 ];
 
-/// The message about labelled `DaemonSet`s that a rule does not wait for, and how to fix that; `None` if there are none.
+/// The message about `DaemonSet`s that a rule does not wait for, or in vain, and how to fix that; `None` if there are none.
 pub(crate) fn passed_over_message(
     spec: &CompiledSpec,
     passed_over: &[PassedOver],
@@ -139,22 +139,36 @@ pub(crate) fn passed_over_message(
     if meant.is_empty() {
         return None;
     }
-    let names = meant.iter().map(|it| it.daemon_set.to_string());
+    let names = |meant: &[&PassedOver]| {
+        let names = meant.iter().map(|it| it.daemon_set.to_string());
+        enumerated(names)
+    };
     Some(match why {
-        WhyPassedOver::ShutOut => format!(
-            "not waited for, because they do not tolerate taint {}:{}: DaemonSet {} (add the toleration to their pod template)",
-            spec.taint.key,
-            spec.effect,
-            enumerated(names),
-        ),
+        WhyPassedOver::ShutOut => {
+            let (named, of_classes): (Vec<_>, Vec<_>) =
+                meant.into_iter().partition(|it| it.class.is_none());
+            let (key, effect) = (&spec.taint.key, spec.effect);
+            let parts = [
+                ("waited for in vain, as the rule names them", named),
+                ("not waited for", of_classes),
+            ];
+            let parts = parts.iter().filter(|(_, meant)| !meant.is_empty());
+            let parts = parts.map(|(what, meant)| {
+                format!(
+                    "{what}, because they do not tolerate taint {key}:{effect}: DaemonSet {} (add the toleration to their pod template)",
+                    names(meant)
+                )
+            });
+            parts.collect::<Vec<_>>().join("; ")
+        }
         WhyPassedOver::OutsideNamespaces => {
-            let classes: BTreeSet<String> =
-                meant.iter().map(|it| format!("'{}'", it.class)).collect();
+            let classes = meant.iter().flat_map(|it| &it.class);
+            let classes: BTreeSet<String> = classes.map(|class| format!("'{class}'")).collect();
             format!(
                 "not waited for, because their namespaces are not among those of class {}: DaemonSet {} (add the namespaces to \
                  the class in the configuration file, or take the label off)",
                 enumerated(classes.into_iter()),
-                enumerated(names),
+                names(&meant),
             )
         }
     })

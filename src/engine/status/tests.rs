@@ -161,10 +161,10 @@ fn a_dry_run_is_summed_up() {
             vec![unmet(), member("x").condition("Net", "False")],
             "would add 2 taints, 2 of 2 selected nodes are open and unmet now: they would be closed at once",
         ),
-        (vec![gated(met())], "would remove 1 taints"),
+        (vec![gated(met())], "would remove 1 taint"),
         (
             vec![gated(met()), unmet(), member("silent")],
-            "would add 2 taints, would remove 1 taints, 1 nodes have missing conditions, 2 of 3 selected nodes are open and \
+            "would add 2 taints, would remove 1 taint, 1 node has missing conditions, 2 of 3 selected nodes are open and \
              unmet now (1 has never reported Net): they would be closed at once",
         ),
     ] {

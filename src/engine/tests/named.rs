@@ -241,7 +241,7 @@ fn what_is_wrong_with_a_daemon_set_is_told_of_whether_or_not_the_rule_is_in_forc
             (
                 Some(&intolerant),
                 "DaemonSetsShutOut",
-                "not waited for, because they do not tolerate taint readiness.k8s.io/gate:NoSchedule: DaemonSet tools/agent (add \
+                "waited for in vain, as the rule names them, because they do not tolerate taint readiness.k8s.io/gate:NoSchedule: DaemonSet tools/agent (add \
                  the toleration to their pod template)",
             ),
             (

@@ -371,7 +371,7 @@ fn a_daemon_set_that_a_rule_passes_over_is_named() {
         .node_selector("kubernetes.io/os", "windows");
     let tenant = daemon_set("tenant/agent").critical();
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
-    let passed = |why, daemon_set: &str| (why, daemon_set.to_owned(), "gardener");
+    let passed = |why, daemon_set: &str| (why, daemon_set.to_owned(), Some("gardener"));
     let shut_out = passed(WhyPassedOver::ShutOut, "kube-system/cni");
     let outside = passed(WhyPassedOver::OutsideNamespaces, "tenant/agent");
     let both = vec![shut_out, outside.clone()];
@@ -420,7 +420,7 @@ fn a_daemon_set_that_a_rule_passes_over_is_named() {
         let passed_over = PassedOver::by_rule(spec, world.cluster(), nodes);
         let names: Vec<_> = passed_over
             .iter()
-            .map(|it| (it.why, it.daemon_set.to_string(), &*it.class))
+            .map(|it| (it.why, it.daemon_set.to_string(), it.class.as_deref()))
             .collect();
         assert_eq!(names, expected, "{name}");
     }

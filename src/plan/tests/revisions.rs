@@ -1,6 +1,7 @@
 //! Bootstraps that count for the revisions of the `DaemonSet`s that they were completed with.
 
 use super::writes;
+use crate::condition::Component;
 use crate::object::ObjectKey;
 use crate::rule::ownership::BootstrapRecord;
 use crate::testing::{
@@ -107,6 +108,32 @@ fn a_node_is_closed_again_from_when_the_pod_of_the_recorded_revision_goes() {
     ] {
         let world = on(&completed("a"), generation, &pods);
         assert_eq!(writes(&world), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_pod_in_another_namespace_that_claims_the_same_owner_is_of_no_revision() {
+    let all_first = rule("r")
+        .bootstrap_only()
+        .waits_for("daemonsets.nodegate.dev/all")
+        .waits_for("daemonset.nodegate.dev/kube-system.driver")
+        .spec("regateOnRevision: true");
+    let forged = |hash, generation| {
+        let pod = pod("tenant/forged").of(&driver(1));
+        pod.revision(hash, generation)
+    };
+    for (name, pod) in [
+        ("the recorded one is going", forged("a", 1).deleting()),
+        ("another one is there", forged("b", 2)),
+        ("another one is Ready", forged("b", 2).ready()),
+    ] {
+        let world = world(&completed("a"))
+            .rule(&all_first)
+            .waited_for(Component::AllDaemonSets)
+            .naming("kube-system/driver")
+            .daemon_set(&driver(2))
+            .pod(&pod);
+        assert_eq!(writes(&world), [""; 0], "{name}");
     }
 }
 

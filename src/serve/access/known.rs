@@ -1,9 +1,8 @@
-//! The API server's answers about tokens, and the queue of unknown tokens, both bounded. Pure.
+//! The API server's answers about tokens, bounded. Pure.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use axum::http::{StatusCode, header};
@@ -17,11 +16,6 @@ const ALLOWED_LIFETIME: Duration = Duration::from_secs(300);
 const DENIED_LIFETIME: Duration = Duration::from_secs(30);
 /// The most answers kept of each kind: many times the clients that scrape one process.
 const CAPACITY: usize = 512;
-/// How many requests with unknown tokens may wait for an answer: fewer than a server's connections, since waiting ones keep
-/// theirs.
-const WAITING: usize = 32;
-/// How many of them may come from one address.
-const WAITING_EACH: usize = 4;
 
 /// A token's SHA-256; the tokens themselves are not stored.
 pub(super) type TokenHash = [u8; 32];
@@ -84,8 +78,6 @@ pub(super) struct KnownTokens {
     denied: Answers<TokenHash, String>,
     /// Tokens that the API server does not accept.
     invalid: Answers<TokenHash, ()>,
-    /// Requests with unknown tokens that wait for an answer.
-    pub(super) queue: Queue,
     /// Why the API server could not be asked; the log says it once.
     pub(super) problem: Option<String>,
 }
@@ -182,46 +174,11 @@ impl<K: Eq + Hash + Clone, V> Answers<K, V> {
     }
 }
 
-/// Counts of waiting requests: few in all, and fewer for each address, so that no client takes every place.
-#[derive(Default)]
-pub(super) struct Queue {
-    of: HashMap<IpAddr, usize>,
-    all: usize,
-}
-
-impl Queue {
-    /// Whether one more request from this address may wait. If so, it must [leave](Self::leave) afterwards.
-    pub(super) fn join(&mut self, peer: IpAddr) -> bool {
-        let there = self.of.get(&peer).copied().unwrap_or_default();
-        let may = self.all < WAITING && there < WAITING_EACH;
-        if may {
-            self.all += 1;
-            self.of.insert(peer, there + 1);
-        }
-        may
-    }
-
-    pub(super) fn leave(&mut self, peer: IpAddr) {
-        let Some(there) = self.of.get_mut(&peer) else {
-            return;
-        };
-        self.all -= 1;
-        *there -= 1;
-        if *there == 0 {
-            self.of.remove(&peer);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    fn peer(number: usize) -> IpAddr {
-        IpAddr::from([10, 0, 0, u8::try_from(number).unwrap()])
-    }
 
     fn hash(number: u16) -> TokenHash {
         let mut hash = TokenHash::default();
@@ -295,30 +252,5 @@ mod tests {
         let later = now + 3 * steps * SECOND;
         answers.put(0, (), later + SECOND, later);
         assert_eq!(answers.0.len(), 1);
-    }
-
-    #[test]
-    fn one_address_cannot_take_every_place() {
-        let mut queue = Queue::default();
-        let joined = (0..100).filter(|_| queue.join(peer(1))).count();
-        assert_eq!(joined, WAITING_EACH);
-        assert!(queue.join(peer(2)));
-        queue.leave(peer(1));
-        assert!(queue.join(peer(1)));
-        assert!(!queue.join(peer(1)));
-    }
-
-    #[test]
-    fn the_queue_is_bounded_over_all_addresses() {
-        let mut queue = Queue::default();
-        let all: Vec<_> = (0..200).map(|number| peer(number % 50)).collect();
-        let joined: Vec<_> = all.into_iter().filter(|peer| queue.join(*peer)).collect();
-        assert_eq!(joined.len(), WAITING);
-        for peer in joined {
-            queue.leave(peer);
-            queue.leave(IpAddr::from([10, 0, 0, 99]));
-        }
-        assert_eq!(queue.all, 0);
-        assert!(queue.of.is_empty());
     }
 }

@@ -19,6 +19,7 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
+use super::places::Places;
 use super::server::Peer;
 use known::{AccessRefusal, KnownTokens, TokenHash};
 use review::{Reviewer, Unanswered};
@@ -29,6 +30,11 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const STRANGERS: usize = 8;
 /// How many requests with an expired reader's token may ask at a time. Unknown tokens cannot take these places.
 const READERS: usize = 4;
+/// How many requests with unknown tokens may wait for an answer: fewer than a server's connections, since waiting ones keep
+/// theirs.
+const WAITING: usize = 32;
+/// How many of them may come from one address.
+const WAITING_EACH: usize = 4;
 
 /// Admits a request if the API server lets its user read the path. Clones share the known answers.
 #[derive(Clone)]
@@ -36,6 +42,8 @@ pub(super) struct AccessGuard(Arc<Inner>);
 
 struct Inner {
     reviewer: Reviewer,
+    /// Where unknown tokens wait for an answer.
+    queue: Places,
     strangers: Semaphore,
     readers: Semaphore,
     known: Mutex<KnownTokens>,
@@ -46,6 +54,7 @@ impl AccessGuard {
     pub(super) fn new(client: &Client) -> Self {
         Self(Arc::new(Inner {
             reviewer: Reviewer::new(client),
+            queue: Places::new(WAITING, WAITING_EACH),
             strangers: Semaphore::new(STRANGERS),
             readers: Semaphore::new(READERS),
             known: Mutex::default(),
@@ -94,7 +103,7 @@ impl Inner {
                 let _turn = self.readers.acquire().await;
                 return self.ask(token, hash, path).await;
             }
-            let _place = self.queue(peer).ok_or(AccessRefusal::TooMany)?;
+            let _place = self.queue.take(peer).ok_or(AccessRefusal::TooMany)?;
             let _turn = self.strangers.acquire().await;
             self.ask(token, hash, path).await
         };
@@ -127,12 +136,6 @@ impl Inner {
         answer.map_err(|_| AccessRefusal::Unanswered)
     }
 
-    /// A place in the queue of unknown tokens, if one is free.
-    fn queue(&self, peer: IpAddr) -> Option<QueuePlace<'_>> {
-        let may = self.known().queue.join(peer);
-        may.then_some(QueuePlace { inner: self, peer })
-    }
-
     /// Logs once why the API server cannot be asked, and when it can be again.
     fn note(&self, problem: Option<&Unanswered>) {
         let problem = problem.map(ToString::to_string);
@@ -149,18 +152,6 @@ impl Inner {
     fn known(&self) -> MutexGuard<'_, KnownTokens> {
         // No panic elsewhere leaves a half-made change.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A request's place in the queue; dropping it leaves the queue.
-struct QueuePlace<'a> {
-    inner: &'a Inner,
-    peer: IpAddr,
-}
-
-impl Drop for QueuePlace<'_> {
-    fn drop(&mut self) {
-        self.inner.known().queue.leave(self.peer);
     }
 }
 

@@ -262,6 +262,14 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
         ),
         ("spec: {conditions: nonsense}", "spec cannot be read"),
         (
+            "spec: {nodeSelector: null}",
+            "validation failed: [spec.nodeSelector: Required value]",
+        ),
+        (
+            "spec: {conditions: [{requiredStatus: 'True'}]}",
+            "validation failed: [spec.conditions[0].type: Required value]",
+        ),
+        (
             "spec: null",
             "[spec cannot be read: invalid type: null, expected an object]",
         ),
@@ -279,6 +287,29 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
             ReviewResult::Accepted { .. } => panic!("accepted: {patch}"),
         }
     }
+}
+
+#[test]
+fn a_rule_that_cannot_be_used_and_has_the_taint_of_another_is_told_both() {
+    let empty = "spec: {nodeSelector: {matchLabels: null}}";
+    let others = beside(&[rule("old", "{}")]);
+    let ReviewResult::Rejected(why) = verdict(&rule("new", empty), None, &others) else {
+        panic!("accepted");
+    };
+    let conflict = REJECTION.trim_start_matches("validation failed: [");
+    assert!(
+        why.contains("spec.nodeSelector: Required value") && why.ends_with(conflict),
+        "{why}"
+    );
+    // What was wrong before, and still is, is no reason.
+    let before = rule("new", empty);
+    let mut after = before.clone();
+    after["spec"]["gracePeriod"] = json!("1m");
+    let verdict = verdict(&after, Some(&before), &others);
+    assert!(
+        matches!(verdict, ReviewResult::Accepted { .. }),
+        "{verdict:?}"
+    );
 }
 
 #[test]

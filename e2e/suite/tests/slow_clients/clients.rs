@@ -143,9 +143,9 @@ impl Target {
         Ok(())
     }
 
-    /// Sends a whole request; returns the status of the answer.
-    pub(crate) async fn post(&self, body: &[u8]) -> Result<String> {
-        let mut stream = self.connect_tls(Ipv4Addr::LOCALHOST.into()).await?;
+    /// Sends a whole request from an address; returns the status of the answer.
+    pub(crate) async fn post(&self, from: IpAddr, body: &[u8]) -> Result<String> {
+        let mut stream = self.connect_tls(from).await?;
         let (path, length) = (self.path, body.len());
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"

@@ -24,6 +24,8 @@ use tokio::task::JoinSet;
 const MEMORY: u64 = 256 * 1024;
 /// How long a review or a scrape may take: the API server waits for 10 s, and so does Prometheus by default.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The address of the API server, too.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const WEBHOOK: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
 /// A controller that serves everything, with one certificate.
@@ -190,7 +192,7 @@ async fn reviews_that_swell_when_they_are_read_stay_small() -> Result<()> {
             let mut answered = 0;
             for _ in 0..4 {
                 // The server may close a connection that asks too much.
-                if let Ok(status) = webhook.post(&review).await {
+                if let Ok(status) = webhook.post(HERE, &review).await {
                     ensure!([expected, "503"].contains(&&*status), "{place}: {status}");
                     answered += 1;
                 }
@@ -221,7 +223,12 @@ async fn reviews_that_ask_for_much_open_few_connections() -> Result<()> {
             let review = asking_review(conditions);
             let mut answered = 0;
             for _ in 0..6 {
-                answered += usize::from(webhook.post(&review).await.is_ok_and(|it| it == "200"));
+                answered += usize::from(
+                    webhook
+                        .post(HERE, &review)
+                        .await
+                        .is_ok_and(|it| it == "200"),
+                );
             }
             answered
         });
@@ -319,5 +326,36 @@ async fn strangers_with_made_up_tokens_keep_no_reader_waiting() -> Result<()> {
     let hanging = hanging?;
     println!("known: {known:?}, new: {new:?}, while the API server hangs: {hanging:?}");
     ensure!(scene.peak()? < MEMORY);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_without_credentials_keep_no_review_of_the_api_server_waiting() -> Result<()> {
+    let scene = Scene::start().await?;
+    let from = IpAddr::from(Ipv4Addr::new(127, 0, 0, 2));
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..370 {
+        let (webhook, asked) = (scene.webhook.clone(), asked.clone());
+        callers.spawn(async move {
+            let review = asking_review(32);
+            loop {
+                let _ = webhook.post(from, &review).await;
+                asked.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        });
+    }
+    eventually("there is a flood", SOON, async || {
+        Ok(asked.load(Ordering::Relaxed) > 370)
+    })
+    .await?;
+    let mut longest = Duration::ZERO;
+    for _ in 0..20 {
+        longest = longest.max(in_time("a review", scene.is_reviewed()).await?);
+    }
+    let asked = asked.load(Ordering::Relaxed);
+    println!("beside {asked} reviews of others, the slowest of the API server took {longest:?}");
+    ensure!(longest < PATIENCE / 2, "{longest:?}");
     Ok(())
 }

@@ -47,7 +47,7 @@ fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
         (
             Some(agent.build()),
             "critical DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/x:NoSchedule: it cannot start on a \
-             node that has it, and is not waited for; add the toleration to its pod template",
+             node that has it, and is waited for in vain, as the rule names it; add the toleration to its pod template",
         ),
         (Some(agent.toleration("{operator: Exists}").build()), ""),
     ] {

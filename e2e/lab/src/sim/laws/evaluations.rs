@@ -142,6 +142,7 @@ mod tests {
         story.create(node("n"));
         story.report("n", "Net", "False");
         close(&mut story, "n");
+        story.at(10);
         story
     }
 

@@ -23,6 +23,19 @@ pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> A
     })
 }
 
+/// Whether the `DaemonSet` is meant for the node: it selects the node, and tolerates the taints that will not go.
+pub(super) fn is_meant(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
+    let spec = &daemon_set["spec"]["template"]["spec"];
+    let is_going = daemon_set["metadata"].get("deletionTimestamp").is_some();
+    if is_going || !placement::selects(spec, facts.node) {
+        return Answer::No;
+    }
+    let taints = TaintId::all(facts.node);
+    let intolerable = taints.filter(|(taint, it)| !tolerates(spec, taint, text(&it["value"])));
+    let passing = intolerable.map(|(taint, _)| facts.is_passing(&taint));
+    passing.min().unwrap_or(Answer::Yes)
+}
+
 /// Whether rules with conditions of these types wait for a pod of the `DaemonSet` on the node.
 pub(super) fn expects_by(
     facts: &Facts<'_>,
@@ -30,17 +43,13 @@ pub(super) fn expects_by(
     asks: impl Fn(&str) -> bool,
 ) -> Answer {
     let spec = &daemon_set["spec"]["template"]["spec"];
-    let is_going = daemon_set["metadata"].get("deletionTimestamp").is_some();
-    if is_going || !placement::selects(spec, facts.node) {
-        return Answer::No;
-    }
     // A pod that the waiting rule's own taint keeps away is not waited for.
     let waits = |rule: &Rule| {
         let mut conditions = rule.spec.conditions.iter();
         rule.is_live() && rule.selects(facts.node) && conditions.any(|it| asks(&it.type_))
     };
     let waiting = facts.rules.iter().filter(|rule| waits(rule));
-    let mut answer = Answer::Yes;
+    let mut answer = is_meant(facts, daemon_set);
     for rule in waiting {
         if !tolerates(
             spec,
@@ -63,11 +72,6 @@ pub(super) fn expects_by(
                     Answer::Maybe
                 });
             }
-        }
-    }
-    for (taint, object) in TaintId::all(facts.node) {
-        if !tolerates(spec, &taint, text(&object["value"])) {
-            answer = answer.min(facts.is_passing(&taint));
         }
     }
     answer
@@ -105,9 +109,11 @@ fn is_selected(class: &Class, labels: &Value) -> bool {
     class.selector.matches(&labels)
 }
 
-pub(super) fn owner(pod: &Value) -> Option<&Value> {
-    let owners = pod["metadata"]["ownerReferences"].as_array();
+/// Whether the `DaemonSet` controls the pod.
+pub(super) fn owns(daemon_set: &Value, pod: &Value) -> bool {
+    let (meta, of_pod) = (&daemon_set["metadata"], &pod["metadata"]);
+    let owners = of_pod["ownerReferences"].as_array();
     let mut owners = owners.into_iter().flatten();
     let owner = owners.find(|it| it["kind"] == "DaemonSet" && it["controller"] == true);
-    owner.map(|owner| &owner["uid"])
+    meta["namespace"] == of_pod["namespace"] && owner.is_some_and(|it| it["uid"] == meta["uid"])
 }

@@ -12,7 +12,7 @@ use nodegate::api::{ConditionRequirement, ConditionStatus};
 use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
-use super::placement::{expects, expects_by, has, is_live, owner};
+use super::placement::{expects, expects_by, has, is_live, is_meant, owns};
 use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, governing, selects};
 use crate::sim::actors::ask::{items, text};
 use crate::sim::actors::daemon_sets::REVISION;
@@ -33,6 +33,8 @@ fn time(value: &Value) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests;
 
+/// The most slices of one driver that count on one node.
+const MAX_SLICES: usize = 1000;
 /// How long after a Node was created an older pod's readiness does not count; for a while longer it may not, as observations
 /// are late and times are in whole seconds.
 const OLD_PODS: SignedDuration = SignedDuration::from_secs(60);
@@ -205,7 +207,7 @@ impl Facts<'_> {
         if let Some(name) = kind.strip_prefix("daemonset.nodegate.dev/") {
             return match name.split_once('.') {
                 Some((namespace, name)) => {
-                    synthesized(self.is_daemon_set_ready(rule, kind, namespace, name))
+                    synthesized(self.is_daemon_set_ready(rule, namespace, name))
                 }
                 None => is(asked.status_if_missing().as_str()),
             };
@@ -255,7 +257,7 @@ impl Facts<'_> {
     }
 
     /// Whether a `DaemonSet` has a Ready pod on the node, or does not match it.
-    fn is_daemon_set_ready(&self, rule: &Rule, kind: &str, namespace: &str, name: &str) -> Answer {
+    fn is_daemon_set_ready(&self, rule: &Rule, namespace: &str, name: &str) -> Answer {
         let is_it = |metadata: &Value| {
             metadata["namespace"] == *namespace
                 && metadata["name"] == *name
@@ -267,11 +269,11 @@ impl Facts<'_> {
         };
         let own = self.pods.iter().filter(|pod| {
             is_live(pod)
-                && owner(pod) == Some(&daemon_set["metadata"]["uid"])
+                && owns(daemon_set, pod)
                 && selects(&daemon_set["spec"]["selector"], &pod["metadata"]["labels"])
         });
         let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
-        match expects_by(self, daemon_set, |it| it == kind) {
+        match is_meant(self, daemon_set) {
             Answer::Yes => is_ready,
             Answer::Maybe => is_ready.max(Answer::Maybe),
             Answer::No => Answer::Yes,
@@ -285,9 +287,8 @@ impl Facts<'_> {
         };
         let daemon_sets = self.daemon_sets.iter().filter(counts);
         Answer::all(daemon_sets.map(|daemon_set| {
-            let uid = &daemon_set["metadata"]["uid"];
             let own = self.pods.iter();
-            let own = own.filter(|pod| is_live(pod) && owner(pod) == Some(uid));
+            let own = own.filter(|pod| is_live(pod) && owns(daemon_set, pod));
             let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
             match expects_by(self, daemon_set, |it| it == kind) {
                 Answer::Yes => is_ready,
@@ -315,10 +316,14 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether each pool of the driver is complete in its newest generation, with a device, and with none that is tainted.
+    /// Whether each pool of the driver is complete in its newest generation, with a device, and with none that is tainted; and
+    /// there are not too many slices.
     fn are_published(&self, driver: &str) -> Answer {
         let slices = self.slices.iter().map(|slice| &slice["spec"]);
         let slices: Vec<_> = slices.filter(|spec| spec["driver"] == *driver).collect();
+        if slices.len() > MAX_SLICES {
+            return Answer::No;
+        }
         let newest = |spec: &&&Value| {
             let pool = &spec["pool"];
             slices.iter().all(|it| {
@@ -330,7 +335,7 @@ impl Facts<'_> {
         let is_complete = |spec: &&&Value| {
             let of_pool = current.iter();
             let of_pool = of_pool.filter(|it| it["pool"]["name"] == spec["pool"]["name"]);
-            Some(of_pool.count() as u64) >= spec["pool"]["resourceSliceCount"].as_u64()
+            Some(of_pool.count() as u64) == spec["pool"]["resourceSliceCount"].as_u64()
         };
         let mut devices = current
             .iter()
@@ -456,8 +461,7 @@ impl Facts<'_> {
 
     fn are_scheduled(&self, class: &Class) -> Answer {
         Answer::all(self.daemon_sets.iter().map(|daemon_set| {
-            let uid = &daemon_set["metadata"]["uid"];
-            let has_pod = self.pods(class).any(|pod| owner(pod) == Some(uid));
+            let has_pod = self.pods(class).any(|pod| owns(daemon_set, pod));
             match expects(self, class, daemon_set) {
                 _ if has_pod => Answer::Yes,
                 Answer::Yes => Answer::No,
@@ -471,13 +475,13 @@ impl Facts<'_> {
         let expected: Vec<(&Value, Answer)> = self
             .daemon_sets
             .iter()
-            .map(|it| (&it["metadata"]["uid"], expects(self, class, it)))
+            .map(|it| (&**it, expects(self, class, it)))
             .collect();
         let of_daemon_sets = expected
             .iter()
             .filter(|(_, expected)| *expected != Answer::No);
-        let of_daemon_sets = of_daemon_sets.map(|(uid, expected)| {
-            let own = self.pods(class).filter(|pod| owner(pod) == Some(uid));
+        let of_daemon_sets = of_daemon_sets.map(|(daemon_set, expected)| {
+            let own = self.pods(class).filter(|pod| owns(daemon_set, pod));
             let words: Vec<Answer> = own.map(|pod| self.is_ready(rule, pod)).collect();
             let one_is = Answer::any(words.iter().copied());
             let all_are = Answer::all(words);
@@ -488,7 +492,7 @@ impl Facts<'_> {
         });
         let is_covered = |pod: &Value| {
             let mut expected = expected.iter();
-            expected.any(|(uid, expected)| *expected != Answer::No && owner(pod) == Some(uid))
+            expected.any(|(daemon_set, expected)| *expected != Answer::No && owns(daemon_set, pod))
         };
         let others = self.pods(class).filter(|pod| !is_covered(pod));
         let others = others.map(|pod| self.is_ready(rule, pod));

@@ -1,13 +1,15 @@
 //! Conditions that name a component: `DaemonSet`s, checks and drivers of devices.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::ends::End::{Closed, Gated, PutOn, Says};
 use super::objects::{
     GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key, slice, version,
 };
 use super::{Base, joining, joining_as};
+use crate::sim::actors::ask::node_key;
 use crate::sim::actors::{Deed, Operator};
+use crate::sim::scenario::Scene;
 use crate::sim::time::{ms, s};
 use crate::{Key, Kind};
 
@@ -254,5 +256,31 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
         },
         &[Closed(GATE, &["n-0", "n-2", "n-3"])],
+    ),
+    Base::new(
+        "hostile: a kubelet writes more slices, conditions and forged annotations than anybody reads: the others open",
+        s(60),
+        |it| {
+            let forged = |index: usize| {
+                let key = format!("nodegate.dev/taint-added-by-{index}");
+                let taint = json!({"rule-name": "r", "taint-key": GATE, "taint-effect": "NoSchedule"});
+                (key, json!(taint.to_string()))
+            };
+            let forged: Map<String, Value> = (0..1_200).map(forged).collect();
+            let condition = |index: usize| json!({"type": format!("example.com/{index}"), "status": "False"});
+            let conditions: Vec<Value> = (0..500).map(condition).collect();
+            let operator = Operator::default()
+                .edits(s(25), node_key("n-0"), json!({"metadata": {"annotations": forged}}))
+                .edits_status(s(26), node_key("n-0"), &json!({"conditions": conditions}))
+                .creates(s(30), slice("a-1", "n-1", 1, 1))
+                .creates(s(30), slice("a-2", "n-2", 1, 1));
+            let slices = (0..1_001).map(|index| slice(&format!("h-{index}"), "n-0", 1, 1));
+            slices
+                .fold(it, Scene::has)
+                .has(rule("devices").waits_for("resourceslice.nodegate.dev/gpu.example.com"))
+                .nodes(joining(3))
+                .acts(operator)
+        },
+        &[Gated(GATE, 3), Closed(GATE, &["n-0"])],
     ),
 ];

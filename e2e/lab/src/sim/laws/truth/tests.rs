@@ -115,6 +115,19 @@ fn taints_that_will_go_shut_nobody_out() {
 }
 
 #[test]
+fn a_pod_in_another_namespace_is_none_of_a_daemon_sets() {
+    for (namespace, expected) in [("kube-system", Yes), ("default", No)] {
+        let mut story = world("daemonsets.nodegate.dev/all");
+        story.create(daemon_set(&json!({})));
+        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+        let mut pod = pod("p", &uid, &ready());
+        pod["metadata"]["namespace"] = json!(namespace);
+        story.create_as_is(pod);
+        assert_eq!(met(&story), expected, "{namespace}");
+    }
+}
+
+#[test]
 fn critical_pods_have_to_be_ready() {
     let gone = json!({ "status": { "phase": "Failed", "conditions": [{ "type": "Ready", "status": "True" }] } });
     for (name, fields, owner, expected) in [
