@@ -187,7 +187,7 @@ fn previewed(source: &ObjectSource) -> preview::Preview {
     let before = Before::of(&read, &written);
     let rules = written.iter().map(|it| it.applied(None, at(NOW)).unwrap());
     let after = with_rules(source, read, rules.collect()).now_or_never();
-    preview::preview(&before, &after.unwrap().unwrap(), &written)
+    preview::preview(&before, &after.unwrap().unwrap(), &written, &[])
 }
 
 /// The screen of `top`.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::runtime;
 
@@ -344,8 +345,15 @@ async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result
     let read = read(&source, &common.access, &wanted).await?;
     let (at, before) = (read.at, Before::of(&read, &written));
     let rules = applied(&|name| before.rule(name).cloned(), at)?;
+    let answers = written.iter().map(async |it| {
+        let there = before.rule(&it.name);
+        let version = there.and_then(|rule| rule.metadata.resource_version.as_deref());
+        source.dry_run(&it.object, version).await
+    });
+    let answers = join_all(answers).await;
     let after = with_rules(&source, read, rules).await?;
-    say(&preview::preview(&before, &after, &written), common, at)
+    let preview = preview::preview(&before, &after, &written, &answers);
+    say(&preview, common, at)
 }
 
 fn file(path: &Path) -> Result<File, CliError> {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::fleet::{OnNode, State, fleet, gap};
+use super::read::DryRunAnswer;
 use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
@@ -128,14 +129,33 @@ impl Before {
     }
 }
 
-/// What these rules change, compared to the state before.
-pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) -> Preview {
+/// What these rules change, compared to the state before. `answers` is what the API server says of each.
+pub(super) fn preview(
+    before: &Before,
+    after: &Snapshot,
+    written: &[Written],
+    answers: &[DryRunAnswer],
+) -> Preview {
     let nodes = fleet(after);
     let closed_before = closed(&before.nodes);
-    let previews: Vec<RulePreview> = written
+    let mut previews: Vec<RulePreview> = written
         .iter()
         .map(|it| of_rule(it, before.rule(&it.name), after, &nodes, &closed_before))
         .collect();
+    let mut notes = notes(after, &previews);
+    for (preview, answer) in previews.iter_mut().zip(answers) {
+        match answer {
+            // It says all that is wrong with the fields.
+            DryRunAnswer::Refused(why) => preview.refusals = vec![why.clone()],
+            DryRunAnswer::NotAsked(why) => {
+                let note = format!("whether the API server takes the rules was not asked: {why}");
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+            DryRunAnswer::Accepted => {}
+        }
+    }
     let closed_after = closed(&nodes);
     let is_closed = |it: &&OnNode| it.state.holds() && !closed_before.contains(&it.node);
     let is_waiting = |it: &&OnNode| {
@@ -172,7 +192,7 @@ pub(super) fn preview(before: &Before, after: &Snapshot, written: &[Written]) ->
         .collect();
     Preview {
         is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
-        notes: notes(after, &previews),
+        notes,
         unread: unread_lists(&after.gaps),
         rules: previews,
         closes,
@@ -422,7 +442,7 @@ mod tests {
         let applied = written.applied(there.as_ref(), at(60)).unwrap();
         let after = scene().object(applied).read(at(60));
         let written = [written];
-        let preview = preview(&Before::of(&before, &written), &after, &written);
+        let preview = preview(&Before::of(&before, &written), &after, &written, &[]);
         let page = Page {
             width: None,
             colour: false,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use axum::http::header::{CONTENT_TYPE, DATE};
+use axum::http::response::Parts;
 use axum::http::{Error as HttpError, Request as HttpRequest};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http_body_util::BodyExt;
@@ -27,6 +28,15 @@ const PAGE: u32 = 500;
 const LIMIT: Duration = Duration::from_secs(30);
 /// How often a list is restarted after its pages have expired.
 const ATTEMPTS: usize = 3;
+
+/// What the API server would say of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DryRunAnswer {
+    Accepted,
+    Refused(String),
+    /// It was not asked, or did not say, and why.
+    NotAsked(String),
+}
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -134,10 +144,48 @@ impl Cluster {
         Ok(self.ask(request).await?.0)
     }
 
-    async fn ask(
+    /// What the API server makes of a rule, by a write that it does not store. `replaced` is the version of the rule that is
+    /// there under this name.
+    pub(crate) async fn dry_run(&self, rule: &Value, replaced: Option<&str>) -> DryRunAnswer {
+        let mut rule = rule.clone();
+        let mut path = ResourceKind::Rules.path(None);
+        let (method, verb) = match replaced {
+            Some(version) => {
+                rule["metadata"]["resourceVersion"] = version.into();
+                let name = rule["metadata"]["name"].as_str().unwrap_or_default();
+                path = format!("{path}/{name}");
+                ("PUT", "update")
+            }
+            None => ("POST", "create"),
+        };
+        let request = HttpRequest::builder()
+            .method(method)
+            .uri(format!("{path}?dryRun=All&fieldValidation=Strict"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::from(rule.to_string().into_bytes()));
+        let not_asked = |why: String| DryRunAnswer::NotAsked(why);
+        match self.exchange(request).await {
+            Ok((head, _)) if head.status.is_success() => DryRunAnswer::Accepted,
+            Ok((head, answer)) => {
+                let message = answer["message"].as_str().unwrap_or_default();
+                let lacks = format!(" cannot {verb} resource ");
+                match head.status.as_u16() {
+                    401 | 403 if message.contains(&lacks) || message == "Unauthorized" => {
+                        not_asked(format!("no permission to {verb} rules"))
+                    }
+                    404 => not_asked("the cluster has no NodeReadinessRules".into()),
+                    400..500 => DryRunAnswer::Refused(message.into()),
+                    code => not_asked(format!("it answers {code}: {message}")),
+                }
+            }
+            Err(why) => not_asked(why.to_string()),
+        }
+    }
+
+    async fn exchange(
         &self,
         request: Result<HttpRequest<Body>, HttpError>,
-    ) -> Result<(Value, Option<Timestamp>), ListError> {
+    ) -> Result<(Parts, Value), ListError> {
         let failed = |why: String| ListError::Failed(why);
         let request = request.map_err(|error| failed(error.to_string()))?;
         let answer = async {
@@ -154,17 +202,22 @@ impl Cluster {
                 ))
             })?
             .map_err(|error| refusal(&error, &self.server))?;
-        let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+        Ok((head, serde_json::from_slice(&body).unwrap_or_default()))
+    }
+
+    async fn ask(
+        &self,
+        request: Result<HttpRequest<Body>, HttpError>,
+    ) -> Result<(Value, Option<Timestamp>), ListError> {
+        let (head, value) = self.exchange(request).await?;
         let message = || value["message"].as_str().unwrap_or_default().to_owned();
         match head.status.as_u16() {
             403 => return Err(ListError::Forbidden(message())),
             404 => return Err(ListError::NotInstalled),
             _ if head.status.is_success() => {}
             code => {
-                return Err(failed(format!(
-                    "the API server answers {code}: {}",
-                    message()
-                )));
+                let why = format!("the API server answers {code}: {}", message());
+                return Err(ListError::Failed(why));
             }
         }
         let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());

@@ -20,7 +20,7 @@ use super::snapshot::{self, Filter, ResourceKind, Snapshot, Specimen, Wanted};
 use crate::condition::CriticalComponentClass;
 
 pub(super) use builder::{Configured, snapshot, with_rules};
-pub(super) use cluster::Cluster;
+pub(super) use cluster::{Cluster, DryRunAnswer};
 pub(super) use facts::{facts, versions};
 pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub(super) use inventory::{

@@ -6,8 +6,9 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, DryRunAnswer};
 use super::folder::Folder;
 use super::list::{ListError, Objects};
 use crate::cli::snapshot::{Filter, Gap, ResourceKind};
@@ -79,6 +80,15 @@ impl ObjectSource {
                 Some(Err(refusal)) => refused(refusal.clone()),
                 None => source.list(kind, filter),
             },
+        }
+    }
+
+    /// What the API server would say of a rule, which replaces one of this version.
+    pub(crate) async fn dry_run(&self, rule: &Value, replaced: Option<&str>) -> DryRunAnswer {
+        match self {
+            Self::Cluster(cluster) => cluster.dry_run(rule, replaced).await,
+            Self::Kept(source, _) => Box::pin(source.dry_run(rule, replaced)).await,
+            Self::Folder(_) | Self::Lists(_) => DryRunAnswer::NotAsked("this is a dump".into()),
         }
     }
 

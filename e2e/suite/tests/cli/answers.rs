@@ -10,7 +10,7 @@ use nodegate_suite::versions::is_since;
 use nodegate_testbed::ask::{ask, ask_json, command};
 use nodegate_testbed::changes::delete_node;
 use nodegate_testbed::fixtures;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::golden::{hold, normal};
 use crate::world::{HELD, OPEN, TURN, World, world};
@@ -277,7 +277,7 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
         fixtures::rule("limited", "readiness.k8s.io/limited").waits_for("example.com/Nobody");
     let rule = rule
         .selects("pool", "workers")
-        .spec("disruption", serde_json::json!({}));
+        .spec("disruption", json!({}));
     let file = std::env::temp_dir().join(format!("limited-{}.json", std::process::id()));
     std::fs::write(&file, rule.build().to_string())?;
     let file = file.to_string_lossy().into_owned();
@@ -306,7 +306,8 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
     ask(&kubeconfig, &["dump", &dump]).await?;
     let again = ask_json(&kubeconfig, &[&preview[..], &["--from", &dump]].concat()).await?;
     assert_eq!(again["rules"], said["rules"]);
-    assert_eq!(again["notes"], Value::Null, "{again:#}");
+    let not_asked = "whether the API server takes the rules was not asked: this is a dump";
+    assert_eq!(again["notes"], json!([not_asked]), "{again:#}");
     let kept = std::fs::read_to_string(folder.join("deployments.json"))?;
     ensure!(
         kept.contains("large-cluster") && !kept.contains("hidden"),
@@ -320,5 +321,69 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
         "--namespace=nrr-system",
     ];
     world.cluster.kubectl(&apps).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let rule = |fields: Value| {
+        let rule = fixtures::rule("refused", "readiness.k8s.io/refused");
+        let rule = rule.waits_for("example.com/Nobody").selects("a", "b");
+        let fields = fields.as_object().into_iter().flatten();
+        fields.fold(rule, |rule, (name, value)| rule.spec(name, value.clone()))
+    };
+    let file = std::env::temp_dir().join(format!("refused-{}.json", std::process::id()));
+    let name = file.to_string_lossy().into_owned();
+    let preview = ["preview", "-f", &name];
+    let refusals = async |fields: Value| {
+        std::fs::write(&file, rule(fields).build().to_string())?;
+        let said = ask_json(&kubeconfig, &preview).await?;
+        anyhow::Ok(said["rules"][0]["refusals"].to_string().replace('\\', ""))
+    };
+    for (fields, expected) in [
+        (
+            json!({"gracePeriode": "1m"}),
+            "unknown field \"spec.gracePeriode\"",
+        ),
+        (
+            json!({"enforcementMode": "bootstrap-only", "gracePeriod": "1m"}),
+            "gracePeriod",
+        ),
+        (json!({"heartbeatTimeout": "5s"}), "heartbeatTimeout"),
+        (
+            json!({"repair": {"readinessTTL": "10s", "action": "Release"}}),
+            "readinessTTL",
+        ),
+        (json!({"nodeSelector": {}}), "nodeSelector"),
+    ] {
+        let refusals = refusals(fields).await?;
+        ensure!(refusals.contains(expected), "{expected}: {refusals}");
+        ensure!(ask(&kubeconfig, &preview).await?.code == 2, "{expected}");
+    }
+    // What cannot be changed of a rule that is there.
+    rule(json!({})).create(&client).await?;
+    let refusals = refusals(json!({"enforcementMode": "bootstrap-only"})).await?;
+    ensure!(
+        refusals.contains("enforcementMode is immutable"),
+        "{refusals}"
+    );
+    rules::delete(&client, "refused").await?;
+
+    world.cluster.account("previewer", "nodegate-view").await?;
+    let previewer = world
+        .cluster
+        .kubeconfig_for_service_account("default", "previewer")
+        .await?;
+    let said = ask(&previewer, &preview).await?;
+    ensure!(
+        said.out
+            .contains("not asked: no permission to create rules"),
+        "{said:?}"
+    );
+    std::fs::remove_file(&file)?;
     Ok(())
 }
