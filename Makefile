@@ -72,8 +72,7 @@ test-unit: $(CLUSTER) ## Run the tests that need no control plane
 	$(TEST) --lib --bins $(call tests-in,tests)
 	$(TEST) --doc
 
-test-e2e: ready ## Run the tests against a real control plane
-	$(TEST) $(call tests-in,e2e/lab/tests)
+test-e2e: ready ## Run the tests against a real control plane, and the laboratory's
 	hack/test-e2e
 
 test-metrics: ready prometheus ## Run the tests of metrics, alerts and dashboard, with a real Prometheus

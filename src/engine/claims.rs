@@ -55,7 +55,10 @@ enum Step {
 
 /// The deletions of `NodeClaim`s.
 #[derive(Debug, Default)]
-pub(super) struct Claims(Map<Arc<str>, ClaimWork>);
+pub(super) struct Claims {
+    work: Map<Arc<str>, ClaimWork>,
+    is_stopping: bool,
+}
 
 impl Claims {
     /// Starts the deletion of a node's claim. If it has to wait, the node is evaluated again then.
@@ -65,10 +68,10 @@ impl Claims {
         karpenter: &KarpenterCache,
         out: &mut Effects,
     ) {
-        self.0
+        self.work
             .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
         let claim = &deletion.claim;
-        let work = self.0.entry(claim.name.clone()).or_default();
+        let work = self.work.entry(claim.name.clone()).or_default();
         if work.slot.is_under_way() {
             return;
         }
@@ -101,9 +104,10 @@ impl Claims {
         out.ask(purpose, Request::ReadNode { name });
     }
 
-    /// Stops all deletions that have not begun. One that has is carried to its end.
+    /// Stops all deletions: a request under way may end, and no further step begins.
     pub(super) fn stop(&mut self) {
-        for work in self.0.values_mut() {
+        self.is_stopping = true;
+        for work in self.work.values_mut() {
             work.slot.take_if(|(_, step)| *step == Step::LiveRead);
         }
     }
@@ -117,7 +121,7 @@ impl Claims {
         cache: &mut Cache,
         out: &mut Effects,
     ) -> Option<Arc<str>> {
-        let work = self.0.get_mut(name)?;
+        let work = self.work.get_mut(name)?;
         let (deletion, step) = work.slot.take()?;
         let claim = &deletion.claim;
         // A newer read may have shown that the rule is suspended or gone.
@@ -156,6 +160,7 @@ impl Claims {
                 tell_deleted(&deletion, out);
                 let name = claim.name.clone();
                 let patch = patch::claim_termination(claim, out.now.wall);
+                let patch = patch.filter(|_| !self.is_stopping);
                 Ok(patch.map(|patch| (Step::Hurry, Request::PatchNodeClaim { name, patch })))
             }
         };

@@ -21,6 +21,7 @@ use crate::folder::Folder;
 use crate::kubeconfig::{self, Server};
 use crate::options::Options;
 use crate::process::{Lifetime, Process};
+use crate::slots::Slot;
 use crate::{ports, tool};
 
 /// The timeout for a component's start. It takes seconds; on a busy machine, longer.
@@ -40,6 +41,8 @@ pub struct Cluster {
     launcher: Launcher,
     processes: Mutex<Processes>,
     folder: Folder,
+    /// Freed once the processes have ended.
+    slot: Mutex<Option<Slot>>,
 }
 
 /// The processes in the order in which they stop: the API server before etcd, without which it would hang.
@@ -51,19 +54,35 @@ struct Processes {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it is ready.
+    /// Starts a cluster and waits until it is ready. A process has one such cluster at a time, and a machine as many as cores.
     pub async fn start(options: Options) -> Result<Self> {
+        Self::start_with(options, false).await
+    }
+
+    /// The same for a cluster that lives as long as its process, besides others.
+    pub async fn start_shared(options: Options) -> Result<Self> {
+        Self::start_with(options, true).await
+    }
+
+    /// Lets another cluster start beside this one: from now on its test mostly waits, and for long.
+    pub fn idles(&self) {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.take();
+    }
+
+    async fn start_with(options: Options, is_shared: bool) -> Result<Self> {
         let binaries = Binaries::locate()?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(options.clone(), binaries.clone()).await {
+            let slot = Slot::take(is_shared).await?;
+            match Self::try_start(options.clone(), binaries.clone(), slot).await {
                 Err(error) if attempt < ATTEMPTS && is_port_taken(&error) => attempt += 1,
                 result => return result,
             }
         }
     }
 
-    async fn try_start(options: Options, binaries: Binaries) -> Result<Self> {
+    async fn try_start(options: Options, binaries: Binaries, slot: Slot) -> Result<Self> {
         let folder = Folder::create()?;
         let credentials = Credentials::create(folder.path())?;
         let api_port = match options.pods_reach {
@@ -87,6 +106,7 @@ impl Cluster {
             launcher,
             processes: Mutex::default(),
             folder,
+            slot: Mutex::new(Some(slot)),
         };
         let started = cluster.bring_up().await;
         if started.is_err() {

@@ -28,6 +28,18 @@ const KEEP_FAILED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many lines of a log are printed after a failure.
 const PRINTED_LINES: usize = 40;
 
+/// The folder of all folders of this user.
+pub(crate) fn root() -> Result<PathBuf> {
+    let root = std::env::temp_dir().join(format!("kube-testbed-{}", getuid()));
+    // It holds tokens and keys, so only its owner may read it.
+    let mut private = DirBuilder::new();
+    private.recursive(true).mode(0o700);
+    private
+        .create(&root)
+        .with_context(|| format!("creating {}", root.display()))?;
+    Ok(root)
+}
+
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -39,13 +51,7 @@ impl Folder {
     /// Sweeps abandoned folders, and creates a new one.
     pub(crate) fn create() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let root = std::env::temp_dir().join(format!("kube-testbed-{}", getuid()));
-        // It holds tokens and keys, so only its owner may read it.
-        let mut private = DirBuilder::new();
-        private.recursive(true).mode(0o700);
-        private
-            .create(&root)
-            .with_context(|| format!("creating {}", root.display()))?;
+        let root = root()?;
         // One process at a time, so that nobody sweeps a folder between its creation and its locking.
         let turn = File::create(root.join("turn.lock")).context("creating the sweep lock")?;
         turn.lock().context("waiting for the sweep lock")?;

@@ -63,6 +63,7 @@ pub mod process;
 pub mod prometheus;
 pub mod relay;
 pub mod sights;
+mod slots;
 pub mod tool;
 pub mod wait;
 pub mod witness;

@@ -29,7 +29,9 @@ async fn shared() -> Result<&'static Cluster> {
         kwok: Some(Duration::from_secs(1)),
         ..Options::full()
     };
-    CLUSTER.get_or_try_init(|| Cluster::start(options)).await
+    CLUSTER
+        .get_or_try_init(|| Cluster::start_shared(options))
+        .await
 }
 
 #[tokio::test]

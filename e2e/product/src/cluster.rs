@@ -31,10 +31,21 @@ impl Deref for Cluster {
 impl Cluster {
     /// Starts a cluster and waits until it is ready, with nothing installed.
     pub async fn start(options: Options) -> Result<Self> {
-        Ok(Self {
-            bed: kube_testbed::Cluster::start(options).await?,
+        Ok(Self::of(kube_testbed::Cluster::start(options).await?))
+    }
+
+    /// The same for a cluster that lives as long as its process, besides others.
+    pub async fn start_shared(options: Options) -> Result<Self> {
+        Ok(Self::of(
+            kube_testbed::Cluster::start_shared(options).await?,
+        ))
+    }
+
+    fn of(bed: kube_testbed::Cluster) -> Self {
+        Self {
+            bed,
             installed: OnceCell::new(),
-        })
+        }
     }
 
     /// Leaves the cluster running and returns the instructions for the user: how to reach it and how to end it.

@@ -33,7 +33,7 @@ impl SharedCluster {
     /// The cluster. The first caller starts it, and later ones wait for that.
     pub async fn get(&'static self) -> Result<&'static Cluster> {
         self.cluster
-            .get_or_try_init(async || Cluster::start(self.options.clone()).await)
+            .get_or_try_init(async || Cluster::start_shared(self.options.clone()).await)
             .await
     }
 }

@@ -8,7 +8,6 @@
 //! pages     this repository's pages and their fenced blocks
 //! rest      waits until the controller comes to rest
 //! rules     waits for rules
-//! turns     limits the number of clusters in a test binary
 //! versions  Kubernetes features by version
 //! ```
 
@@ -20,10 +19,7 @@ pub mod network;
 pub mod pages;
 pub mod rest;
 pub mod rules;
-mod turns;
 pub mod versions;
-
-pub use turns::turn;
 
 /// The timeout for anything, also on a busy machine.
 pub const SOON: Duration = Duration::from_secs(60);

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
+use nodegate_suite::PROMPTLY;
 use nodegate_suite::network::{CONDITION, TAINT, create_node, name, network_rule, owners};
-use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::{delete_node, set_node_condition};
 use nodegate_testbed::sights::{count_taints, node as read_node, nodes, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually_eq, never};
@@ -22,7 +22,6 @@ const THEIRS: &str = "example.com/theirs";
 async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
     const COUNT: usize = 4;
     const FLIPS: usize = 60;
-    let _turn = turn().await?;
     let (cluster, _controller) = start().await?;
     let client = cluster.client().await?;
     for index in 0..COUNT {
@@ -83,7 +82,6 @@ async fn two_controllers_that_write_a_nodes_taints_lose_none() -> Result<()> {
 async fn a_node_re_created_under_its_name_gets_nothing_that_was_meant_for_the_earlier_one()
 -> Result<()> {
     const TURNOVERS: usize = 30;
-    let _turn = turn().await?;
     let (cluster, _controller) = start().await?;
     let client = cluster.client().await?;
     let nodes: Api<Node> = Api::all(client.clone());

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
+use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
 use nodegate_suite::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_suite::rest::{at_rest, writes_about};
-use nodegate_suite::{SOON, turn};
 use nodegate_testbed::changes::{delete_rule, patch_node, patch_node_status, set_node_condition};
 use nodegate_testbed::install::CONTROLLER;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, never, sights};
@@ -58,7 +58,6 @@ fn writes(cluster: &Cluster) -> Vec<String> {
 
 #[tokio::test]
 async fn each_node_that_a_rule_selects_has_one_that_follows_it() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::full().audited()).await?;
     cluster.install_alpha().await?;
     let controller = Controller::start(&cluster, &[GATE]).await?;
@@ -148,7 +147,6 @@ async fn each_node_that_a_rule_selects_has_one_that_follows_it() -> Result<()> {
 
 #[tokio::test]
 async fn without_the_definition_the_rest_works_and_the_log_says_what_to_install() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let controller = Controller::start(&cluster, &[GATE]).await?;
     let client = cluster.client().await?;
@@ -167,7 +165,6 @@ async fn without_the_definition_the_rest_works_and_the_log_says_what_to_install(
 
 #[tokio::test]
 async fn with_the_gate_off_nobody_asks_for_evaluations() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     cluster.install_alpha().await?;
     let _controller = Controller::start(&cluster, &[]).await?;

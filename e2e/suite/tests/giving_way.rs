@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use nodegate_suite::PROMPTLY;
 use nodegate_suite::network::{CONDITION, TAINT, name};
-use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::install::config;
 use nodegate_testbed::sights::{count_taints, nodes};
@@ -14,7 +14,6 @@ use nodegate_testbed::{Cluster, Controller, Options, eventually, never};
 #[tokio::test]
 async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
     const COUNT: usize = 40;
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     for index in 0..COUNT {
@@ -51,7 +50,6 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
 
 #[tokio::test]
 async fn the_api_server_takes_the_share_of_its_attention_that_is_asked_for() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let folder = config("flowcontrol");
     for file in ["priority_level.yaml", "flow_schemas.yaml"] {

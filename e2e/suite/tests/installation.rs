@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use nodegate_suite::SOON;
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
 use nodegate_suite::rules::eventually_gone;
-use nodegate_suite::{SOON, turn};
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::controller::binary;
 use nodegate_testbed::fixtures::{node, rule};
@@ -25,7 +25,6 @@ const USAGE: i32 = 64;
 
 #[tokio::test]
 async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let mut controller = Controller::start(&cluster, &[]).await?;
@@ -60,7 +59,6 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
 #[tokio::test]
 async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_status() -> Result<()>
 {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install().await?;
@@ -221,7 +219,6 @@ async fn a_flag_that_cannot_be_used_is_named() -> Result<()> {
 
 #[tokio::test]
 async fn no_token_gets_into_the_log() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let environment = [("NODEGATE_LOG", "trace,nodegate=trace")];

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use kube::Client;
 use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule};
-use nodegate_suite::turn;
 use nodegate_testbed::changes::{patch_node, set_node_condition};
 use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
 use nodegate_testbed::sights::has_taint;
@@ -60,7 +59,6 @@ async fn eventually_leads(controller: &Controller, within: Duration) -> Result<(
 
 #[tokio::test]
 async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
-    let _turn = turn().await?;
     let Scene {
         cluster,
         client,
@@ -84,7 +82,6 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
 
 #[tokio::test]
 async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
-    let _turn = turn().await?;
     let Scene {
         cluster,
         client,
@@ -101,7 +98,6 @@ async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
 
 #[tokio::test]
 async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Result<()> {
-    let _turn = turn().await?;
     let Scene {
         cluster,
         client,
@@ -136,7 +132,6 @@ async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Re
 
 #[tokio::test]
 async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     relay.doom_next(Asked::List(Kind::PODS), Fate::Swallowed);
@@ -154,7 +149,6 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
 #[tokio::test]
 async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() -> Result<()> {
     const MINUTES: Duration = Duration::from_secs(200);
-    let turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     let mut first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
@@ -162,8 +156,7 @@ async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() ->
     let second = Controller::start(&cluster, &ELECTED).await?;
     let follower = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
     let mut follower = follower.once_ready().await?;
-    // The rest is waiting.
-    drop(turn);
+    cluster.idles();
     // One working kind is enough to continue.
     for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
         relay.freeze(kind);
@@ -194,7 +187,6 @@ async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() ->
 
 #[tokio::test]
 async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
 use nodegate_suite::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_suite::rules::eventually_says;
-use nodegate_suite::{SOON, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::install::{NAMESPACE, config};
 use nodegate_testbed::relay::{Kind, Relay};
@@ -22,7 +22,6 @@ const BRAKE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
     held_by_the_brake(&cluster).await?;
@@ -38,7 +37,6 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() ->
 /// Lease renewals also show the annotation, so a hanging watch does not hide it.
 #[tokio::test]
 async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
     relay.freeze(LEASES);
@@ -51,7 +49,6 @@ async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
 
 #[tokio::test]
 async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
     let binding = "rolebinding/nrr-leader-election-rolebinding";
@@ -124,7 +121,6 @@ async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
 
 #[tokio::test]
 async fn a_flag_suspends_all_rules() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let _controller = Controller::start(&cluster, &["--suspend-all", "--leader-elect"]).await?;
     let client = cluster.client().await?;

@@ -38,6 +38,7 @@ impl Scene {
         create_node(&client, "node", "False").await?;
         network_rule("network").create(&client).await?;
         let relay = Relay::start(&cluster).await?;
+        cluster.idles();
         Ok(Self {
             cluster,
             client,

@@ -87,6 +87,20 @@ fn settings() -> Settings {
     }
 }
 
+/// One value of the monotonic clock in every run, where an instant prints as the seconds and nanoseconds of the system's clock.
+fn beginning() -> Instant {
+    let now = Instant::now();
+    let printed = format!("{now:?}");
+    let mut fields = printed.split(|it: char| !it.is_ascii_digit());
+    let mut number = || fields.find_map(|it| it.parse().ok());
+    let since = number().zip(number());
+    let since = since.map(|(seconds, nanoseconds)| {
+        Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
+    });
+    let zero = since.and_then(|since| now.checked_sub(since));
+    zero.map_or(now, |zero| zero + Duration::from_secs(1_000_000))
+}
+
 impl Bench {
     /// A new bench that sees these rules and nodes at [`at`]`(100)`, after its first reaction.
     fn new(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Self {
@@ -101,11 +115,12 @@ impl Bench {
         bench
     }
 
-    /// A bench with these settings, which has seen nothing yet.
+    /// A bench with these settings, which has seen nothing yet. Its clocks begin at the same time in every run: a pause's jitter
+    /// is seeded from it.
     fn of(settings: Settings) -> Self {
         let now = Now {
             wall: at(100),
-            monotonic: Instant::now(),
+            monotonic: beginning(),
         };
         let watched = |watch: &Watch| match watch {
             Watch::Evaluations => settings.node_readiness_evaluation,

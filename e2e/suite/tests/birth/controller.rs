@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use kube::{Client, ResourceExt};
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_suite::network::OWNER;
-use nodegate_suite::{A_WHILE, PROMPTLY, SOON, turn};
+use nodegate_suite::{A_WHILE, PROMPTLY, SOON};
 use nodegate_testbed::audit::Write;
 use nodegate_testbed::changes::{delete_rule, set_node_condition};
 use nodegate_testbed::fixtures::{NodeBuilder, node, rule, rules};
@@ -69,7 +69,6 @@ async fn told(client: &Client, name: &str) -> Result<Vec<String>> {
 
 #[tokio::test]
 async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<()> {
-    let _turn = turn().await?;
     let Some((cluster, controller, client)) = start().await? else {
         return Ok(());
     };
@@ -125,7 +124,6 @@ async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<(
 #[tokio::test]
 async fn a_node_is_closed_while_the_controller_does_not_run_and_opened_once_it_does() -> Result<()>
 {
-    let _turn = turn().await?;
     let Some((cluster, controller, client)) = start().await? else {
         return Ok(());
     };
@@ -168,7 +166,6 @@ async fn a_node_is_closed_while_the_controller_does_not_run_and_opened_once_it_d
 
 #[tokio::test]
 async fn a_rule_that_is_deleted_opens_nodes_that_were_closed_at_birth() -> Result<()> {
-    let _turn = turn().await?;
     let Some((_cluster, _controller, client)) = start().await? else {
         return Ok(());
     };
@@ -193,7 +190,6 @@ async fn a_rule_that_is_deleted_opens_nodes_that_were_closed_at_birth() -> Resul
 
 #[tokio::test]
 async fn no_node_is_closed_at_birth_while_all_rules_are_suspended() -> Result<()> {
-    let _turn = turn().await?;
     let Some((cluster, _controller, client)) = start_with(&["--leader-elect"]).await? else {
         return Ok(());
     };
@@ -221,7 +217,6 @@ async fn no_node_is_closed_at_birth_while_all_rules_are_suspended() -> Result<()
 #[tokio::test]
 async fn an_api_server_without_such_policies_is_told_of_and_the_controller_closes_nodes()
 -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     if has_policies(&client).await? {

@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
-use nodegate_suite::{SOON, turn};
+use nodegate_suite::SOON;
 use nodegate_testbed::ask::ask;
 use nodegate_testbed::fixtures::{NodeBuilder, node, rule, rules};
 use nodegate_testbed::install::config;
@@ -102,7 +102,6 @@ async fn written(cluster: &Cluster) -> Result<String> {
 
 #[tokio::test]
 async fn a_policy_for_each_rule_does_what_the_parameterized_one_does() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     if !install(&cluster).await? {
         return Ok(());
@@ -140,7 +139,6 @@ async fn a_policy_for_each_rule_does_what_the_parameterized_one_does() -> Result
 
 #[tokio::test]
 async fn an_api_server_reads_them_from_its_own_files() -> Result<()> {
-    let _turn = turn().await?;
     if client().await?.is_none() {
         return Ok(());
     }

@@ -276,6 +276,7 @@ async fn examples_security_agent() -> Result<()> {
     }
 
     // On one node it is gone for good.
+    scene.cluster.idles();
     let since = Instant::now();
     scene.set_ready(AGENT, "worker-2", false).await?;
     scene.has_taint("worker-2", TAINT, true).await?;

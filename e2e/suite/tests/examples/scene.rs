@@ -7,14 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Client, ResourceExt};
-pub(crate) use nodegate_suite::{A_WHILE, SOON, turn};
+pub(crate) use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::changes::{patch_node, patch_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::install::repository;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never, sights};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::SemaphorePermit;
 
 /// The folder of all examples.
 pub(crate) fn examples() -> PathBuf {
@@ -32,40 +31,32 @@ pub(crate) struct Scene {
     pub cluster: Cluster,
     pub client: Client,
     _controller: Controller,
-    _turn: SemaphorePermit<'static>,
 }
 
 impl Scene {
     /// A cluster with a controller, optionally with an example's configuration file.
     async fn set(configuration: Option<&str>) -> Result<Self> {
-        let turn = turn().await?;
         let cluster = cluster().await?;
         let configuration =
             configuration.map(|file| format!("--config={}", examples().join(file).display()));
         let arguments: Vec<&str> = configuration.as_deref().into_iter().collect();
-        Self::begin(turn, cluster, &arguments).await
+        Self::begin(cluster, &arguments).await
     }
 
     /// A cluster with Karpenter's definitions, and a controller that watches them.
     pub(crate) async fn with_karpenter() -> Result<Self> {
-        let turn = turn().await?;
         let cluster = cluster().await?;
         cluster.install_karpenter().await?;
-        Self::begin(turn, cluster, &["--enable-karpenter"]).await
+        Self::begin(cluster, &["--enable-karpenter"]).await
     }
 
-    async fn begin(
-        turn: SemaphorePermit<'static>,
-        cluster: Cluster,
-        arguments: &[&str],
-    ) -> Result<Self> {
+    async fn begin(cluster: Cluster, arguments: &[&str]) -> Result<Self> {
         let client = cluster.client().await?;
         let controller = Controller::start(&cluster, arguments).await?;
         Ok(Self {
             cluster,
             client,
             _controller: controller,
-            _turn: turn,
         })
     }
 

@@ -10,13 +10,12 @@ use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
 use crate::{
-    CRD, MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, turn,
-    until_bound, until_conflicts_are_refused,
+    CRD, MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
+    until_conflicts_are_refused,
 };
 
 #[tokio::test]
 async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     closed_node(&client).await?;
@@ -74,7 +73,6 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
 #[tokio::test]
 async fn for_karpenters_nodes_it_runs_where_a_node_starts_or_is_short_of_something_and_not_where_it_goes()
 -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     // Each taint keeps intolerant pods away: nothing removes them here.
@@ -122,7 +120,6 @@ async fn pods_in(client: &Client, node: &str) -> Result<usize> {
 
 #[tokio::test]
 async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let folder = folder("applied-webhook")?;
     write_kustomization(&folder, &["default"], &["components/webhook"])?;
@@ -136,7 +133,6 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
 
 #[tokio::test]
 async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let labels = json!({
         "control-plane": "controller-manager",

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
+use nodegate_suite::SOON;
 use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
-use nodegate_suite::{SOON, turn};
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::{Cluster, Controller, eventually};

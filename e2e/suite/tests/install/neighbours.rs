@@ -10,7 +10,7 @@ use nodegate_testbed::install::{NAMESPACE, write_kustomization};
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
-use crate::{SOON, WEBHOOK, folder, turn, until_conflicts_are_refused};
+use crate::{SOON, WEBHOOK, folder, until_conflicts_are_refused};
 
 /// The manifests that need one of the two.
 const THEIRS: [&str; 4] = [
@@ -24,7 +24,6 @@ const THEIRS: [&str; 4] = [
 #[tokio::test]
 async fn both_operators_take_what_there_is_for_them_and_cert_manager_issues_a_certificate()
 -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_definitions(&PROMETHEUS_OPERATOR).await?;
     let cert_manager = CertManager::start(&cluster).await?;

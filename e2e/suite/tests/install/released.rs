@@ -8,8 +8,8 @@ use nodegate_testbed::install::{NAMESPACE, chart, config};
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 
 use crate::{
-    CRD, MANAGER, SOON, WEBHOOK, call_webhook_at, closed_node, gates_and_releases, turn,
-    until_bound, until_conflicts_are_refused,
+    CRD, MANAGER, SOON, WEBHOOK, call_webhook_at, closed_node, gates_and_releases, until_bound,
+    until_conflicts_are_refused,
 };
 
 const RULE: &str = r#"rules: {network: {
@@ -31,7 +31,6 @@ async fn release(cluster: &Cluster, verb: &str, namespace: &str, more: &[&str]) 
 
 #[tokio::test]
 async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     closed_node(&client).await?;
@@ -96,7 +95,6 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
 
 #[tokio::test]
 async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let values = cluster.folder().join("values.yaml");
     std::fs::write(&values, RULE)?;
@@ -134,7 +132,6 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
 
 #[tokio::test]
 async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let upstream = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/upstream-crd.yaml");
     cluster
@@ -169,7 +166,6 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result
 /// As README says: a controller on the reader's own machine first, and then the chart.
 #[tokio::test]
 async fn what_was_tried_first_gets_into_a_release() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     for folder in ["crd", "rbac"] {
         let folder = config(folder);
@@ -219,7 +215,6 @@ spec:
 /// Follows `docs/moving-in/node-readiness-controller.md` for a release that contains rules.
 #[tokio::test]
 async fn rules_of_another_release_outlive_it_and_get_into_ours() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;
     let chart = cluster.folder().join("other");

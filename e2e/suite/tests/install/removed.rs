@@ -7,7 +7,7 @@ use nodegate_testbed::install::{NAMESPACE, config};
 use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, deployment, eventually};
 
-use crate::{CONDITION, CRD, SOON, TAINT, turn};
+use crate::{CONDITION, CRD, SOON, TAINT};
 
 /// A cluster with everything installed and running, and a node that a rule holds.
 async fn installed() -> Result<(Cluster, Controller)> {
@@ -38,7 +38,6 @@ async fn apply(cluster: &Cluster) -> Result<()> {
 
 #[tokio::test]
 async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
-    let _turn = turn().await?;
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     cluster
@@ -61,7 +60,6 @@ async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
 
 #[tokio::test]
 async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Result<()> {
-    let _turn = turn().await?;
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     controller.stop().await?;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
+use nodegate_suite::PROMPTLY;
 use nodegate_suite::gates::{gated_within, opened_within};
-use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
 use nodegate_testbed::relay::Kind;
@@ -37,7 +37,6 @@ pub(crate) struct Hold {
 impl Scene {
     pub(crate) async fn set() -> Result<Self> {
         // Many API servers that start at once would exceed their timeout.
-        let _turn = turn().await?;
         let cluster = Cluster::start(Options::api_only()).await?;
         cluster.install().await?;
         Ok(Self {

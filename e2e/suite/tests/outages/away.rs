@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
+use nodegate_suite::PROMPTLY;
 use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule, owners};
-use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::sights::{nodes, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
     const COUNT: usize = 150;
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, COUNT, "False").await?;

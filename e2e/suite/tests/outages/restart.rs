@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
+use nodegate_suite::PROMPTLY;
 use nodegate_suite::gates::eventually_open;
 use nodegate_suite::network::{
     CONDITION, TAINT, count_gated, create_nodes, create_nodes_from, name, network_rule, owners,
 };
 use nodegate_suite::rest::at_rest;
-use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::sights::{count_taints, events_on, nodes, rule_status};
@@ -18,7 +18,6 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, 10, "False").await?;
@@ -82,7 +81,6 @@ async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
 #[tokio::test]
 async fn told_to_end_it_finishes_the_writes_under_way_and_tells_of_them() -> Result<()> {
     const COUNT: usize = 400;
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, COUNT, "False").await?;

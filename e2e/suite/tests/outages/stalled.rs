@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use nodegate_suite::{SOON, turn};
+use nodegate_suite::SOON;
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule};
 use nodegate_testbed::sights::has_taint;
@@ -50,7 +50,6 @@ async fn count_closed(client: &Client, test: &str, nodes: &[String]) -> Result<u
 
 #[tokio::test]
 async fn a_process_that_stood_still_reads_before_it_acts() -> Result<()> {
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let controller = Controller::start(&cluster, &[]).await?;

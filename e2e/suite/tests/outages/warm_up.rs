@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use nodegate_suite::PROMPTLY;
 use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule};
-use nodegate_suite::{PROMPTLY, turn};
 use nodegate_testbed::changes::remove_node_condition;
 use nodegate_testbed::{Cluster, Controller, Options, eventually_eq, never};
 
@@ -12,7 +12,6 @@ use nodegate_testbed::{Cluster, Controller, Options, eventually_eq, never};
 #[tokio::test]
 async fn nodes_that_join_during_warm_up_are_gated() -> Result<()> {
     const COUNT: usize = 200;
-    let _turn = turn().await?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install().await?;

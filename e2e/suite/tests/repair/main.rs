@@ -35,6 +35,7 @@ async fn own_cluster() -> Result<(Cluster, Client)> {
     cluster.install().await?;
     cluster.install_karpenter().await?;
     let client = cluster.client().await?;
+    cluster.idles();
     Ok((cluster, client))
 }
 

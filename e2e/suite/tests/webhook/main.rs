@@ -18,7 +18,7 @@ use nodegate_suite::SOON;
 use nodegate_testbed::install::{NAMESPACE, config};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, ports};
 use serde_json::json;
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::OnceCell;
 
 const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
 const SECRET: &str = "nrr-webhook-server-cert";
@@ -35,7 +35,7 @@ async fn reviewed() -> Result<&'static Reviewed> {
     static SHARED: OnceCell<Reviewed> = OnceCell::const_new();
     SHARED
         .get_or_try_init(async || {
-            let cluster = Cluster::start(Options::api_only()).await?;
+            let cluster = Cluster::start_shared(Options::api_only()).await?;
             let port = ports::free()?;
             install(&cluster, port).await?;
             let controller = start(&cluster, port, &[]).await?;
@@ -48,11 +48,9 @@ async fn reviewed() -> Result<&'static Reviewed> {
         .await
 }
 
-/// A separate cluster for a test that breaks things, one test at a time.
-async fn own_cluster() -> Result<(MutexGuard<'static, ()>, Cluster)> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
-    let turn = ONE_AT_A_TIME.lock().await;
-    Ok((turn, Cluster::start(Options::api_only()).await?))
+/// A separate cluster for a test that breaks things.
+async fn own_cluster() -> Result<Cluster> {
+    Cluster::start(Options::api_only()).await
 }
 
 /// Installs CRD, RBAC and the webhook, to be called on this port.

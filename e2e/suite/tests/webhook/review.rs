@@ -74,7 +74,7 @@ async fn what_is_risky_is_taken_with_a_warning() -> Result<()> {
 
 #[tokio::test]
 async fn without_a_webhook_nothing_is_created_and_everything_else_goes_on() -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
+    let cluster = own_cluster().await?;
     let port = ports::free()?;
     install(&cluster, port).await?;
     let controller = start(&cluster, port, &[]).await?;

@@ -19,7 +19,7 @@ use super::{
 
 #[tokio::test]
 async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits() -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
+    let cluster = own_cluster().await?;
     let (one, other) = (ports::free()?, ports::free()?);
     install(&cluster, one).await?;
     assert_eq!(secret(&cluster).await?, None);
@@ -81,7 +81,7 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
 #[tokio::test]
 async fn a_port_alone_is_called_by_ipv4_and_ipv6_and_until_a_moment_after_it_is_told_to_stop()
 -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
+    let cluster = own_cluster().await?;
     let (port, metrics) = (ports::free()?, ports::free()?);
     install(&cluster, port).await?;
     let webhook = format!("--webhook-bind-address=:{port}");
@@ -108,7 +108,7 @@ async fn a_port_alone_is_called_by_ipv4_and_ipv6_and_until_a_moment_after_it_is_
 
 #[tokio::test]
 async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
+    let cluster = own_cluster().await?;
     let port = ports::free()?;
     install(&cluster, port).await?;
     let folder = cluster.folder().join("certificate");

@@ -18,7 +18,7 @@ use super::{
 
 #[tokio::test]
 async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
+    let cluster = own_cluster().await?;
     let port = ports::free()?;
     cluster.install().await?;
     let controller = spawn(&cluster, port, &[]).await?;
@@ -100,7 +100,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
 
 #[tokio::test]
 async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
-    let (_turn, cluster) = own_cluster().await?;
+    let cluster = own_cluster().await?;
     let port = ports::free()?;
     install(&cluster, port).await?;
     let kubeconfig = cluster

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use nodegate::api::TaintEffect;
+use nodegate::engine::kind::Watch;
 use serde_json::Value;
 
 use super::placement::tolerates;
@@ -93,7 +94,14 @@ fn judge(moment: &Moment<'_>, change: &Change, node: &str, pod: &Value) -> Resul
     // An instance that has led for a while observed the node when it came, plus the delay of its watch.
     let is_late = incidents(moment).any(|(what, ..)| matches!(what, Incident::WatchDelay(..)));
     let write = if is_late { WRITE_AGAIN } else { WRITE };
-    if at < *seen + write || *seen > came.at + longest_age(moment) {
+    // A node that is seen while its API server lags may have changed since: it is closed after a live read, which takes long then.
+    let caught_up = incidents(moment)
+        .filter(|(what, from, lasts)| {
+            *what == Incident::Lagging(Watch::Nodes) && (*from..*from + *lasts).contains(seen)
+        })
+        .map(|(_, from, lasts)| from + lasts + WRITE_AGAIN);
+    let closable = caught_up.max().unwrap_or_default().max(*seen + write);
+    if at < closable || *seen > came.at + longest_age(moment) {
         return Ok(());
     }
     let known = moment.rules(

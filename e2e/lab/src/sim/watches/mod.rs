@@ -306,7 +306,8 @@ impl Feed {
                 let due = change.at + self.latency(change.at);
                 let is_held = self.is_held(change.revision, change.at);
                 if let Stage::Watching(stream) = &mut self.stage {
-                    if is_held {
+                    // A process that stands still has not yet taken those that were held before.
+                    if is_held || !stream.held.is_empty() {
                         stream.held.push(event);
                     } else {
                         stream.queue.push_back((stream.due(due), event));

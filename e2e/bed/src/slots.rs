@@ -1,0 +1,76 @@
+//! Slots for clusters. As many processes have clusters at a time as the machine has cores, and each has one besides those that its
+//! tests share: an API server that starves fails tests for no fault of theirs. The kernel frees a slot when its process ends.
+
+use std::fs::{File, TryLockError};
+use std::sync::{Arc, Weak};
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+
+use crate::folder;
+
+const POLL: Duration = Duration::from_millis(50);
+/// How long to wait before it is said what for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// A cluster's right to run.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// The slot of the process.
+    _process: Arc<File>,
+    /// The turn among the clusters of the process; `None` if tests share the cluster.
+    _turn: Option<SemaphorePermit<'static>>,
+}
+
+impl Slot {
+    /// Waits until another cluster may run.
+    pub(crate) async fn take(is_shared: bool) -> Result<Self> {
+        static TURNS: Semaphore = Semaphore::const_new(1);
+        static OF_PROCESS: Mutex<Weak<File>> = Mutex::const_new(Weak::new());
+
+        let turn = if is_shared {
+            None
+        } else {
+            Some(TURNS.acquire().await?)
+        };
+        let mut of_process = OF_PROCESS.lock().await;
+        let process = if let Some(slot) = of_process.upgrade() {
+            slot
+        } else {
+            let slot = Arc::new(of_machine().await?);
+            *of_process = Arc::downgrade(&slot);
+            slot
+        };
+        Ok(Self {
+            _process: process,
+            _turn: turn,
+        })
+    }
+}
+
+/// One of the machine's slots, locked.
+async fn of_machine() -> Result<File> {
+    let root = folder::root()?;
+    let count = available_parallelism().map_or(1, usize::from);
+    let slots = (0..count).map(|number| root.join(format!("slot-{number}.lock")));
+    let slots: Vec<_> = slots.collect();
+    let (begun, mut is_told) = (Instant::now(), false);
+    loop {
+        for path in &slots {
+            let slot =
+                File::create(path).with_context(|| format!("creating {}", path.display()))?;
+            match slot.try_lock() {
+                Ok(()) => return Ok(slot),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => bail!("locking {}: {error}", path.display()),
+            }
+        }
+        if !is_told && begun.elapsed() > SILENCE {
+            is_told = true;
+            eprintln!("waiting until one of {count} other processes has ended its cluster");
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
