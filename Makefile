@@ -28,7 +28,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo demo-outage demo-node recording dashboard bench bench-full bench-cli bench-karpenter bench-binaries bench-hollow bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo recording bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -54,7 +54,7 @@ helm: $(CLUSTER) ## Build Helm for tests (minutes the first time, then cached)
 cert-manager: $(CLUSTER) ## Build what cert-manager needs to issue a certificate, for tests (minutes the first time, then cached)
 	$(CLUSTER) build cert-manager
 
-karpenter: $(CLUSTER) ## Build Karpenter with its kwok provider for tests and bench-karpenter (minutes the first time, then cached)
+karpenter: $(CLUSTER) ## Build Karpenter with its kwok provider for tests (minutes the first time, then cached)
 	$(CLUSTER) build karpenter
 
 realnode: ## Build kubelet, containerd and runc for tests (minutes the first time, then cached; needs a C compiler)
@@ -98,9 +98,6 @@ test-report: ready ## Open a report in a headless Chromium, or BROWSER=...; UPDA
 recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kubectl/recording.{cast,svg}
 	$(DEBUG)/recording docs/kubectl
 
-dashboard: ready prometheus ## Draw the panels of the Grafana dashboard over a story of 4 minutes, as docs/dashboard.svg
-	$(DEBUG)/dashboard docs
-
 test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
 	$(TEST) --test safety --test repair
 
@@ -138,13 +135,6 @@ demo: BINS = --bin nodegate --bin demo
 demo: ready ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(DEBUG)/demo $(if $(KEEP),--keep)
 
-demo-outage: BINS = --bin nodegate --bin demo-outage
-demo-outage: ready ## Show an outage with and without a disruption limit; KEEP=1 leaves the cluster running
-	$(DEBUG)/demo-outage $(if $(KEEP),--keep)
-
-demo-node: ready realnode ## Show one real node join, lose its network and reboot, and what its kubelet says
-	$(DEBUG)/demo-node
-
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane
 	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench
@@ -152,20 +142,9 @@ bench-binaries: controlplane
 bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (10 minutes and more); BENCH='--help' tells more
 	$(BENCH_BIN) $(BENCH)
 
-bench-full: bench-binaries ## Measure it five times (an hour and more), and write docs/performance anew
-	$(BENCH_BIN) --runs 5 --out docs/performance $(BENCH)
-
 bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods (some minutes)
 	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-cli
 	$(BENCH_BIN)-cli $(BENCH)
-
-bench-hollow: controlplane ## Measure from a readiness probe to a lifted taint, with 50 hollow kubelets; BENCH='--nodes 20 --rounds 3'
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-hollow
-	$(BENCH_BIN)-hollow $(BENCH)
-
-# It measures seconds, and counts: a build without optimization does.
-bench-karpenter: ready karpenter ## Measure what a real Karpenter launches for 200 pods while nodes wait (15 minutes); BENCH='--help' tells more
-	$(DEBUG)/bench-karpenter $(BENCH)
 
 bench-micro: ## Measure single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations
 	$(CARGO) bench --package nodegate --bench decide --bench hostile --bench decode

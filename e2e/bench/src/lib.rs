@@ -15,29 +15,25 @@
 //! requests  the controller's requests, from the audit log
 //! relay     the bytes of these requests
 //! measure   quantiles and spread
-//! results   the results, as JSON
+//! results   the results
 //! targets   Nodegate's targets
 //! report    the results, as lines and a page
 //! overview  the page's summary table
 //! table     tables, and figures in them
-//! plots     the charts
 //! ```
 //!
-//! `ask` measures the commands of `kubectl nodegate`, [`hollow`] runs hollow kubelets, and [`karpenter`] a real Karpenter.
+//! `ask` measures the commands of `kubectl nodegate`.
 
 mod ask;
 mod birth;
 mod churn;
 mod critical;
 mod gates;
-pub mod hollow;
-pub mod karpenter;
 mod limit;
 mod load;
 mod measure;
 mod overview;
 mod plan;
-mod plots;
 mod relay;
 mod report;
 mod requests;
@@ -51,8 +47,7 @@ mod world;
 
 pub use ask::{Asked, ask, costs};
 pub use plan::{Phase, Plan};
-pub use plots::plots;
 pub use report::markdown;
-pub use results::{Births, Results};
+pub use results::{Births, Results, Run};
 pub use run::run;
 pub use subject::Recipe;

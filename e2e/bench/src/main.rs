@@ -1,18 +1,13 @@
 //! The `bench` command: what a controller takes from cause to effect, and what it costs, on a real control plane.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nodegate_bench::{Phase, Plan, Recipe, Results, markdown, plots, run};
+use nodegate_bench::{Phase, Plan, Recipe, Results, Run, markdown, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
-
-/// The results file in the output folder.
-const RESULTS: &str = "results.json";
 
 /// Measures a controller from outside, on a Kubernetes control plane of its own for each number of nodes.
 ///
@@ -55,18 +50,6 @@ struct Cli {
         conflicts_with = "controller"
     )]
     feature_gates: String,
-
-    /// Folder for results.json, results.md and the plots; without it the tables go to standard output alone
-    #[arg(long, value_name = "FOLDER")]
-    out: Option<PathBuf>,
-
-    /// Add to what the folder's results.json has already, such as more runs, or another number of nodes
-    #[arg(long, requires = "out")]
-    add: bool,
-
-    /// Measure nothing: make tables and plots from this results.json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["phases", "runs", "quick", "count_bytes", "controller", "add"])]
-    from: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -75,19 +58,27 @@ async fn main() -> Result<ExitCode> {
     // A signal only ends the wait below, so that the cluster shuts down in order.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let results = tokio::select! {
+    let recipe = Recipe::new(cli.controller.clone(), cli.feature_gates.clone())?;
+    let mut results = Results {
+        controller: recipe.name(),
+        machine: machine(),
+        runs: Vec::new(),
+    };
+    let ended = tokio::select! {
         _ = interrupt.recv() => None,
         _ = terminate.recv() => None,
-        results = results(&cli) => Some(results?),
+        ended = measure(&cli, &recipe, &mut results.runs) => Some(ended),
     };
-    let Some(results) = results else {
+    results.runs.sort_by_key(|run| run.nodes);
+    // Also what was measured before an error.
+    if !results.runs.is_empty() {
+        println!("{}", markdown(&results));
+    }
+    let Some(ended) = ended else {
         eprintln!("\ninterrupted; the cluster is gone");
         return Ok(ExitCode::from(130));
     };
-    println!("{}", markdown(&results));
-    if let Some(folder) = &cli.out {
-        eprintln!("written to {}", folder.display());
-    }
+    ended?;
     let wrong = results.runs.iter().flat_map(|run| &run.outcomes);
     let wrong = wrong.filter(|outcome| outcome.missed > 0 || !outcome.faults.is_empty());
     let births = results.runs.iter().filter_map(|run| run.births.as_ref());
@@ -101,13 +92,8 @@ async fn main() -> Result<ExitCode> {
     })
 }
 
-async fn results(cli: &Cli) -> Result<Results> {
-    if let Some(file) = &cli.from {
-        let results = read(file)?;
-        keep(cli, &results)?;
-        return Ok(results);
-    }
-    let recipe = Recipe::new(cli.controller.clone(), cli.feature_gates.clone())?;
+/// Adds a run for each round and number of nodes.
+async fn measure(cli: &Cli, recipe: &Recipe, runs: &mut Vec<Run>) -> Result<()> {
     let mut phases = cli.phases.clone();
     if phases.is_empty() {
         phases = Phase::ALL.to_vec();
@@ -120,14 +106,6 @@ async fn results(cli: &Cli) -> Result<Results> {
         Plan::full(phases)
     };
     plan.count_bytes = cli.count_bytes;
-    let mut results = Results {
-        controller: recipe.name(),
-        machine: machine(),
-        runs: match &cli.out {
-            Some(folder) if cli.add => read(&folder.join(RESULTS))?.runs,
-            _ => Vec::new(),
-        },
-    };
     let mut sizes = cli.nodes.clone();
     sizes.sort_unstable();
     sizes.dedup();
@@ -148,33 +126,8 @@ async fn results(cli: &Cli) -> Result<Results> {
                     seconds % 60
                 );
             };
-            let run = run(&plan, &recipe, (*nodes).try_into()?, tell).await?;
-            results.runs.push(run);
-            results.runs.sort_by_key(|run| run.nodes);
-            // A later run may fail: save what is there.
-            keep(cli, &results)?;
+            runs.push(run(&plan, recipe, (*nodes).try_into()?, tell).await?);
         }
-    }
-    Ok(results)
-}
-
-/// Reads earlier results.
-fn read(file: &Path) -> Result<Results> {
-    let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-    serde_json::from_slice(&text).with_context(|| format!("understanding {}", file.display()))
-}
-
-/// Writes everything into the output folder, if there is one.
-fn keep(cli: &Cli, results: &Results) -> Result<()> {
-    let Some(folder) = &cli.out else {
-        return Ok(());
-    };
-    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let json = serde_json::to_string(results).context("forming results.json")? + "\n";
-    let files = [(RESULTS, json), ("results.md", markdown(results))];
-    for (name, content) in files.into_iter().chain(plots(results)) {
-        let path = folder.join(name);
-        fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }

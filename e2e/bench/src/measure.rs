@@ -1,15 +1,9 @@
-//! Latencies and repeated measurements: quantiles, distribution, spread. Pure.
+//! Latencies and repeated measurements: quantiles and spread. Pure.
 
 use std::time::Duration;
 
-use nodegate_plot::number;
-use serde::{Deserialize, Serialize};
-
-/// The points of a stored distribution. A sample of up to this size is stored as it is.
-const POINTS: usize = 200;
-
 /// A sample of latencies, in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Latencies {
     /// The size of the sample.
     pub count: usize,
@@ -21,8 +15,6 @@ pub struct Latencies {
     pub p99: f64,
     /// The maximum.
     pub max: f64,
-    /// The distribution: evenly spaced quantiles, ascending, from the minimum to the maximum.
-    pub curve: Vec<f64>,
 }
 
 impl Latencies {
@@ -31,21 +23,12 @@ impl Latencies {
     pub fn of(mut sample: Vec<Duration>) -> Option<Self> {
         sample.sort_unstable();
         let max = milliseconds(*sample.last()?);
-        let step_of = |index: usize| index * (sample.len() - 1) / (POINTS - 1);
-        let curve = if sample.len() <= POINTS {
-            sample.iter().copied().map(milliseconds).collect()
-        } else {
-            (0..POINTS)
-                .map(|index| milliseconds(sample[step_of(index)]))
-                .collect()
-        };
         Some(Self {
             count: sample.len(),
             p50: milliseconds(quantile(&sample, 50)),
             p90: milliseconds(quantile(&sample, 90)),
             p99: milliseconds(quantile(&sample, 99)),
             max,
-            curve,
         })
     }
 }
@@ -86,19 +69,6 @@ impl Spread {
     }
 }
 
-/// Merges several distributions into one sample. They should be of similar size.
-#[must_use]
-pub(crate) fn together<'a>(all: impl IntoIterator<Item = &'a Latencies>) -> Vec<(f64, f64)> {
-    let mut points: Vec<f64> = all
-        .into_iter()
-        .flat_map(|latencies| latencies.curve.iter().copied())
-        .collect();
-    points.sort_by(f64::total_cmp);
-    let count = number(points.len());
-    let shares = (1..).map(|rank| number(rank) / count);
-    points.into_iter().zip(shares).collect()
-}
-
 /// The smallest value that `percent` of a sorted, non-empty sample do not exceed (the nearest-rank method).
 fn quantile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (percent * sorted.len()).div_ceil(100);
@@ -108,6 +78,11 @@ fn quantile(sorted: &[Duration], percent: usize) -> Duration {
 fn milliseconds(duration: Duration) -> f64 {
     // A watch is not more precise than microseconds, and short numbers keep the results readable.
     (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Converts a count for calculations. Counts here are far below 2^32, where this would saturate.
+pub(crate) fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -142,32 +117,6 @@ mod tests {
         for (name, values, expected) in cases {
             assert_eq!(quantiles(values).as_deref(), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn a_small_sample_is_kept_and_a_large_one_is_thinned_between_its_ends() {
-        let small = sample([3, 1, 2]).map(|latencies| latencies.curve);
-        assert_eq!(small, Some(vec![1.0, 2.0, 3.0]));
-        let large = sample(1..=5000).map(|latencies| latencies.curve);
-        let large = large.unwrap_or_default();
-        assert_eq!(large.len(), POINTS);
-        assert_eq!((large.first(), large.last()), (Some(&1.0), Some(&5000.0)));
-        assert!(large.is_sorted());
-    }
-
-    #[test]
-    fn a_distribution_ends_with_all_of_its_samples() {
-        let [one, other] = [[4, 1], [3, 2]].map(sample);
-        assert_eq!(
-            together(&one),
-            [(1.0, 0.5), (4.0, 1.0)],
-            "that of one sample"
-        );
-        assert_eq!(
-            together(one.iter().chain(&other)),
-            [(1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)],
-            "that of two"
-        );
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use nodegate_plot::number;
 
-use crate::measure::Latencies;
+use crate::measure::{Latencies, number};
 use crate::plan::Phase;
 use crate::results::{Births, Outcome, Results, Run};
 use crate::table::{

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use nodegate_plot::number;
 
-use crate::measure::Spread;
+use crate::measure::{Spread, number};
 use crate::overview::overview;
 use crate::plan::Phase;
 use crate::results::{Outcome, Results, Run};

@@ -1,16 +1,14 @@
-//! The results, as stored in `results.json`.
+//! The results.
 
 use std::collections::BTreeMap;
 
-use nodegate_plot::number;
-use serde::{Deserialize, Serialize};
 
-use crate::measure::Latencies;
+use crate::measure::{Latencies, number};
 use crate::plan::Phase;
 use crate::relay::Bytes;
 
 /// All runs of one call.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Results {
     /// The controller's command.
     pub controller: String,
@@ -28,7 +26,7 @@ impl Results {
 }
 
 /// The results with one number of nodes.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Run {
     /// The number of nodes.
     pub nodes: usize,
@@ -39,12 +37,11 @@ pub struct Run {
     /// The phases, in order.
     pub outcomes: Vec<Outcome>,
     /// The pods bound before a gate was there, if counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub births: Option<Births>,
 }
 
 /// Pods bound to nodes that were to be closed, by what closes nodes.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Births {
     /// How many nodes joined.
     pub nodes: usize,
@@ -59,7 +56,7 @@ pub struct Births {
 }
 
 /// What was bound too early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
     /// The number of pods.
     pub pods: usize,
@@ -106,7 +103,7 @@ impl Run {
 }
 
 /// The result of one phase.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Outcome {
     /// The phase.
     pub phase: Phase,
@@ -125,12 +122,10 @@ pub struct Outcome {
     /// The controller's requests by verb and resource, until it was quiet again.
     pub requests: BTreeMap<String, u64>,
     /// The bytes of these requests, if counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
     /// The controller's CPU time in seconds, until it was quiet again.
     pub cpu: f64,
     /// The API server's CPU time in seconds over the same time, client requests included, if measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server_cpu: Option<f64>,
     /// The controller's peak resident memory since its start, in MiB.
     pub peak_memory: f64,
@@ -141,15 +136,13 @@ pub struct Outcome {
 }
 
 /// The client's own result for the writes of a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
     /// Seconds from the first cause to the last effect.
     pub wall: f64,
     /// The times from each cause to its effect, where the phase changes one node at a time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latencies: Option<Latencies>,
     /// The API server's CPU time in seconds, if measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_server_cpu: Option<f64>,
 }
 

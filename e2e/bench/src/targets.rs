@@ -1,7 +1,7 @@
 //! Nodegate's performance targets, and whether a run meets them. Pure.
 
-use nodegate_plot::number;
 
+use crate::measure::number;
 use crate::plan::Phase;
 use crate::results::{Outcome, Run};
 

@@ -1,17 +1,11 @@
-//! Stories about Nodegate in a terminal: each runs on its own real control plane, and asserts what it shows.
+//! A story about Nodegate in a terminal. It runs on its own real control plane, and asserts what it shows.
 //!
 //! ```text
-//! stage     what stories share: screen, watches, checks
-//! rollout   `make demo`: nodes join, and open once they are ready
-//! machine   `make demo-node`: one real node joins, loses its network and reboots
-//! outage    `make demo-outage`: the reporters on the nodes fail
+//! stage     screen, watches, checks
 //! recording `make recording`: the command line in a terminal, for the README
-//! dashboard `make dashboard`: the panels of the Grafana dashboard, for the documentation
+//! rollout   `make demo`: nodes join, and open once they are ready
 //! ```
 
-pub mod dashboard;
-pub mod machine;
-pub mod outage;
 pub mod recording;
 pub mod rollout;
 pub mod stage;

@@ -29,32 +29,6 @@ fn the_demo_tells_its_story_and_everything_in_it_really_happens() -> Result<()> 
     Ok(())
 }
 
-#[test]
-fn the_outage_is_told_with_and_without_a_limit_and_everything_in_it_really_happens() -> Result<()> {
-    let told = tell(
-        env!("CARGO_BIN_EXE_demo-outage"),
-        &["--nodes-per-zone", "10"],
-    )?;
-    has(
-        &told,
-        &[
-            "disruption: {evictionRate: 0.5}",
-            "30 nodes in 3 zones are open",
-            "node-b-01  closed by rule limited",
-            "node-a-03  closed by rule limited",
-            "a     0    10     ",
-            "0.5 nodes a second are closed there",
-            "all zones FullDisruption (30 of 30 nodes unmet), nothing more is closed until one recovers",
-            "ok   rule unlimited had all 30 nodes closed at a time",
-            "ok   rule limited closed no zone's nodes faster than one at once and 0.5 a second",
-            "ok   while every zone was disrupted",
-            "nodes recovered without ever having been closed by rule limited",
-            "ok   all 30 nodes are open again, and rule limited says so",
-        ],
-    );
-    Ok(())
-}
-
 /// Runs a demo that must succeed; returns its output.
 fn tell(binary: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(binary)

@@ -47,8 +47,7 @@ async fn main() -> Result<ExitCode> {
         },
         keep: cli.keep,
         look: "kubectl get nodereadinessrules,nodes,pods -A -o wide",
-        point_on: "To try it on a cluster of yours: README.md. Rules for your case: examples/.\n\
-                   An incident, with and without a limit: make demo-outage",
+        point_on: "To try it on a cluster of yours: README.md. Rules for your case: examples/.",
     };
     let nodes = cli.nodes.into();
     perform(play, async |show, cluster, controller| {

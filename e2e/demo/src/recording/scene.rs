@@ -34,7 +34,6 @@ pub(super) async fn play() -> Result<Terminal> {
     terminal.ask(&cluster, &["status"]).await?;
     let held = format!("node/{HELD}");
     terminal.ask(&cluster, &["explain", &held]).await?;
-    terminal.ask(&cluster, &["timeline"]).await?;
     terminal.remark("the image's name is corrected: the pod comes up");
     let pod = running_pod(&client, HELD, "cilium").await?;
     set_pod_ready(&client, "kube-system", &pod, true).await?;

@@ -2,7 +2,6 @@
 //! namespaces, and prints when things happened.
 
 mod birth;
-mod demo;
 mod installation;
 mod product;
 mod reboot;
