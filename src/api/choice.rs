@@ -71,3 +71,15 @@ words! {
         Leave = "Leave",
     }
 }
+
+words! {
+    /// After what a completed bootstrap no longer counts.
+    pub enum RegateOn {
+        /// The node has rebooted.
+        Reboot = "Reboot",
+        /// A maintenance of the node has ended.
+        Maintenance = "Maintenance",
+        /// The pod of a named `DaemonSet` gives way to one of another revision.
+        Revision = "Revision",
+    }
+}

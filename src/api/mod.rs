@@ -21,7 +21,8 @@ mod taint;
 mod words;
 
 pub use choice::{
-    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, TaintEffect, TaintPolicy,
+    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, RegateOn, TaintEffect,
+    TaintPolicy,
 };
 pub(crate) use crd::other_owner;
 pub use crd::{alpha_crd, crd, to_yaml};
@@ -33,8 +34,7 @@ pub use evaluation::{
 };
 pub(crate) use evaluation::{MAX_RULES, MAX_SUMMARY};
 
-pub(crate) use repair::UnhealthyLimit;
-pub use repair::{RemediationTemplate, Repair, RepairAction};
+pub use repair::{MaxUnhealthy, RemediationTemplate, Repair, RepairAction};
 pub(crate) use rule::MAX_CONDITIONS;
 pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
 pub(crate) use status::{

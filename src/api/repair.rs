@@ -47,15 +47,6 @@ pub struct Repair {
     ))]
     pub max_unhealthy: MaxUnhealthy,
 
-    /// The same as a number of nodes, beside `maxUnhealthy`: the lower of both limits is in force. Without a limit where
-    /// absent, and 0 pauses repair.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = (
-        "self >= 0",
-        "maxUnhealthyCount must not be negative: write a number of nodes, for example 5, or 0 to pause repair",
-    ))]
-    pub max_unhealthy_count: Option<i32>,
-
     /// With the action `Remediate`: the template from which a remediation is made, as medik8s has them. A kind `XTemplate`
     /// makes an `X` in the same namespace, named as the node and owned by it, with the spec in the template's
     /// `spec.template.spec`. It is deleted when the node opens, or the rule goes.
@@ -90,44 +81,6 @@ pub struct RemediationTemplate {
     /// Its namespace, and that of the remediations.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-}
-
-impl Repair {
-    /// How many nodes may be unhealthy before repair stops.
-    #[must_use]
-    pub fn limit(&self) -> UnhealthyLimit {
-        UnhealthyLimit {
-            share: self.max_unhealthy,
-            count: self
-                .max_unhealthy_count
-                .map(|count| count.try_into().unwrap_or_default()),
-        }
-    }
-}
-
-/// How many nodes may be unhealthy before repair stops: the lower of both limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnhealthyLimit {
-    share: MaxUnhealthy,
-    count: Option<usize>,
-}
-
-impl UnhealthyLimit {
-    /// How many of `total` nodes may be unhealthy.
-    #[must_use]
-    pub fn of(self, total: usize) -> usize {
-        let share = self.share.of(total);
-        self.count.map_or(share, |count| count.min(share))
-    }
-
-    /// The limit that is in force with `total` nodes, as the rule says it: `maxUnhealthy 20%`.
-    #[must_use]
-    pub fn in_force(self, total: usize) -> String {
-        match self.count.filter(|count| *count < self.share.of(total)) {
-            Some(count) => format!("maxUnhealthyCount {count}"),
-            None => format!("maxUnhealthy {}", self.share),
-        }
-    }
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -271,47 +224,6 @@ mod tests {
             assert!(
                 serde_json::from_value::<MaxUnhealthy>(json.clone()).is_err(),
                 "{json}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_lower_of_share_and_count_is_in_force() {
-        for (repair, total, allowed, said) in [
-            (json!({}), 50, 10, "maxUnhealthy 20%"),
-            (
-                json!({"maxUnhealthyCount": 5}),
-                50,
-                5,
-                "maxUnhealthyCount 5",
-            ),
-            (json!({"maxUnhealthyCount": 5}), 20, 4, "maxUnhealthy 20%"),
-            (
-                json!({"maxUnhealthyCount": 5, "maxUnhealthy": 3}),
-                50,
-                3,
-                "maxUnhealthy 3",
-            ),
-            (
-                json!({"maxUnhealthyCount": 0, "maxUnhealthy": "100%"}),
-                50,
-                0,
-                "maxUnhealthyCount 0",
-            ),
-            (
-                json!({"maxUnhealthyCount": 5, "maxUnhealthy": 0}),
-                50,
-                0,
-                "maxUnhealthy 0",
-            ),
-        ] {
-            let mut whole = json!({"readinessTTL": "15m"});
-            json_patch::merge(&mut whole, &repair);
-            let limit = serde_json::from_value::<Repair>(whole).unwrap().limit();
-            assert_eq!(
-                (limit.of(total), &*limit.in_force(total)),
-                (allowed, said),
-                "{repair}"
             );
         }
     }

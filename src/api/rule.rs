@@ -19,7 +19,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::choice::{
-    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, TaintPolicy,
+    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, RegateOn, TaintPolicy,
 };
 use super::disruption::Disruption;
 use super::duration::Duration;
@@ -139,18 +139,12 @@ pub const MAX_AFTER: usize = 8;
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.repair)")
         .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".repair"),
-    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnReboot) || !self.regateOnReboot")
-        .message("regateOnReboot cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
-        .field_path(".regateOnReboot"),
-    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateAfterMaintenance) || !self.regateAfterMaintenance")
-        .message("regateAfterMaintenance cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
-        .field_path(".regateAfterMaintenance"),
-    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOnRevision) || !self.regateOnRevision")
-        .message("regateOnRevision cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
-        .field_path(".regateOnRevision"),
-    validation = Rule::new("!has(self.regateOnRevision) || !self.regateOnRevision || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
-        .message("regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
-        .field_path(".regateOnRevision"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOn) || self.regateOn.size() == 0")
+        .message("regateOn cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".regateOn"),
+    validation = Rule::new("!has(self.regateOn) || !('Revision' in self.regateOn) || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
+        .message("regateOn Revision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
+        .field_path(".regateOn"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.existingNodes) || self.existingNodes != 'Leave'")
         .message("existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
         .field_path(".existingNodes"),
@@ -221,22 +215,14 @@ pub struct NodeReadinessRuleSpec {
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub after: Vec<String>,
 
-    /// When true, a node that completed its bootstrap is closed again after a reboot. Only with
-    /// `enforcementMode: bootstrap-only`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub regate_on_reboot: bool,
-
-    /// When true, a node that completed its bootstrap is closed again after a maintenance: once none of the conditions
-    /// `MaintenanceInProgress`, `DrainInProgress` and `GracefulNodeShutdownInProgress` is `True` on it any more. Only with
-    /// `enforcementMode: bootstrap-only`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub regate_after_maintenance: bool,
-
-    /// When true, a node that completed its bootstrap is closed again when a named `DaemonSet` is updated there: from when the
-    /// pod of the recorded revision goes, until the conditions are met. Only with
-    /// `enforcementMode: bootstrap-only`, and only where every condition is `daemonset.nodegate.dev/<namespace>.<name>`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub regate_on_revision: bool,
+    /// After what a node that completed its bootstrap is closed again. `Reboot`: the node has rebooted. `Maintenance`: none of the
+    /// conditions `MaintenanceInProgress`, `DrainInProgress` and `GracefulNodeShutdownInProgress` is `True` on it any more.
+    /// `Revision`: a named `DaemonSet` is updated there, from when the pod of the recorded revision goes; only where every
+    /// condition is `daemonset.nodegate.dev/<namespace>.<name>`. Only with `enforcementMode: bootstrap-only`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub regate_on: Vec<RegateOn>,
 
     /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
     /// conditions, as any other node; `Leave` leaves them alone until they join again. `Leave` only with `enforcementMode:
@@ -441,8 +427,7 @@ mod tests {
         assert_eq!(spec.conditions[0].minimum_from_label, None);
         assert!(spec.conditions[0].reasons.is_empty());
         assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
-        assert!(!spec.dry_run && !spec.regate_on_reboot);
-        assert!(!spec.regate_after_maintenance && !spec.regate_on_revision);
+        assert!(!spec.dry_run && spec.regate_on.is_empty());
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
         assert!(!spec.suspend);
         assert!(spec.after.is_empty());
@@ -464,9 +449,10 @@ mod tests {
         });
         rule["spec"].as_object_mut().unwrap().extend([
             ("taintPolicy".into(), json!("remove-only")),
-            ("regateOnReboot".into(), json!(true)),
-            ("regateAfterMaintenance".into(), json!(true)),
-            ("regateOnRevision".into(), json!(true)),
+            (
+                "regateOn".into(),
+                json!(["Reboot", "Maintenance", "Revision"]),
+            ),
             ("existingNodes".into(), json!("Leave")),
             ("suspend".into(), json!(true)),
             ("after".into(), json!(["first", "second"])),

@@ -26,7 +26,7 @@ const SUFFIX: &str = ".static.k8s.io";
 const LONGEST_NAME: usize = 253;
 
 /// What the policy's expressions read of a rule's spec.
-const FIELDS: [&str; 4] = ["enforcementMode", "nodeSelector", "regateOnReboot", "taint"];
+const FIELDS: [&str; 4] = ["enforcementMode", "nodeSelector", "regateOn", "taint"];
 
 const HEAD: &str = "\
 # Closes nodes as the API server creates them, from its own files: a policy and its binding for each rule in force.
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_policy_refers_to_parameters_and_all_that_it_reads_of_the_rule_is_there() {
-        let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+        let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
         let Policies { objects, .. } = policies(vec![rule.object()]);
         let [policy, binding] = objects.try_into().unwrap();
         assert_eq!(

@@ -178,7 +178,7 @@ pub(super) fn prospects(
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
     for node in cache.nodes().filter(|node| stats.would_repair(&node.name)) {
         let group = karpenter.group(node, rule);
-        let count = if census.of(group).exceeds(repair.limit()) {
+        let count = if census.of(group).exceeds(repair.max_unhealthy) {
             &mut prospects.blocked
         } else {
             &mut prospects.repaired

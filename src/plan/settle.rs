@@ -12,7 +12,7 @@ use super::evaluate::{Evaluation, Finding, evaluate};
 use super::outcome::{Origin, Outcome, Standing};
 use super::patience::{Past, held_back, is_new, unmet_since};
 use super::waiting::Waiting;
-use crate::api::{EnforcementMode, TaintEffect, TaintPolicy};
+use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Reboot, Source, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
@@ -158,7 +158,7 @@ impl<'a> Draft<'a> {
             .state
             .observations
             .reboot(completion.last_boot())
-            .filter(|_| spec.regate_on_reboot && !completion.counts());
+            .filter(|_| spec.regate_on.contains(&RegateOn::Reboot) && !completion.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
             sees_heartbeats: !self.stale.nodes,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::deadline::Deadline;
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use crate::api::{ConditionStatus, UnhealthyLimit};
+use crate::api::{ConditionStatus, MaxUnhealthy};
 use crate::object::Node;
 use crate::object::karpenter::INITIALIZED_LABEL;
 use crate::rule::Rule;
@@ -57,7 +57,7 @@ impl GroupHealth {
 
     /// Whether too many are unhealthy for a repair, counting the node in question.
     #[must_use]
-    pub fn exceeds(self, limit: UnhealthyLimit) -> bool {
+    pub fn exceeds(self, limit: MaxUnhealthy) -> bool {
         self.unhealthy.max(1) > limit.of(self.total)
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
-use crate::api::{RemediationTemplate, Repair, RepairAction, UnhealthyLimit};
+use crate::api::{MaxUnhealthy, RemediationTemplate, Repair, RepairAction};
 use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim, ObjectKey};
 use crate::rule::Rule;
@@ -116,7 +116,7 @@ pub struct Blocked<'a> {
     /// Their health.
     pub count: GroupHealth,
     /// The rule's limit.
-    pub limit: UnhealthyLimit,
+    pub limit: MaxUnhealthy,
 }
 
 impl fmt::Display for Blocked<'_> {
@@ -128,10 +128,9 @@ impl fmt::Display for Blocked<'_> {
         } = self;
         write!(
             f,
-            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and {} allows {}",
+            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} allows {}",
             count.unhealthy,
             count.total,
-            limit.in_force(count.total),
             limit.of(count.total),
         )
     }
@@ -245,7 +244,7 @@ impl<'a> Case<'a> {
                 Err(why) => return Verdict::Spare(Spared::NoClaim(why)),
             },
         };
-        let (group, limit) = (self.group(), self.repair.limit());
+        let (group, limit) = (self.group(), self.repair.max_unhealthy);
         let count = census.of(group);
         if count.exceeds(limit) {
             return Verdict::Blocked(Blocked {

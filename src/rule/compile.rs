@@ -13,7 +13,7 @@ use super::taint_key::is_foreign;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER};
 use crate::api::{
     ConditionPolicy, Disruption, Duration, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec,
-    Repair, TaintEffect, TaintPolicy,
+    RegateOn, Repair, TaintEffect, TaintPolicy,
 };
 use crate::condition::CriticalComponentClass;
 use crate::object::{self, Taint};
@@ -101,12 +101,8 @@ pub struct CompiledSpec {
     pub after: Vec<Arc<str>>,
     /// What happens to nodes that are older than the rule. A continuous rule never leaves them alone.
     pub existing_nodes: ExistingNodes,
-    /// Whether a completed bootstrap counts only for the boot that it happened in.
-    pub regate_on_reboot: bool,
-    /// Whether a completed bootstrap counts only until the node's next maintenance.
-    pub regate_after_maintenance: bool,
-    /// Whether a completed bootstrap counts only for the revisions of the named `DaemonSet`s that it happened with.
-    pub regate_on_revision: bool,
+    /// After what a completed bootstrap no longer counts.
+    pub regate_on: Vec<RegateOn>,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
     /// How long the conditions must have been unmet before an open node is closed.
@@ -263,9 +259,7 @@ impl CompiledSpec {
                 EnforcementMode::BootstrapOnly => spec.existing_nodes,
                 EnforcementMode::Continuous => ExistingNodes::Gate,
             },
-            regate_on_reboot: spec.regate_on_reboot,
-            regate_after_maintenance: spec.regate_after_maintenance,
-            regate_on_revision: spec.regate_on_revision,
+            regate_on: spec.regate_on,
             heartbeat_timeout: spec.heartbeat_timeout,
             grace_period: spec.grace_period,
             disruption: spec.disruption,

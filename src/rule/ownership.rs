@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 
 use super::compile::{CompiledSpec, Rule};
 use super::taint_key::is_foreign;
-use crate::api::TaintEffect;
 use crate::api::names::TAINT_ADDED_BY_PREFIX;
+use crate::api::{RegateOn, TaintEffect};
 use crate::condition::{Facts, Revisions};
 use crate::object::{Node, ObjectKey};
 
@@ -158,7 +158,7 @@ fn on_record<'a>(node: &'a Node, rule: &Rule) -> Option<&'a str> {
 
 /// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
 fn revisions<'a>(spec: &CompiledSpec, facts: &Facts<'_, 'a>) -> SmallVec<[Revisions<'a>; 1]> {
-    if !spec.regate_on_revision {
+    if !spec.regate_on.contains(&RegateOn::Revision) {
         return SmallVec::new();
     }
     let named = spec.daemon_sets();
@@ -173,8 +173,8 @@ impl<'a> BootstrapRecord<'a> {
             return Self::No;
         };
         let revisions = revisions(spec, facts);
-        let knows_boot = spec.regate_on_reboot && !node.boot_id.is_empty();
-        if !knows_boot && !spec.regate_after_maintenance && revisions.is_empty() {
+        let knows_boot = spec.regate_on.contains(&RegateOn::Reboot) && !node.boot_id.is_empty();
+        if !knows_boot && !spec.regate_on.contains(&RegateOn::Maintenance) && revisions.is_empty() {
             return Self::Done;
         }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
@@ -187,14 +187,19 @@ impl<'a> BootstrapRecord<'a> {
             Self::Outdated {
                 boot_id: value.boot_id,
             }
-        } else if spec.regate_after_maintenance && value.maintenance && !is_in_maintenance {
+        } else if spec.regate_on.contains(&RegateOn::Maintenance)
+            && value.maintenance
+            && !is_in_maintenance
+        {
             Self::Maintained
         } else if let Some(revised) = revisions.iter().find(has_gone) {
             Self::Revised {
                 daemon_set: revised.daemon_set(),
             }
         } else if (knows_boot && value.boot_id.is_empty())
-            || (spec.regate_after_maintenance && is_in_maintenance && !value.maintenance)
+            || (spec.regate_on.contains(&RegateOn::Maintenance)
+                && is_in_maintenance
+                && !value.maintenance)
             || revisions.iter().any(is_unrecorded)
         {
             // Written by another controller, or before the rule asked for this; or maintenance has begun since.
@@ -231,7 +236,7 @@ pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'
         let current = it.current(known.get(&key).map(String::as_str))?.to_owned();
         Some((key, current))
     };
-    let boot_id = if spec.regate_on_reboot {
+    let boot_id = if spec.regate_on.contains(&RegateOn::Reboot) {
         &node.boot_id
     } else {
         ""
@@ -239,7 +244,7 @@ pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'
     let value = CompletionValue {
         rule_name: &rule.name,
         boot_id,
-        maintenance: spec.regate_after_maintenance && node.is_in_maintenance(),
+        maintenance: spec.regate_on.contains(&RegateOn::Maintenance) && node.is_in_maintenance(),
         revisions: revisions.iter().filter_map(revision).collect(),
     };
     serde_json::to_string(&value).unwrap_or_default()

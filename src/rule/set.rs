@@ -1,5 +1,6 @@
 //! All rules, in order of precedence.
 
+use crate::api::RegateOn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -57,7 +58,9 @@ impl RuleSet {
         let followed = rules
             .iter()
             .filter_map(|rule| rule.active())
-            .filter(|spec| spec.heartbeat_timeout.is_some() || spec.regate_on_reboot)
+            .filter(|spec| {
+                spec.heartbeat_timeout.is_some() || spec.regate_on.contains(&RegateOn::Reboot)
+            })
             .flat_map(|spec| &spec.conditions)
             .filter(|requirement| requirement.source == Source::Node)
             .map(|requirement| requirement.kind.clone())

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-
 use crate::measure::{Latencies, number};
 use crate::plan::Phase;
 use crate::results::{Births, Outcome, Results, Run};

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-
 use crate::measure::{Spread, number};
 use crate::overview::overview;
 use crate::plan::Phase;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-
 use crate::measure::{Latencies, number};
 use crate::plan::Phase;
 use crate::relay::Bytes;

@@ -1,6 +1,5 @@
 //! Nodegate's performance targets, and whether a run meets them. Pure.
 
-
 use crate::measure::number;
 use crate::plan::Phase;
 use crate::results::{Outcome, Run};

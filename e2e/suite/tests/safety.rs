@@ -107,7 +107,7 @@ async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<
     let client = client().await?;
     rule("reboots")
         .bootstrap_only()
-        .spec("regateOnReboot", json!(true))
+        .spec("regateOn", json!(["Reboot"]))
         .create(&client)
         .await?;
     let node = node("reboots", "reboots").boot_id("boot-1");
@@ -134,7 +134,7 @@ async fn a_node_is_gated_again_after_its_maintenance_and_not_before() -> Result<
     let client = client().await?;
     rule("drain")
         .bootstrap_only()
-        .spec("regateAfterMaintenance", json!(true))
+        .spec("regateOn", json!(["Maintenance"]))
         .create(&client)
         .await?;
     node("drain", "drain").create(&client).await?;

@@ -248,10 +248,10 @@ fn why_again(bootstrap: BootstrapRecord<'_>) -> Option<String> {
     match bootstrap {
         BootstrapRecord::Revised { daemon_set } => Some(format!(
             "its bootstrap was completed with another revision of DaemonSet {daemon_set}, whose pod has gone: it does not count \
-             any more (regateOnRevision)"
+             any more (regateOn: Revision)"
         )),
         BootstrapRecord::Maintained => Some(
-            "its bootstrap was completed before a maintenance: it does not count any more (regateAfterMaintenance)"
+            "its bootstrap was completed before a maintenance: it does not count any more (regateOn: Maintenance)"
                 .to_owned(),
         ),
         BootstrapRecord::No
@@ -511,7 +511,7 @@ mod tests {
     #[test]
     fn why_a_completed_bootstrap_does_not_count_is_said_while_conditions_are_unmet() {
         let regates = rule("r").bootstrap_only().waits_for("Net");
-        let regates = regates.spec("regateAfterMaintenance: true");
+        let regates = regates.spec("regateOn: [Maintenance]");
         let held = node("n").dated_taint(GATE, "NoSchedule").annotation(
             "readiness.k8s.io/bootstrap-completed-r-uid",
             r#"{"rule-name":"r","maintenance":true}"#,

@@ -129,7 +129,7 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
         ),
         (
             "after a reboot",
-            leaves().spec("regateOnReboot: true"),
+            leaves().spec("regateOn: [Reboot]"),
             unmet().boot_id("another"),
             &[],
         ),

@@ -179,7 +179,7 @@ fn a_node_that_is_or_was_open_has_no_deadline() {
         (
             "open before a reboot",
             boot(),
-            vec![repairing("r").spec("regateOnReboot: true")],
+            vec![repairing("r").spec("regateOn: [Reboot]")],
         ),
         ("no repair", unmet(), vec![no_repair]),
         ("dry run", unmet(), vec![repairing("r").dry_run()]),

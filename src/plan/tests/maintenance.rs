@@ -27,9 +27,7 @@ fn as_recorded(world: &World, node: NodeBuilder) -> NodeBuilder {
 
 #[test]
 fn a_node_is_gated_again_once_its_maintenance_is_over() {
-    let rule = gate("r")
-        .bootstrap_only()
-        .spec("regateAfterMaintenance: true");
+    let rule = gate("r").bootstrap_only().spec("regateOn: [Maintenance]");
     for kind in KINDS {
         let before = world(&completed(met(), kind, None)).rule(&rule);
         assert_eq!(writes(&before), [""; 0], "{kind}");

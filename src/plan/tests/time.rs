@@ -112,7 +112,7 @@ fn booted(id: &str, heartbeat: i64) -> NodeBuilder {
 
 #[test]
 fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
-    let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+    let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
     let completed = |boot: &str, node: NodeBuilder| {
         let value = format!(r#"{{"rule-name":"r","boot-id":"{boot}"}}"#);
         node.annotation("readiness.k8s.io/bootstrap-completed-r-uid", &value)
@@ -167,7 +167,7 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
 
 #[test]
 fn a_reboot_while_no_controller_ran_is_noticed() {
-    let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+    let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
     let node = booted("b", 5).annotation(
         "readiness.k8s.io/bootstrap-completed-r-uid",
         r#"{"rule-name":"r","boot-id":"a"}"#,
@@ -181,7 +181,7 @@ fn a_reboot_while_no_controller_ran_is_noticed() {
 
 #[test]
 fn a_completion_that_names_no_boot_counts_for_the_boot_in_which_it_is_found() {
-    let rule = gate("r").bootstrap_only().spec("regateOnReboot: true");
+    let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
     for key in ["r-uid", "r"] {
         let node = network("False", 0, 0).boot_id("a").completed(key);
         let world = world(&node).rule(&rule);
@@ -205,7 +205,7 @@ fn a_pod_that_was_ready_before_the_reboot_does_not_count_for_a_minute() {
     let rule = crate::testing::rule("r")
         .waits_for(COMPONENTS)
         .bootstrap_only()
-        .spec("regateOnReboot: true");
+        .spec("regateOn: [Reboot]");
     let with_pod_ready_since = |seconds| {
         let node = |boot: &str| node("worker-1").boot_id(boot);
         world(&node("a"))
@@ -232,7 +232,7 @@ fn rebooted_with_a_driver(condition: &str, pod_ready_since: Option<i64>) -> Worl
     let rule = crate::testing::rule("r")
         .waits_for(condition)
         .bootstrap_only()
-        .spec("regateOnReboot: true");
+        .spec("regateOn: [Reboot]");
     let node = |boot: &str| node("worker-1").boot_id(boot);
     let registered = csi_node("worker-1").driver("disk.example.com");
     let mut world = world(&node("a")).rule(&rule).csi_node(&registered);

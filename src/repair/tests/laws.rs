@@ -104,13 +104,13 @@ proptest! {
     fn no_more_than_the_limit_is_repaired_and_never_what_must_be_left_alone(
         all in proptest::collection::vec(traits(), 1..40),
         action in prop_oneof![Just("Release"), Just("DeleteNodeClaim")],
-        limit in 0..60_u32,
+        share in 0..60_usize,
         count in proptest::option::of(0..6_usize),
         now in 0..2000_i64,
     ) {
-        let most = count.map_or_else(String::new, |count| format!(", maxUnhealthyCount: {count}"));
+        let limit = count.map_or_else(|| format!("{share}%"), |count| count.to_string());
         let rule = repairing(action).spec(&format!(
-            "repair: {{readinessTTL: 15m, action: {action}, maxUnhealthy: {limit}%{most}}}"
+            "repair: {{readinessTTL: 15m, action: {action}, maxUnhealthy: {limit}}}"
         ));
         let cluster = cluster_of(&rule, &all);
         let mut repaired = BTreeMap::<Option<u8>, usize>::new();
@@ -126,8 +126,7 @@ proptest! {
         }
         for (pool, repaired) in repaired {
             let members: Vec<_> = all.iter().filter(|traits| traits.pool == pool).collect();
-            let share = (members.len() * limit as usize).div_ceil(100);
-            let allowed = count.map_or(share, |count| count.min(share));
+            let allowed = count.unwrap_or((members.len() * share).div_ceil(100));
             prop_assert!(repaired <= allowed, "{repaired} of {} in {pool:?}", members.len());
             // Those that are already being repaired count as well.
             let past = members

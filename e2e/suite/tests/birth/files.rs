@@ -76,7 +76,7 @@ async fn create_rules(client: &Client) -> Result<String> {
         ),
         selects("reboots")
             .bootstrap_only()
-            .spec("regateOnReboot", json!(true)),
+            .spec("regateOn", json!(["Reboot"])),
         selects("expressions").spec("nodeSelector", json!({"matchExpressions": expressions})),
         selects("dry").dry_run(),
         selects("suspended").spec("suspend", json!(true)),

@@ -198,7 +198,7 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
     let bootstrap = bootstrap.create(&client).await?;
     in_force("over-reboots", "over")
         .bootstrap_only()
-        .spec("regateOnReboot", json!(true))
+        .spec("regateOn", json!(["Reboot"]))
         .create(&client)
         .await?;
     all_are_known(&client, "over").await?;

@@ -101,16 +101,13 @@ const BOOTSTRAP_GRACE: &str = "gracePeriod cannot be used with enforcementMode b
 const BOOTSTRAP_DISRUPTION: &str = "disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous";
 const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_LEAVE: &str = "existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only";
-const CONTINUOUS_REGATE: &str = "regateOnReboot cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only";
-const CONTINUOUS_MAINTENANCE: &str = "regateAfterMaintenance cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only";
-const CONTINUOUS_REVISION: &str = "regateOnRevision cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only";
-const REVISION_OF_OTHERS: &str = "regateOnRevision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone";
+const CONTINUOUS_REGATE: &str = "regateOn cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only";
+const REVISION_OF_OTHERS: &str = "regateOn Revision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone";
 const HEARTBEAT: &str = "heartbeatTimeout must be at least 1m; write for example 10m";
 const GRACE: &str =
     "gracePeriod must be above zero, for example 2m; leave it out to close a node at once";
 const TTL: &str =
     "readinessTTL must be at least 1m: a node needs time to start, write for example 15m";
-const MAX_UNHEALTHY_COUNT: &str = "maxUnhealthyCount must not be negative: write a number of nodes, for example 5, or 0 to pause repair";
 const MAX_UNHEALTHY: &str = "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%";
 const EVICTION_RATE: &str = "evictionRate must be above 0 nodes a second, for example 0.1; to add no taint at all set taintPolicy: remove-only";
 const SECONDARY_RATE: &str = "secondaryEvictionRate must not be negative: write nodes a second, for example 0.01, or 0 to stop tainting in a partially disrupted zone";
@@ -205,16 +202,15 @@ pub(crate) const CASES: &[Case] = &[
     create("after the same twice", CONTINUOUS, "{after: [a, a]}").fails("Duplicate value"),
     create("after a rule without a name", CONTINUOUS, "{after: ['']}").fails("should be at least 1 chars long"),
     update("it comes after another from now on", BOOTSTRAP, "{after: [a]}", "{after: [b]}"),
-    create("gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: true}").fails(CONTINUOUS_REGATE),
-    create("no gating after a reboot at any time", CONTINUOUS, "{regateOnReboot: false}"),
-    create("gating after a reboot", BOOTSTRAP, "{regateOnReboot: true}"),
-    create("gating after a maintenance at any time", CONTINUOUS, "{regateAfterMaintenance: true}").fails(CONTINUOUS_MAINTENANCE),
-    create("gating after a maintenance", BOOTSTRAP, "{regateAfterMaintenance: true}"),
-    create("gating with a revision", BOOTSTRAP, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
-    create("gating with a revision at any time", CONTINUOUS, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}").fails(CONTINUOUS_REVISION),
-    create("gating with a revision of what has none", BOOTSTRAP, "{regateOnRevision: true}").fails(REVISION_OF_OTHERS),
-    create("gating with a revision among others", BOOTSTRAP, "{regateOnRevision: true, conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}, {type: Ready, requiredStatus: 'True'}]}").fails(REVISION_OF_OTHERS),
-    create("no gating with a revision", CONTINUOUS, "{regateOnRevision: false}"),
+    create("gating after a reboot at any time", CONTINUOUS, "{regateOn: [Reboot]}").fails(CONTINUOUS_REGATE),
+    create("no gating after a reboot at any time", CONTINUOUS, "{regateOn: []}"),
+    create("gating after a reboot", BOOTSTRAP, "{regateOn: [Reboot]}"),
+    create("gating after both", BOOTSTRAP, "{regateOn: [Reboot, Maintenance]}"),
+    create("gating after something else", BOOTSTRAP, "{regateOn: [Monday]}").fails("Unsupported value: \"Monday\""),
+    create("gating twice", BOOTSTRAP, "{regateOn: [Reboot, Reboot]}").fails("Duplicate value"),
+    create("gating with a revision", BOOTSTRAP, "{regateOn: [Revision], conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
+    create("gating with a revision of what has none", BOOTSTRAP, "{regateOn: [Revision]}").fails(REVISION_OF_OTHERS),
+    create("gating with a revision among others", BOOTSTRAP, "{regateOn: [Revision], conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}, {type: Ready, requiredStatus: 'True'}]}").fails(REVISION_OF_OTHERS),
 
     // Durations.
     create("a heartbeat timeout", CONTINUOUS, "{heartbeatTimeout: 6m}"),
@@ -248,7 +244,6 @@ pub(crate) const CASES: &[Case] = &[
     create("repair with a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 5}}"),
     create("repair with 100%", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: None, maxUnhealthy: 100%}}"),
     create("repair that is paused", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 0}}"),
-    create("repair with a share and a number", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 20%, maxUnhealthyCount: 5}}"),
     create("repair without a time", BOOTSTRAP, "{repair: {action: Release}}").fails("spec.repair.readinessTTL: Required value"),
     create("repair within less than a minute", BOOTSTRAP, "{repair: {readinessTTL: 30s}}").fails(TTL),
     create("an action that does not exist", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: Reboot}}").fails("supported values: \"DeleteNodeClaim\", \"Remediate\", \"AnnotateMachine\", \"Release\", \"None\""),
@@ -260,7 +255,6 @@ pub(crate) const CASES: &[Case] = &[
     create("a remediation without a template", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate}}").fails("action Remediate needs a remediationTemplate"),
     create("a template of no template's kind", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: a.example.com/v1, kind: Rebooting, name: reboot, namespace: fencing}}}").fails("kind must end with Template"),
     create("a template without a group", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: v1beta1, kind: RebootTemplate, name: reboot, namespace: fencing}}}").fails("apiVersion must be a group and a version"),
-    create("a negative number", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthyCount: -1}}").fails(MAX_UNHEALTHY_COUNT),
 
     // A condition about a DaemonSet must name one.
     create("a DaemonSet", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),
@@ -334,7 +328,7 @@ pub(crate) const CASES: &[Case] = &[
     update("a remove-only rule with a foreign taint loses its policy", CONTINUOUS, "{taintPolicy: remove-only, taint: {key: example.com/startup}}", "{taint: {key: example.com/startup}}").fails(KEY_PREFIX),
     update("timings appear", CONTINUOUS, "{}", "{gracePeriod: 2m, heartbeatTimeout: 10m, disruption: {evictionRate: 1}}"),
     update("timings change", CONTINUOUS, "{gracePeriod: 2m, heartbeatTimeout: 10m, disruption: {evictionRate: 1}}", "{gracePeriod: 3m, heartbeatTimeout: 11m, disruption: {evictionRate: 2}}"),
-    update("repair appears", BOOTSTRAP, "{}", "{repair: {readinessTTL: 15m}, regateOnReboot: true}"),
-    update("repair vanishes", BOOTSTRAP, "{repair: {readinessTTL: 15m}, regateOnReboot: true}", "{}"),
+    update("repair appears", BOOTSTRAP, "{}", "{repair: {readinessTTL: 15m}, regateOn: [Reboot]}"),
+    update("repair vanishes", BOOTSTRAP, "{repair: {readinessTTL: 15m}, regateOn: [Reboot]}", "{}"),
     update("a timing changes to one that could not work", CONTINUOUS, "{heartbeatTimeout: 10m}", "{heartbeatTimeout: 10s}").fails(HEARTBEAT),
 ];

@@ -133,7 +133,7 @@ fn regating() -> RuleBuilder {
     rule("r")
         .bootstrap_only()
         .waits_for("Net")
-        .spec("regateOnReboot: true")
+        .spec("regateOn: [Reboot]")
 }
 
 #[test]

@@ -125,7 +125,8 @@ fn is_only_watched(moment: &Moment<'_>, key: &Key, node: &Value, it: &RuleOnNode
     };
     let record = format!("{BOOTSTRAP_COMPLETED_PREFIX}{}", uid(rule));
     let is_completed = node["metadata"]["annotations"].get(record).is_some();
-    let is_asked = rule["spec"]["regateOnReboot"] == true && has_rebooted(moment, key, node);
+    let is_asked =
+        rule["spec"]["regateOn"].to_string().contains("Reboot") && has_rebooted(moment, key, node);
     is_asked && (!is_completed || it.conditions.iter().any(is_of_drivers))
 }
 

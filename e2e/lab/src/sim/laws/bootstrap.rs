@@ -1,6 +1,7 @@
 //! No rule adds its taint to a node whose completed bootstrap is on record, for this boot where the rule asks for that. The
 //! record stays until the rule is deleted. Of a rule that goes by revisions, the law about closings knows when it counts.
 
+use nodegate::api::RegateOn;
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
 
@@ -29,7 +30,9 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
 
 /// Whether the rule never closes the node again.
 fn is_done(rule: &Rule, node: &Value) -> bool {
-    rule.is_bootstrap() && !rule.spec.regate_on_revision && rule.is_completed_on(node)
+    rule.is_bootstrap()
+        && !rule.spec.regate_on.contains(&RegateOn::Revision)
+        && rule.is_completed_on(node)
 }
 
 impl Law for Bootstrap {
@@ -84,8 +87,9 @@ mod tests {
 
     /// A node with a record that it completed its bootstrap in boot 1.
     fn completed(regates: bool) -> (Story, String) {
-        let mut story =
-            Story::under(json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": regates }));
+        let mut story = Story::under(
+            json!({ "enforcementMode": "bootstrap-only", "regateOn": if regates { vec!["Reboot"] } else { vec![] } }),
+        );
         let uid = story.uid_of_rule("r");
         story.create(node("n"));
         let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");

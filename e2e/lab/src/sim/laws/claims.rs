@@ -133,11 +133,7 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
     }
     let repair = rule.spec.repair.as_ref()?;
     let (late, all) = late(moment, change, node);
-    let share = repair.max_unhealthy.of(all);
-    let count = repair
-        .max_unhealthy_count
-        .and_then(|count| count.try_into().ok());
-    let limit = count.map_or(share, |count| share.min(count));
+    let limit = repair.max_unhealthy.of(all);
     (late > limit).then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
 }
 

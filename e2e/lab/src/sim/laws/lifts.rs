@@ -276,7 +276,7 @@ mod tests {
     fn a_bootstrap_is_put_on_record_for_a_boot_in_which_it_was_completed() {
         for (boot, justified) in [("boot-1", true), ("boot-2", false)] {
             let mut story = Story::under(
-                json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }),
+                json!({ "enforcementMode": "bootstrap-only", "regateOn": ["Reboot"] }),
             );
             let uid = story.uid_of_rule("r");
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nodegate::api::names::FINALIZER;
 use nodegate::api::{
-    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, TaintEffect,
+    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, RegateOn, TaintEffect,
     TaintPolicy,
 };
 use serde_json::Value;
@@ -152,7 +152,7 @@ impl Rule {
             return false;
         };
         let boot = boot_id(node);
-        if !self.spec.regate_on_reboot || boot.is_empty() {
+        if !self.spec.regate_on.contains(&RegateOn::Reboot) || boot.is_empty() {
             return true;
         }
         recorded["boot-id"].as_str().is_none_or(|id| id == boot)
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_bootstrap_is_completed_for_its_boot_where_the_rule_asks_for_that() {
         let spec = json!({ "enforcementMode": "bootstrap-only" });
-        let regating = json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true });
+        let regating = json!({ "enforcementMode": "bootstrap-only", "regateOn": ["Reboot"] });
         let node = |key: &str, value: &str| {
             json!({
                 "metadata": { "annotations": { format!("readiness.k8s.io/bootstrap-completed-{key}"): value } },

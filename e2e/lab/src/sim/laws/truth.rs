@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use nodegate::api::{ConditionRequirement, ConditionStatus};
+use nodegate::api::{ConditionRequirement, ConditionStatus, RegateOn};
 use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
@@ -129,7 +129,7 @@ impl Facts<'_> {
     /// not go by them.
     pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {
         let recorded = rule.recorded_on(self.node);
-        let recorded = recorded.filter(|_| rule.spec.regate_on_revision);
+        let recorded = recorded.filter(|_| rule.spec.regate_on.contains(&RegateOn::Revision));
         let revisions = recorded.and_then(|it| it["revisions"].as_object().cloned());
         let mut revisions = revisions.into_iter().flatten();
         revisions.all(|(daemon_set, revision)| {
@@ -405,7 +405,7 @@ impl Facts<'_> {
 
     /// When the node rebooted, if the rule still depends on it.
     fn relevant_boot(&self, rule: &Rule) -> Option<Time> {
-        if !rule.spec.regate_on_reboot {
+        if !rule.spec.regate_on.contains(&RegateOn::Reboot) {
             return None;
         }
         let boot = self.since(|node| boot_id(node).to_owned());

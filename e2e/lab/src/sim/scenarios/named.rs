@@ -67,7 +67,7 @@ pub(super) const ALL: &[Base] = &[
         |it| {
             let agent = rule("agent").waits_for(AGENT);
             let other = rule("other").waits_for(AGENT);
-            it.has(agent.with("regateOnRevision", json!(true)))
+            it.has(agent.with("regateOn", json!(["Revision"])))
                 .has(other.taint(OTHER_GATE, "NoSchedule"))
                 .has(daemon_set("agent"))
                 .nodes(joining(4))

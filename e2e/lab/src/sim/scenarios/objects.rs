@@ -56,7 +56,7 @@ impl Rule {
 
     /// A completed bootstrap counts only for its boot.
     pub(super) fn regates(self) -> Self {
-        self.with("regateOnReboot", json!(true))
+        self.with("regateOn", json!(["Reboot"]))
     }
 
     /// Waits for this condition alone to be `True`.

@@ -118,8 +118,8 @@ pub(super) const ALL: &[Base] = &[
         "replace-paused: a rule pauses repair by its number of nodes, until it allows one",
         s(180),
         |it| {
-            let repair = json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthyCount": 0});
-            let allowed = json!({"spec": {"repair": {"maxUnhealthyCount": 1}}});
+            let repair = json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthy": 0});
+            let allowed = json!({"spec": {"repair": {"maxUnhealthy": 1}}});
             let scene = it.has(rule("network").with("repair", repair));
             pool(scene, Reporter::new(READY).ails("pool-2"), &[GATE])
                 .acts(Operator::default().edits(s(130), rule_key("network"), allowed))

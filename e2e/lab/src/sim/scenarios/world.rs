@@ -182,7 +182,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         it = perhaps(30, it, "gracePeriod", &[json!("10s"), json!("1m")]);
         it = perhaps(15, it, "disruption", &[json!({})]);
     } else {
-        it = perhaps(50, it, "regateOnReboot", &[json!(true)]);
+        it = perhaps(50, it, "regateOn", &[json!(["Reboot"])]);
         it = perhaps(15, it, "existingNodes", &[json!("Leave")]);
         let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
         let none = json!({"readinessTTL": "1m", "action": "None", "maxUnhealthy": "20%"});

@@ -260,7 +260,7 @@ fn what_is_from_before_a_reboot_counts_late() {
         (60, true, Yes),
     ] {
         let mut story =
-            Story::under(json!({ "enforcementMode": "bootstrap-only", "regateOnReboot": true }));
+            Story::under(json!({ "enforcementMode": "bootstrap-only", "regateOn": ["Reboot"] }));
         story.create(node("n"));
         story.at(5);
         story.report("n", "Net", "True");
