@@ -13,7 +13,6 @@ tests-in = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/*.rs) $(patsu
 ALERTS = config/prometheus
 BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
-ALPHA_CRD = config/alpha/readiness.node.x-k8s.io_nodereadinessevaluations.yaml
 CHART = charts/nodegate
 # The book's source: the pages with all that they link to, in the places that they have here.
 BOOK = target/book-src
@@ -158,12 +157,10 @@ bench-instructions: ## Count the instructions of single decisions, and hold them
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
 	$(CLUSTER) up --apply config/crd --apply config/rbac
 
-crd: ## Generate the CRDs from the Rust types
-	@mkdir -p $(dir $(CRD)) $(dir $(ALPHA_CRD))
+crd: ## Generate the CRD from the Rust types
+	@mkdir -p $(dir $(CRD))
 	$(CARGO) run --quiet -- crd > $(CRD).new
 	mv $(CRD).new $(CRD)
-	$(CARGO) run --quiet -- crd --alpha > $(ALPHA_CRD).new
-	mv $(ALPHA_CRD).new $(ALPHA_CRD)
 	$(MAKE) chart
 
 docs: ## Generate the reference pages from the code
@@ -191,7 +188,7 @@ chart: ## Copy into the chart what config/ has already (CRD, permissions, webhoo
 	mkdir -p $(CHART)/files
 	cp -R config/crd/bases $(CHART)/files/crd
 	cp -R config/rbac config/manager config/webhook config/prometheus $(CHART)/files/
-	cp -R config/karpenter config/remediation config/alpha config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
+	cp -R config/karpenter config/remediation config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
 	cd $(CHART)/files/policy && mv reporter/reporter.yaml . && rm -r reporter
 	cp config/components/webhook/network_policy.yaml $(CHART)/files/webhook/
 	cd $(CHART)/files && rm */kustomization.yaml rbac/namespace.yaml manager/deployment.yaml prometheus/alerts*.yaml

@@ -162,7 +162,6 @@ impl Fleet {
             passing_taints: Vec::new(),
             publish_conditions: true,
             enable_karpenter: false,
-            node_readiness_evaluation: false,
             concurrency: 64,
             rate: None,
             status_node_limit: 20,

@@ -25,7 +25,6 @@
 //! | `serve` | HTTP servers: addresses, TLS and certificates, authorization, `/metrics` |
 //! | `webhook` | the validating webhook for rules |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition on its Node |
-//! | `feature_gates` | what is alpha, switched on by name |
 //! | `bucket` | a token bucket |
 //! | `metric` | a registry of metrics |
 //! | `process` | metrics about this process |
@@ -57,7 +56,6 @@ pub mod config;
 pub mod controller;
 mod documentation;
 pub mod engine;
-mod feature_gates;
 pub mod guard;
 mod instance;
 mod metric;

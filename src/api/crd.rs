@@ -8,7 +8,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use super::evaluation::NodeReadinessEvaluation;
 use super::names::{MANAGED_BY, MANAGED_BY_TOOLS, MANAGED_BY_US};
 use super::rule::NodeReadinessRule;
 
@@ -16,12 +15,6 @@ use super::rule::NodeReadinessRule;
 #[must_use]
 pub fn crd() -> CustomResourceDefinition {
     definition::<NodeReadinessRule>()
-}
-
-/// The definition of the alpha kind `NodeReadinessEvaluation`.
-#[must_use]
-pub fn alpha_crd() -> CustomResourceDefinition {
-    definition::<NodeReadinessEvaluation>()
 }
 
 /// Unlike in what `CustomResourceExt::crd` returns, absent fields stay absent in the API server. Nothing is defaulted on
@@ -94,7 +87,6 @@ mod tests {
     use crate::api::{NodeReadinessRuleSpec, TaintPolicy, names};
 
     const MANIFEST: &str = "config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml";
-    const ALPHA: &str = "config/alpha/readiness.node.x-k8s.io_nodereadinessevaluations.yaml";
     const SAMPLES: &str = "config/samples";
 
     fn read(path: impl AsRef<Path>) -> String {
@@ -103,25 +95,22 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_manifests_are_the_ones_generated() {
-        for (manifest, crd) in [(MANIFEST, crd()), (ALPHA, alpha_crd())] {
-            assert!(
-                read(manifest) == to_yaml(&crd).unwrap(),
-                "{manifest} does not fit the types any more: run `make crd` and commit what it changes"
-            );
-        }
+    fn the_committed_manifest_is_the_one_generated() {
+        assert!(
+            read(MANIFEST) == to_yaml(&crd()).unwrap(),
+            "{MANIFEST} does not fit the types any more: run `make crd` and commit what it changes"
+        );
     }
 
     #[test]
     fn the_manifest_reads_back_as_the_definition() {
-        for crd in [crd(), alpha_crd()] {
-            let read: CustomResourceDefinition =
-                serde_saphyr::from_str(&to_yaml(&crd).unwrap()).unwrap();
-            assert_eq!(
-                serde_json::to_value(read).unwrap(),
-                serde_json::to_value(crd).unwrap()
-            );
-        }
+        let crd = crd();
+        let read: CustomResourceDefinition =
+            serde_saphyr::from_str(&to_yaml(&crd).unwrap()).unwrap();
+        assert_eq!(
+            serde_json::to_value(read).unwrap(),
+            serde_json::to_value(crd).unwrap()
+        );
     }
 
     #[test]
@@ -134,12 +123,10 @@ mod tests {
 
     #[test]
     fn absent_fields_stay_absent() {
-        for crd in [crd(), alpha_crd()] {
-            let manifest = to_yaml(&crd).unwrap();
-            for word in ["nullable:", "default:", "null"] {
-                let found = manifest.split_whitespace().find(|&found| found == word);
-                assert_eq!(found, None);
-            }
+        let manifest = to_yaml(&crd()).unwrap();
+        for word in ["nullable:", "default:", "null"] {
+            let found = manifest.split_whitespace().find(|&found| found == word);
+            assert_eq!(found, None);
         }
     }
 

@@ -1,5 +1,4 @@
-//! The `NodeReadinessRule` resource as Rust types, and `NodeReadinessEvaluation`, which is alpha, with the
-//! `CustomResourceDefinition`s generated from them. Here are fields, limits, defaults, and the CEL rules by which the API server rejects invalid rules; the effects of a rule are in
+//! The `NodeReadinessRule` resource as Rust types, with the `CustomResourceDefinition` generated from them. Here are fields, limits, defaults, and the CEL rules by which the API server rejects invalid rules; the effects of a rule are in
 //! [`crate::rule`] and [`crate::plan`].
 
 #![allow(
@@ -11,7 +10,6 @@ mod choice;
 mod crd;
 mod disruption;
 mod duration;
-mod evaluation;
 pub mod names;
 mod node_selector;
 mod repair;
@@ -25,15 +23,9 @@ pub use choice::{
     TaintPolicy,
 };
 pub(crate) use crd::other_owner;
-pub use crd::{alpha_crd, crd, to_yaml};
+pub use crd::{crd, to_yaml};
 pub use disruption::Disruption;
 pub use duration::Duration;
-pub use evaluation::{
-    EvaluationState, NodeReadinessEvaluation, NodeReadinessEvaluationStatus, RuleEvaluation,
-    RuleReference,
-};
-pub(crate) use evaluation::{MAX_RULES, MAX_SUMMARY};
-
 pub use repair::{MaxUnhealthy, RemediationTemplate, Repair, RepairAction};
 pub(crate) use rule::MAX_CONDITIONS;
 pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};

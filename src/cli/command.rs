@@ -233,11 +233,7 @@ pub enum Command {
         common: CommonArgs,
     },
     /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
-    Crd {
-        /// Print that of the alpha kind `NodeReadinessEvaluation` instead
-        #[arg(long)]
-        alpha: bool,
-    },
+    Crd,
     /// Print a script that completes commands, and names of nodes and rules
     Completion {
         /// The shell

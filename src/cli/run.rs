@@ -98,9 +98,8 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             write(script(shell))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Crd { alpha } => {
-            let crd = if alpha { api::alpha_crd() } else { api::crd() };
-            write(&api::to_yaml(&crd)?)?;
+        Command::Crd => {
+            write(&api::to_yaml(&api::crd())?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { folder } => Ok(help::manuals(&folder)?),

@@ -11,10 +11,8 @@ use crate::engine::RequestError;
 pub(super) const RBAC: &str = "config/rbac";
 /// ...to Karpenter's objects...
 pub(super) const KARPENTER_RBAC: &str = "config/karpenter";
-/// ...to remediations and Machines...
+/// ...to remediations and Machines.
 pub(super) const REMEDIATION_RBAC: &str = "config/remediation";
-/// ...and to alpha kinds, which they define.
-pub(super) const ALPHA: &str = "config/alpha";
 
 /// The timeout of one request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
@@ -39,8 +37,6 @@ fn with_remedy(message: String) -> String {
     }
     let rbac = if message.contains("karpenter.sh") {
         KARPENTER_RBAC
-    } else if message.contains("nodereadinessevaluations") {
-        ALPHA
     } else {
         RBAC
     };

@@ -31,7 +31,6 @@ use crate::config::{Config, ConfigError};
 use crate::engine::election::{Loss, Term};
 use crate::engine::kind::Watch;
 use crate::engine::{Engine, Settings};
-use crate::feature_gates::FeatureGates;
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::metric::Description;
@@ -97,11 +96,6 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_karpenter: bool,
-
-    /// Feature gates, such as `NodeReadinessEvaluation=true`: an object for each node that rules select (alpha; needs
-    /// `config/alpha`)
-    #[arg(long, value_name = "GATES")]
-    pub feature_gates: Option<FeatureGates>,
 
     /// The emergency brake.
     #[command(flatten)]
@@ -279,21 +273,15 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
 fn optional_watches(args: &ControllerArgs) -> Vec<Watch> {
     let karpenter = [Watch::NodeClaims, Watch::NodePools];
     let karpenter = karpenter.into_iter().filter(|_| args.enable_karpenter);
-    let gates = args.feature_gates.unwrap_or_default();
-    let evaluations = gates
-        .node_readiness_evaluation
-        .then_some(Watch::Evaluations);
-    karpenter.chain(evaluations).collect()
+    karpenter.collect()
 }
 
 fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentClass]) -> Settings {
-    let gates = args.feature_gates.unwrap_or_default();
     Settings {
         classes: classes.to_vec(),
         passing_taints: config.passing_taints,
         publish_conditions: args.publish_conditions,
         enable_karpenter: args.enable_karpenter,
-        node_readiness_evaluation: gates.node_readiness_evaluation,
         concurrency: args.node_concurrent_reconciles,
         rate: args.limiter.rate(),
         status_node_limit: args.status_node_limit.into(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::Request as HttpRequest;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
 use kube::core::request;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -19,21 +19,18 @@ use super::remediation::{self, Of};
 use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
-use crate::engine::io::{self as engine, Answer, EvaluationWrite};
-use crate::object::{
-    EvaluationObject, MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject,
-};
+use crate::engine::io::{self as engine, Answer};
+use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
 /// ...and its conditions; a rule's finalizers...
 const CONDITIONS: &str = "conditions";
 const FINALIZERS: &str = "finalizers";
-/// ...and its status; a `NodeClaim`; a remediation or a Machine; a node's evaluation.
+/// ...and its status; a `NodeClaim`; a remediation or a Machine.
 const STATUS: &str = "status";
 const NODE_CLAIM: &str = "nodeclaim";
 const REMEDIATION: &str = "remediation";
-const EVALUATION: &str = "evaluation";
 /// Metric labels of failed writes.
 const UNREACHABLE: &str = "unreachable";
 const THROTTLED: &str = "throttled";
@@ -79,7 +76,6 @@ impl Requester {
             STATUS,
             NODE_CLAIM,
             REMEDIATION,
-            EVALUATION,
         ] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
@@ -172,9 +168,6 @@ impl Requester {
                 let deleted = Box::pin(remediation::delete(&self.client, of, &object));
                 self.measured(REMEDIATION, deleted).await
             }
-            engine::Request::WriteEvaluation { name, write } => {
-                self.write_evaluation(&name, write).await
-            }
             engine::Request::ReadNodeLive {
                 name,
                 kinds,
@@ -192,39 +185,6 @@ impl Requester {
                 Ok(Answer::Done)
             }
         }
-    }
-
-    /// Creates, updates or deletes a node's evaluation.
-    async fn write_evaluation(
-        &self,
-        name: &str,
-        write: EvaluationWrite,
-    ) -> Result<Answer, RequestError> {
-        let all = Request::new(EvaluationObject::url_path(&(), None));
-        let request = match write {
-            EvaluationWrite::Create(object) => serde_json::to_vec(&object)
-                .map_err(request::Error::SerializeBody)
-                .and_then(|body| all.create(&created(), body)),
-            EvaluationWrite::Update(it) => {
-                patch::<EvaluationObject>(name, Some("status"), &Patch::Json::<()>(it))
-            }
-            EvaluationWrite::Delete(uid) => {
-                let params = DeleteParams {
-                    preconditions: Some(Preconditions {
-                        uid: Some(uid.to_string()),
-                        resource_version: None,
-                    }),
-                    ..DeleteParams::default()
-                };
-                let request = all.delete(name, &params);
-                let answer = client::send::<IgnoredAny>(&self.client, request);
-                self.counted(EVALUATION, answer).await?;
-                return Ok(Answer::Done);
-            }
-        };
-        let answer = client::send(&self.client, request);
-        let evaluation = self.counted(EVALUATION, answer).await?;
-        Ok(Answer::Evaluation(Box::new(evaluation)))
     }
 
     /// Makes a write, and counts its duration and failures.
@@ -260,14 +220,6 @@ impl Requester {
             Ok(_) => {}
         }
         result
-    }
-}
-
-/// The parameters of a creation.
-fn created() -> PostParams {
-    PostParams {
-        field_manager: Some(FIELD_MANAGER.into()),
-        ..PostParams::default()
     }
 }
 

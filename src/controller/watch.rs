@@ -28,8 +28,8 @@ use crate::engine::kind::{Scope, Watch};
 use crate::engine::watch_cursor::{End, NextRequest, NoVersion, ViewState, WatchCursor};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, EvaluationObject, NodeClaimObject, NodeObject, NodePoolObject,
-    PodObject, ResourceSliceObject, RuleObject, Version,
+    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
+    ResourceSliceObject, RuleObject, Version,
 };
 pub(crate) use failure::Failure;
 use source::WatchSource;
@@ -173,10 +173,6 @@ impl Feeder {
             Watch::NodePools => {
                 let pools = at(NodePoolObject::url_path(&(), None));
                 self.watch(watch, pools, Object::NodePool)
-            }
-            Watch::Evaluations => {
-                let evaluations = at(EvaluationObject::url_path(&(), None));
-                self.watch(watch, evaluations, Object::Evaluation)
             }
         }
     }

@@ -6,7 +6,6 @@ mod certain;
 mod claims;
 mod components;
 mod dirty;
-mod evaluations;
 mod groups;
 mod index;
 mod karpenter;
@@ -33,14 +32,13 @@ use super::kind::Watch;
 use super::map::{Map, Set};
 use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
-use crate::object::{CsiNode, DaemonSet, Evaluation, Node, ObjectKey, Pod, ResourceSlice};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{Backing, ClusterState, NodeState, StaleKinds};
 use crate::repair::{Census, Settling, Situation};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
 use index::Index;
-use karpenter::Extent;
 pub(super) use karpenter::KarpenterCache;
 use named::Named;
 use relists::Relists;
@@ -77,8 +75,6 @@ struct Weighed {
     stale: StaleKinds,
     /// Whether no kind was stale, including Karpenter's.
     is_certain: bool,
-    /// Whether the evaluations were stale.
-    evaluations_are_stale: bool,
     /// Until when repair is postponed.
     settles_at: Option<Timestamp>,
     /// The health of all nodes, computed on first use.
@@ -100,27 +96,8 @@ impl Default for Weighed {
             at: Timestamp::MIN,
             stale: StaleKinds::default(),
             is_certain: false,
-            evaluations_are_stale: true,
             settles_at: None,
             census: OnceLock::new(),
-        }
-    }
-}
-
-/// The nodes' evaluations, by node name.
-#[derive(Debug)]
-struct Evaluations {
-    is_watched: bool,
-    extent: Extent,
-    all: Map<Arc<str>, Evaluation>,
-}
-
-impl Default for Evaluations {
-    fn default() -> Self {
-        Self {
-            is_watched: false,
-            extent: Extent::Nothing,
-            all: Map::default(),
         }
     }
 }
@@ -175,7 +152,6 @@ pub struct Cache {
     /// The rules whose status has been shown again.
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
-    evaluations: Evaluations,
     certainty: Certainty<Watch>,
     /// Whether an outage has ended since the last [`Cache::take_outage`].
     outage_ended: bool,
@@ -229,7 +205,6 @@ impl Cache {
             rule_news: RuleNews::default(),
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
-            evaluations: Evaluations::default(),
             certainty,
             outage_ended: false,
             weighed: Weighed::default(),
@@ -326,7 +301,6 @@ impl Cache {
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let is_watched = |kind: &Watch| match kind {
             Watch::NodeClaims | Watch::NodePools => self.karpenter.is_watched(),
-            Watch::Evaluations => self.evaluations.is_watched,
             _ => true,
         };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);

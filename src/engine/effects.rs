@@ -28,8 +28,6 @@ pub enum Purpose {
     Claim(Arc<str>),
     /// Remediate the node of this name under the rule with this UID, in one of several steps.
     Remediation(Arc<str>, Arc<str>),
-    /// Write a node's evaluation.
-    Evaluation(Arc<str>),
     /// Read a node live before a decision.
     LiveRead(Arc<str>),
     /// Read live what all nodes share.
@@ -46,7 +44,6 @@ impl Purpose {
             Self::Finalizers(_) | Self::Status(_) => Class::Rule,
             Self::Claim(_) | Self::Remediation(..) => Class::Claim,
             Self::LiveRead(_) | Self::ClusterLiveRead => Class::LiveRead,
-            Self::Evaluation(_) => Class::Evaluation,
             Self::Event => Class::Event,
         }
     }

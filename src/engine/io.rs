@@ -13,11 +13,11 @@ use super::error::RequestError;
 use super::freshness::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
-use crate::api::{NodeReadinessEvaluation, RemediationTemplate};
+use crate::api::RemediationTemplate;
 use crate::condition::ComponentGroup;
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, EvaluationObject, NodeClaimObject, NodeMetadata, NodeObject,
-    NodePoolObject, ObjectKey, PodObject, ResourceSliceObject, RuleObject, Version,
+    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
+    ObjectKey, PodObject, ResourceSliceObject, RuleObject, Version,
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
 use crate::repair::RemediationObject;
@@ -103,8 +103,6 @@ pub enum Object {
     NodeClaim(NodeClaimObject),
     /// A Karpenter `NodePool`.
     NodePool(NodePoolObject),
-    /// A `NodeReadinessEvaluation`.
-    Evaluation(EvaluationObject),
 }
 
 impl Seen {
@@ -151,7 +149,6 @@ impl Object {
             Self::Rule(_) => Watch::Rules,
             Self::NodeClaim(_) => Watch::NodeClaims,
             Self::NodePool(_) => Watch::NodePools,
-            Self::Evaluation(_) => Watch::Evaluations,
         }
     }
 
@@ -167,7 +164,6 @@ impl Object {
             Self::Rule(rule) => rule.meta(),
             Self::NodeClaim(claim) => claim.meta(),
             Self::NodePool(pool) => pool.meta(),
-            Self::Evaluation(evaluation) => evaluation.meta(),
         }
     }
 }
@@ -273,13 +269,6 @@ pub enum Request {
         /// The remediation.
         object: RemediationObject,
     },
-    /// Writes a node's evaluation; answered by [`Answer::Evaluation`], or by [`Answer::Done`] if it is deleted.
-    WriteEvaluation {
-        /// The node.
-        name: Arc<str>,
-        /// What is written.
-        write: EvaluationWrite,
-    },
     /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
     ReadNodeLive {
         /// The node.
@@ -306,17 +295,6 @@ pub enum Request {
     },
 }
 
-/// A write of a node's evaluation.
-#[derive(Debug)]
-pub enum EvaluationWrite {
-    /// Creates it, without a status.
-    Create(Box<NodeReadinessEvaluation>),
-    /// Patches its status, with these tests and changes.
-    Update(JsonPatch),
-    /// Deletes it, on condition of this UID.
-    Delete(Arc<str>),
-}
-
 impl Request {
     /// Whether it changes an object.
     #[must_use]
@@ -341,8 +319,6 @@ pub enum Answer {
     Version(Version),
     /// A claim as it is now.
     NodeClaim(Box<NodeClaimObject>),
-    /// A node's evaluation as it is now.
-    Evaluation(Box<EvaluationObject>),
     /// What a live read of a node returned.
     NodeEvidence(Box<NodeEvidence>),
     /// What a live read of the cluster returned.

@@ -30,13 +30,11 @@ pub enum Watch {
     NodeClaims,
     /// Karpenter's `NodePool`s. Only repair waits for them.
     NodePools,
-    /// `NodeReadinessEvaluation`s, which the controller writes. No decision waits for them.
-    Evaluations,
 }
 
 impl Watch {
     /// One watch of each kind.
-    pub const KINDS: [Self; 9] = [
+    pub const KINDS: [Self; 8] = [
         Self::Nodes,
         Self::CsiNodes,
         Self::Pods(ComponentGroup::Class(0)),
@@ -45,7 +43,6 @@ impl Watch {
         Self::Rules,
         Self::NodeClaims,
         Self::NodePools,
-        Self::Evaluations,
     ];
 
     /// Its kind, its resource, and the resource's short name.
@@ -67,11 +64,6 @@ impl Watch {
             ],
             Self::NodeClaims => ["NodeClaim", "nodeclaims.karpenter.sh", "nodeclaims"],
             Self::NodePools => ["NodePool", "nodepools.karpenter.sh", "nodepools"],
-            Self::Evaluations => [
-                "NodeReadinessEvaluation",
-                "nodereadinessevaluations.readiness.node.x-k8s.io",
-                "evaluations",
-            ],
         }
     }
 
@@ -97,13 +89,8 @@ impl Watch {
     pub fn is_optional(self) -> bool {
         matches!(
             self,
-            Self::NodeClaims | Self::NodePools | Self::ResourceSlices(_) | Self::Evaluations
+            Self::NodeClaims | Self::NodePools | Self::ResourceSlices(_)
         )
-    }
-
-    /// Whether any decision depends on the objects.
-    pub(super) fn is_evidence(self) -> bool {
-        self != Self::Evaluations
     }
 
     /// The component group of the watched objects, if they belong to one.

@@ -16,7 +16,6 @@ use super::claims::Claims;
 use super::clock::Clock;
 use super::conditions::NodeQueue;
 use super::effects::Effects;
-use super::evaluations::Evaluations;
 use super::freshness::live_reads::LiveReads;
 use super::io::{Effect, Input, Now};
 use super::nodes::Nodes;
@@ -51,8 +50,6 @@ pub struct Settings {
     pub publish_conditions: bool,
     /// Whether Karpenter's objects are watched.
     pub enable_karpenter: bool,
-    /// Whether each node that rules select gets a `NodeReadinessEvaluation`.
-    pub node_readiness_evaluation: bool,
     /// How many nodes may be written at a time.
     pub concurrency: u16,
     /// The rate limit of all writes, if any.
@@ -76,8 +73,6 @@ pub struct Engine {
     live_reads: LiveReads,
     claims: Claims,
     remediations: Remediations,
-    /// The nodes' evaluations; `None` if there are to be none.
-    evaluations: Option<Evaluations>,
     clock: Clock,
     out: Effects,
     /// Since when this instance has been the leader.
@@ -95,19 +90,13 @@ impl Engine {
     #[must_use]
     pub fn new(settings: Settings, now: Now) -> Self {
         let pacer = Pacer::new(settings.concurrency, settings.rate);
-        let mut cache = Cache::new(
+        let cache = Cache::new(
             settings.classes,
             settings.passing_taints,
             settings.publish_conditions,
             settings.enable_karpenter,
             now,
         );
-        if settings.node_readiness_evaluation {
-            cache.watch_evaluations(now.monotonic);
-        }
-        let evaluations = settings
-            .node_readiness_evaluation
-            .then(Evaluations::default);
         Self {
             cache,
             told_suspension: false,
@@ -117,7 +106,6 @@ impl Engine {
             live_reads: LiveReads::default(),
             claims: Claims::default(),
             remediations: Remediations::default(),
-            evaluations,
             clock: Clock::new(now.wall, now.monotonic),
             out: Effects::new(pacer, now),
             leading_since: None,
@@ -311,13 +299,6 @@ impl Engine {
                 self.conditions.first(name);
             }
         }
-        if let Some(evaluations) = &mut self.evaluations
-            && self.out.pacer.may_publish(Class::Evaluation, is_busy, now)
-        {
-            for name in self.out.pacer.evaluations.next(now) {
-                evaluations.first(name);
-            }
-        }
     }
 
     /// Evaluates the queued nodes, as long as the pacer permits writes.
@@ -356,7 +337,7 @@ impl Engine {
         self.next_closure = self.rules.next_closure(&self.cache, now);
     }
 
-    /// Publishes the conditions that are queued, then writes the evaluations that are.
+    /// Publishes the conditions that are queued.
     fn publish(&mut self, leading_since: jiff::Timestamp) {
         let now = self.out.now.monotonic;
         while !self.conditions.is_empty()
@@ -367,15 +348,6 @@ impl Engine {
                 work.conditions.unqueued();
                 self.reconcile_node(&name, leading_since);
             }
-        }
-        while self
-            .evaluations
-            .as_ref()
-            .is_some_and(Evaluations::has_queued)
-            && self.may_publish(Class::Evaluation, now)
-            && let Some(name) = self.evaluations.as_mut().and_then(Evaluations::next)
-        {
-            self.reconcile_node(&name, leading_since);
         }
     }
 
@@ -391,7 +363,6 @@ impl Engine {
     /// 3. The plan is noted and announced.
     /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim, its remediation. A change that
     ///    could hurt waits while what it depends on is stale.
-    /// 5. Its evaluation is written, unless its taints or annotations are being written: what it says is about to change.
     fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
         if self.is_left_alone(name) {
             return;
@@ -441,27 +412,17 @@ impl Engine {
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
 
-        let evaluations = self.evaluations.as_mut();
-        let is_told = evaluations
-            .is_some_and(|evaluations| evaluations.evaluate(node, &plan, &self.cache, &self.out));
         let deletion = deletion(node, &plan);
         self.remediations.begin(node, &plan, &mut self.out);
         let stale = plan.live_read.clone();
         let is_stale = !stale.is_empty()
             || plan.postponed == Some(Postponed::Stale)
-            || (!cluster.stale.is_empty() && plan.waits_for_a_guard())
-            || (self.evaluations.is_some() && self.cache.has_stale_evaluations());
+            || (!cluster.stale.is_empty() && plan.waits_for_a_guard());
         let conditions = std::mem::take(&mut plan.conditions);
         let queue = &mut self.conditions;
         work.conditions
             .publish(node, conditions, is_busy, queue, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
-        if is_told
-            && !work.write.is_under_way()
-            && let Some(evaluations) = &mut self.evaluations
-        {
-            evaluations.write(node, &self.cache, is_busy, &mut self.out);
-        }
         let ended = if stale.is_empty() {
             None
         } else {
@@ -507,10 +468,6 @@ impl Engine {
             self.out.pacer.nodes.forget(name);
             self.out.pacer.conditions.forget(name);
             self.nodes.remove(name);
-        }
-        if let Some(evaluations) = &mut self.evaluations {
-            evaluations.forget(name);
-            self.out.pacer.evaluations.forget(name);
         }
         self.rules.cleaned_up(name);
     }

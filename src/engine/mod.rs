@@ -12,7 +12,6 @@ mod conditions;
 mod effects;
 pub mod election;
 pub mod error;
-mod evaluations;
 pub mod freshness;
 pub mod io;
 pub mod kind;

@@ -8,7 +8,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation};
 use serde_json::{Value, json};
 
-use crate::api::{NodeReadinessEvaluationStatus, NodeReadinessRuleStatus};
+use crate::api::NodeReadinessRuleStatus;
 use crate::object::karpenter::TERMINATION_TIMESTAMP;
 use crate::object::{Node, NodeClaim};
 use crate::plan::{ConditionChanges, TaintPlan, Urgency};
@@ -156,10 +156,6 @@ pub(super) fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patc
 
 pub(super) fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {
     Patch(Operations::on(rule_uid).add(&["status"], json!(status)).0)
-}
-
-pub(super) fn evaluation_status(uid: &str, status: &NodeReadinessEvaluationStatus) -> Patch {
-    Patch(Operations::on(uid).add(&["status"], json!(status)).0)
 }
 
 #[cfg(test)]

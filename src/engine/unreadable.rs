@@ -23,7 +23,6 @@ pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
             Watch::DaemonSets(group) => tell_on_rules(&broken, group, cache, out),
             Watch::Rules => tell_on_itself(&broken, &format!("{GROUP}/{VERSION}"), out),
             // Nothing goes by it, and the log says so.
-            Watch::Evaluations => {}
             Watch::NodeClaims | Watch::NodePools => tell_on_itself(&broken, "karpenter.sh/v1", out),
         }
     }

@@ -6,7 +6,6 @@
 mod annotations;
 mod csi_node;
 mod daemon_set;
-mod evaluation;
 mod field;
 pub mod karpenter;
 mod meta;
@@ -24,7 +23,6 @@ pub(crate) use csi_node::CsiNodeObject;
 pub use csi_node::{CsiNode, UnhealthyStorage};
 pub(crate) use daemon_set::NodeAffinityTerm;
 pub use daemon_set::{DaemonSet, DaemonSetObject};
-pub use evaluation::{Evaluation, EvaluationObject};
 pub use field::Unreadable;
 pub use karpenter::{NodeClaim, NodePool};
 pub(crate) use karpenter::{NodeClaimObject, NodePoolObject};

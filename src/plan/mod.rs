@@ -13,7 +13,6 @@ mod draft;
 mod evaluate;
 mod make;
 mod memory;
-mod node_evaluation;
 mod node_plan;
 mod outcome;
 mod passed_over;
@@ -41,7 +40,6 @@ pub(crate) use evaluate::WAITS_FOR_RULE;
 
 pub use make::plan;
 pub(crate) use memory::Memory;
-pub(crate) use node_evaluation::evaluate_node;
 pub use node_plan::NodePlan;
 pub(crate) use outcome::Origin;
 pub use outcome::{Outcome, Standing};

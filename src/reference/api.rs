@@ -9,14 +9,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use super::markdown::{GENERATED, cell};
 
 /// The page: for each resource its names, and a table for each part of its schema.
-pub(super) fn page(rules: &CustomResourceDefinition, alpha: &CustomResourceDefinition) -> String {
+pub(super) fn page(rules: &CustomResourceDefinition) -> String {
     let mut page = format!(
         "# API\n\n{GENERATED}\nWhat the fields do to a node: [Concepts](../concepts.md). `kubectl explain nrr.spec` says the \
          same as this page.\n"
     );
     describe(&mut page, rules);
-    page.push_str("\nAlpha, and only with its feature gate: [Evaluations](../evaluations.md).\n");
-    describe(&mut page, alpha);
     page
 }
 

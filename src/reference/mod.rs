@@ -7,7 +7,7 @@ mod flags;
 mod markdown;
 mod metrics;
 
-use crate::api::{alpha_crd, crd};
+use crate::api::crd;
 use crate::engine::notice;
 use crate::{controller, reporter};
 
@@ -30,7 +30,7 @@ pub fn pages(command: clap::Command) -> Vec<ReferencePage> {
     vec![
         ReferencePage {
             file: "api.md",
-            text: api::page(&crd(), &alpha_crd()),
+            text: api::page(&crd()),
         },
         ReferencePage {
             file: "events.md",

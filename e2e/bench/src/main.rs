@@ -40,16 +40,6 @@ struct Cli {
     /// Shell command of another controller, which finds the cluster by $KUBECONFIG and may do everything there
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
-
-    /// Feature gates of this repository's controller, such as NodeReadinessEvaluation=true
-    #[arg(
-        long,
-        value_name = "GATES",
-        default_value = "",
-        hide_default_value = true,
-        conflicts_with = "controller"
-    )]
-    feature_gates: String,
 }
 
 #[tokio::main]
@@ -58,7 +48,7 @@ async fn main() -> Result<ExitCode> {
     // A signal only ends the wait below, so that the cluster shuts down in order.
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let recipe = Recipe::new(cli.controller.clone(), cli.feature_gates.clone())?;
+    let recipe = Recipe::new(cli.controller.clone())?;
     let mut results = Results {
         controller: recipe.name(),
         machine: machine(),

@@ -17,32 +17,28 @@ use nodegate_testbed::process::Process;
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// The shell command for this repository's controller as shipped.
-const NODEGATE: &str = r#""$NODEGATE" controller --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0 --feature-gates="$GATES""#;
+const NODEGATE: &str =
+    r#""$NODEGATE" controller --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0"#;
 
 /// How to start the controller.
 #[derive(Debug, Clone)]
 pub enum Recipe {
     /// This repository's.
-    Nodegate {
-        /// The binary.
-        binary: PathBuf,
-        /// Its feature gates; empty for none.
-        gates: String,
-    },
+    Nodegate(PathBuf),
     /// With a shell command, which finds the cluster by `$KUBECONFIG`.
     Shell(String),
 }
 
 impl Recipe {
-    /// The recipe for a shell command, or else for this repository's controller with these feature gates.
+    /// The recipe for a shell command, or else for this repository's controller.
     ///
     /// # Errors
     ///
     /// When that has not been built.
-    pub fn new(command: Option<String>, gates: String) -> Result<Self> {
+    pub fn new(command: Option<String>) -> Result<Self> {
         match command {
             Some(command) => Ok(Self::Shell(command)),
-            None => controller::binary().map(|binary| Self::Nodegate { binary, gates }),
+            None => controller::binary().map(Self::Nodegate),
         }
     }
 
@@ -50,11 +46,8 @@ impl Recipe {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Nodegate { binary, gates } => {
+            Self::Nodegate(binary) => {
                 let mut name = "nodegate controller".to_owned();
-                if !gates.is_empty() {
-                    name = format!("{name} with {gates}");
-                }
                 if binary.iter().any(|folder| folder == "debug") {
                     name.push_str(" (debug build)");
                 }
@@ -64,18 +57,13 @@ impl Recipe {
         }
     }
 
-    /// Grants its permissions. This repository's controller gets only those of `config/rbac`, and with feature gates what is in
-    /// `config/alpha`.
+    /// Grants its permissions. This repository's controller gets only those of `config/rbac`.
     ///
     /// # Errors
     ///
     /// When `kubectl` fails.
     pub async fn permit(&self, cluster: &Cluster) -> Result<()> {
-        if let Self::Nodegate { gates, .. } = self {
-            if !gates.is_empty() {
-                cluster.install_alpha().await?;
-            }
-        } else {
+        if let Self::Shell(_) = self {
             let account = format!("--serviceaccount={NAMESPACE}:{SERVICE_ACCOUNT}");
             let kind = ["create", "clusterrolebinding", "bench-controller"];
             let arguments = [&kind[..], &["--clusterrole=cluster-admin", &account]].concat();
@@ -87,13 +75,13 @@ impl Recipe {
     fn command(&self) -> Command {
         // `exec` gives the controller the shell's process ID, which is the measured one.
         let (line, nodegate) = match self {
-            Self::Nodegate { binary, gates } => (NODEGATE, Some((binary, gates))),
+            Self::Nodegate(binary) => (NODEGATE, Some(binary)),
             Self::Shell(command) => (command.as_str(), None),
         };
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(format!("exec {line}"));
-        if let Some((binary, gates)) = nodegate {
-            command.env("NODEGATE", binary).env("GATES", gates);
+        if let Some(binary) = nodegate {
+            command.env("NODEGATE", binary);
         }
         command
     }

@@ -5,7 +5,7 @@ use nodegate_bench::{Births, Phase, Plan, Recipe, Results, markdown, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
-    let recipe = Recipe::new(None, String::new())?;
+    let recipe = Recipe::new(None)?;
     // Churn is left out: it needs a machine that keeps up.
     let phases = Phase::ALL.into_iter();
     let phases = phases.filter(|phase| ![Phase::Churn, Phase::Birth].contains(phase));
@@ -36,7 +36,7 @@ async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_pod_is_bound_before_the_gate_of_a_node_that_is_closed_at_birth() -> Result<()> {
-    let recipe = Recipe::new(None, String::new())?;
+    let recipe = Recipe::new(None)?;
     let run = run(&Plan::quick(vec![Phase::Birth]), &recipe, 50, |_| {}).await?;
     let births = run.births.as_ref();
     assert_eq!(
@@ -59,7 +59,7 @@ async fn no_pod_is_bound_before_the_gate_of_a_node_that_is_closed_at_birth() -> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_that_ends_is_an_error_that_shows_its_log() -> Result<()> {
-    let recipe = Recipe::new(Some("echo no such luck".to_owned()), String::new())?;
+    let recipe = Recipe::new(Some("echo no such luck".to_owned()))?;
     let error = run(&Plan::quick(vec![Phase::Gate]), &recipe, 1, |_| {})
         .await
         .err();

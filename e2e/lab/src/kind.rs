@@ -14,7 +14,6 @@ pub enum Kind {
     ResourceSlice,
     NodeReadinessRule,
     /// Its alpha one: what the rules make of a node.
-    NodeReadinessEvaluation,
     /// Karpenter's request for a node.
     NodeClaim,
     /// A Karpenter `NodePool`, the template of `NodeClaim`s.
@@ -66,14 +65,13 @@ impl fmt::Display for Key {
 }
 
 impl Kind {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::Node,
         Self::Pod,
         Self::DaemonSet,
         Self::CsiNode,
         Self::ResourceSlice,
         Self::NodeReadinessRule,
-        Self::NodeReadinessEvaluation,
         Self::NodeClaim,
         Self::NodePool,
         Self::Lease,
@@ -92,11 +90,6 @@ impl Kind {
                 "NodeReadinessRule",
                 "readiness.node.x-k8s.io/v1alpha1",
                 "nodereadinessrules",
-            ],
-            Self::NodeReadinessEvaluation => [
-                "NodeReadinessEvaluation",
-                "readiness.node.x-k8s.io/v1alpha1",
-                "nodereadinessevaluations",
             ],
             Self::NodeClaim => ["NodeClaim", "karpenter.sh/v1", "nodeclaims"],
             Self::NodePool => ["NodePool", "karpenter.sh/v1", "nodepools"],
@@ -129,10 +122,7 @@ impl Kind {
     pub fn is_custom(self) -> bool {
         matches!(
             self,
-            Self::NodeReadinessRule
-                | Self::NodeReadinessEvaluation
-                | Self::NodeClaim
-                | Self::NodePool
+            Self::NodeReadinessRule | Self::NodeClaim | Self::NodePool
         )
     }
 

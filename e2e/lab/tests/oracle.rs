@@ -1,7 +1,7 @@
 //! The same scenario with and without a fault ends in the same objects, whatever the laws say of them. After Sieve (Sun et al.,
 //! OSDI '22), whose differential oracle needs no statement of what is right.
 //!
-//! Compared are each node's taints of rules, the conditions that Nodegate publishes, its evaluation, and what each rule's status
+//! Compared are each node's taints of rules, the conditions that Nodegate publishes, and what each rule's status
 //! says, without times. Left out are scenarios whose end depends on when things happen.
 
 use std::collections::BTreeMap;
@@ -52,14 +52,6 @@ fn end(outcome: &Outcome) -> BTreeMap<String, Vec<String>> {
         let mut all: Vec<String> = taints.chain(conditions).collect();
         all.sort();
         end.insert(key.to_string(), all);
-    }
-    let evaluations = outcome.cluster.objects(Kind::NodeReadinessEvaluation);
-    for (key, evaluation) in evaluations {
-        let status = &evaluation["status"];
-        let rules = status["rules"].as_array().into_iter().flatten();
-        let rules = rules.map(|it| format!("{} {}", it["ruleRef"]["name"], it["state"]));
-        let summary = std::iter::once(status["summary"].to_string());
-        end.insert(key.to_string(), summary.chain(rules).collect());
     }
     for (key, rule) in outcome.cluster.objects(Kind::NodeReadinessRule) {
         let status = &rule["status"];

@@ -8,20 +8,11 @@ use std::time::Instant;
 use nodegate_lab::sim::laws;
 use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::run::judged_run;
-use nodegate_lab::sim::scenario::Scenario;
 use nodegate_lab::sim::scenarios::WORLD;
-use nodegate_lab::sim::settings::{Settings, usual};
 
 /// The number of worlds, unless [`VARIABLE`] sets it.
 const WORLDS: u64 = 1000;
 const VARIABLE: &str = "LAB_WORLDS";
-
-fn with_evaluations() -> Settings {
-    Settings {
-        node_readiness_evaluation: true,
-        ..usual()
-    }
-}
 
 #[test]
 fn a_thousand_worlds_break_no_law() {
@@ -29,15 +20,11 @@ fn a_thousand_worlds_break_no_law() {
     let worlds = worlds.map_or(WORLDS, |it| it.parse().expect("LAB_WORLDS is a number"));
     let (next, broken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = Instant::now();
-    let world = Scenario {
-        settings: with_evaluations,
-        ..WORLD
-    };
     let run = || {
         while let seed = next.fetch_add(1, Ordering::Relaxed)
             && seed < worlds
         {
-            let outcome = judged_run(&world, seed, &[], &engine, laws::all(), false);
+            let outcome = judged_run(&WORLD, seed, &[], &engine, laws::all(), false);
             if let Some(violation) = outcome.violation {
                 let mut broken = broken.lock().unwrap_or_else(PoisonError::into_inner);
                 broken.push(format!(

@@ -11,7 +11,6 @@ use tokio::sync::OnceCell;
 use crate::install::{CONTROLLER, NAMESPACE, config};
 
 const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
-const ALPHA_CRD: &str = "nodereadinessevaluations.readiness.node.x-k8s.io";
 
 /// A running cluster of the test bed; it dereferences to that.
 #[derive(Debug)]
@@ -113,19 +112,6 @@ impl Cluster {
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
             .await
             .context("installing the RBAC for remediations")?;
-        Ok(())
-    }
-
-    /// Installs `config/alpha` and waits until its definitions are established.
-    pub async fn install_alpha(&self) -> Result<()> {
-        let folder = config("alpha");
-        self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
-            .await
-            .context("installing what is alpha")?;
-        let crd = format!("crd/{ALPHA_CRD}");
-        self.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", &crd])
-            .await
-            .context("waiting for what is alpha")?;
         Ok(())
     }
 

@@ -436,7 +436,6 @@ fn decoded(watch: Watch, json: &str) -> Option<Object> {
         Watch::Rules => of(json, Object::Rule),
         Watch::NodeClaims => of(json, Object::NodeClaim),
         Watch::NodePools => of(json, Object::NodePool),
-        Watch::Evaluations => of(json, Object::Evaluation),
     }
 }
 

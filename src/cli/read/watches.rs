@@ -72,7 +72,6 @@ impl Watchers {
             Watch::Rules => events(Api::all(client), config, Object::Rule),
             Watch::NodeClaims => events(Api::all(client), config, Object::NodeClaim),
             Watch::NodePools => events(Api::all(client), config, Object::NodePool),
-            Watch::Evaluations => events(Api::all(client), config, Object::Evaluation),
         };
         self.under_way.insert(watch, events);
     }

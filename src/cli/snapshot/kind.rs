@@ -78,7 +78,6 @@ impl ResourceKind {
             Watch::Rules => Self::Rules,
             Watch::NodeClaims => Self::NodeClaims,
             Watch::NodePools => Self::NodePools,
-            Watch::Evaluations => return None,
         })
     }
 

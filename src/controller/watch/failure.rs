@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::core::Status;
 
 use crate::causes::with_causes;
-use crate::controller::answer::{ALPHA, KARPENTER_RBAC, RBAC};
+use crate::controller::answer::{KARPENTER_RBAC, RBAC};
 use crate::engine::kind::Watch;
 use crate::engine::watch_cursor::End;
 
@@ -80,9 +80,6 @@ impl Failure {
                 404 if matches!(kind, Watch::NodeClaims | Watch::NodePools) => format!(
                     "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
                 ),
-                404 if kind == Watch::Evaluations => format!(
-                    "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k {ALPHA}`, or turn the feature gate NodeReadinessEvaluation off"
-                ),
                 401 => format!(
                     "the API server does not know who we are ({}): check the kubeconfig's credentials",
                     status.message
@@ -118,7 +115,6 @@ fn is_too_large(status: &Status) -> bool {
 fn rbac(kind: Watch) -> &'static str {
     match kind {
         Watch::NodeClaims | Watch::NodePools => KARPENTER_RBAC,
-        Watch::Evaluations => ALPHA,
         _ => RBAC,
     }
 }

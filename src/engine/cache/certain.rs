@@ -47,10 +47,8 @@ impl Cache {
         }
         let blind = self.certainty.current(watch, as_of, now)?;
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
-        if watch.is_evidence() {
-            self.settling.sees_again(blind, now);
-            self.outage_ended |= blind > MAX_AGE;
-        }
+        self.settling.sees_again(blind, now);
+        self.outage_ended |= blind > MAX_AGE;
         for name in &std::mem::take(&mut self.withheld) {
             self.mark(name);
         }
@@ -85,13 +83,12 @@ impl Cache {
             at: now.wall,
             stale: StaleKinds::default(),
             is_certain: true,
-            evaluations_are_stale: false,
             settles_at,
             census: OnceLock::new(),
         };
         let stale = &mut weighed.stale;
         for kind in self.certainty.stale(now.monotonic) {
-            weighed.is_certain &= !kind.is_evidence();
+            weighed.is_certain = false;
             match kind {
                 Watch::Nodes => stale.nodes = true,
                 Watch::CsiNodes => stale.csi_nodes = true,
@@ -100,7 +97,6 @@ impl Cache {
                     stale.add_group(group);
                 }
                 Watch::NodeClaims | Watch::NodePools => {}
-                Watch::Evaluations => weighed.evaluations_are_stale = true,
             }
         }
         self.weighed = weighed;

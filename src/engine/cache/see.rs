@@ -32,7 +32,6 @@ impl Cache {
                 self.relists.begin(watch);
                 self.drop_unlisted(watch);
                 self.know_karpenter(watch, Extent::NotInstalled);
-                self.know_evaluations(watch, Extent::NotInstalled);
                 self.served(watch, false);
             }
             Seen::NotInstalled(watch) | Seen::Interrupted(watch) => {
@@ -70,7 +69,6 @@ impl Cache {
             Object::Rule(rule) => self.see_rule(rule, now.wall),
             Object::NodeClaim(claim) => self.see_claim(claim),
             Object::NodePool(pool) => self.see_pool(pool),
-            Object::Evaluation(evaluation) => self.see_evaluation(evaluation),
         }
     }
 
@@ -112,7 +110,6 @@ impl Cache {
             Watch::Rules => self.remove_rule(&key.name),
             Watch::NodeClaims => self.remove_claim(&key.name),
             Watch::NodePools => self.remove_pool(&key.name),
-            Watch::Evaluations => self.remove_evaluation(&key.name),
         }
     }
 
@@ -144,7 +141,6 @@ impl Cache {
         self.unsynced.remove(&watch);
         self.served(watch, true);
         self.know_karpenter(watch, Extent::Everything);
-        self.know_evaluations(watch, Extent::Everything);
     }
 
     /// The known objects of a watch, unreadable ones included.

@@ -48,15 +48,6 @@ impl Engine {
                     self.cache.mark(&name);
                 }
             }
-            Purpose::Evaluation(name) => {
-                let evaluations = self.evaluations.as_mut();
-                let object = evaluations
-                    .and_then(|evaluations| evaluations.answered(&name, answer, &mut self.out));
-                if let Some(object) = object {
-                    self.cache.update_evaluation(object);
-                }
-                self.cache.mark(&name);
-            }
             Purpose::LiveRead(name) => {
                 let answer = answer.and_then(Answer::node_evidence);
                 let read =

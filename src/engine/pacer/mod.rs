@@ -46,20 +46,17 @@ pub enum Class {
     LiveRead,
     /// Nodes' published conditions.
     Conditions,
-    /// Nodes' evaluations.
-    Evaluation,
     /// Events.
     Event,
 }
 
-const CLASSES: usize = 7;
+const CLASSES: usize = 6;
 
 /// The most requests of each class at a time; the limit for nodes is configured.
 const RULES: u16 = 16;
 const CLAIMS: u16 = 8;
 const LIVE_READS: u16 = 16;
 const CONDITIONS: u16 = 8;
-const EVALUATIONS: u16 = 8;
 const EVENTS: u16 = 4;
 
 /// A class's common pauses, if the API server asks for none.
@@ -87,8 +84,6 @@ pub struct Pacer {
     pub nodes: Retries,
     /// The same for nodes' published conditions.
     pub conditions: Retries,
-    /// The same for nodes' evaluations.
-    pub evaluations: Retries,
     complaints: Repetitions,
     under_way: [usize; CLASSES],
     /// When the rate limit permits the write that waits for it.
@@ -97,22 +92,13 @@ pub struct Pacer {
 
 impl Pacer {
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
-        let at_a_time = [
-            nodes,
-            RULES,
-            CLAIMS,
-            LIVE_READS,
-            CONDITIONS,
-            EVALUATIONS,
-            EVENTS,
-        ];
+        let at_a_time = [nodes, RULES, CLAIMS, LIVE_READS, CONDITIONS, EVENTS];
         Self {
             limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
             outage: Outage::default(),
             nodes: Retries::new(nodes),
             conditions: Retries::new(CONDITIONS),
-            evaluations: Retries::new(EVALUATIONS),
             complaints: Repetitions::default(),
             under_way: [0; CLASSES],
             next_write: None,
@@ -138,7 +124,7 @@ impl Pacer {
             // Events wait for the end of an outage instead of being lost.
             Class::Event if self.outage.is_on() => 0,
             Class::Event | Class::LiveRead => usual,
-            Class::Node | Class::Rule | Class::Claim | Class::Conditions | Class::Evaluation => {
+            Class::Node | Class::Rule | Class::Claim | Class::Conditions => {
                 self.outage.permits(usual, now)
             }
         }
@@ -171,7 +157,6 @@ impl Pacer {
     pub fn try_nothing_again(&mut self) {
         self.nodes.stop();
         self.conditions.stop();
-        self.evaluations.stop();
     }
 
     /// When pauses and the rate limit permit a request of this class; `None` for now.
@@ -270,14 +255,12 @@ impl Pacer {
             Some(at).max(self.not_before(class, now))
         };
         // While nodes are written, these are made one at a time.
-        let yielding = |retries, class| turn(retries, class).filter(|_| self.under_way(class) == 0);
-        let of_conditions = yielding(&self.conditions, Class::Conditions);
-        let of_evaluations = yielding(&self.evaluations, Class::Evaluation);
+        let of_conditions = turn(&self.conditions, Class::Conditions);
+        let of_conditions = of_conditions.filter(|_| self.under_way(Class::Conditions) == 0);
         [
             self.outage.next_try(now),
             turn(&self.nodes, Class::Node),
             of_conditions,
-            of_evaluations,
             self.next_write,
         ]
         .into_iter()

@@ -13,7 +13,6 @@ const ALL: [Class; CLASSES] = [
     Class::Claim,
     Class::LiveRead,
     Class::Conditions,
-    Class::Evaluation,
     Class::Event,
 ];
 
@@ -33,16 +32,16 @@ fn how_many_there_may_be_at_a_time_depends_on_what_they_are_and_on_an_outage() {
     let now = Instant::now();
     let permits = |pacer: &Pacer, now| ALL.map(|class| pacer.permits(class, now));
     let mut pacer = Pacer::new(10, None);
-    assert_eq!(permits(&pacer, now), [10, 16, 8, 16, 8, 8, 4]);
+    assert_eq!(permits(&pacer, now), [10, 16, 8, 16, 8, 4]);
     pacer.answered(Class::Node, now, Some(&unreachable()), now);
-    assert_eq!(permits(&pacer, now), [0, 0, 0, 16, 0, 0, 0]);
+    assert_eq!(permits(&pacer, now), [0, 0, 0, 16, 0, 0]);
     let again = pacer.next_turn(now).expect("the next try");
     assert!(again > now && again <= now + 50 * MS, "{:?}", again - now);
-    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 1, 0]);
+    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 0]);
     pacer.heard();
-    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 1, 4]);
+    assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 4]);
     pacer.answered(Class::Node, again, None, again);
-    assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 8, 4]);
+    assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 4]);
 }
 
 #[test]
@@ -97,7 +96,6 @@ fn no_class_has_more_under_way_than_it_may() {
         (Class::Rule, 16),
         (Class::Claim, 8),
         (Class::LiveRead, 16),
-        (Class::Evaluation, 8),
         (Class::Event, 4),
     ];
     for (class, limit) in limits {

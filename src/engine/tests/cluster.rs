@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
-use crate::engine::io::{Answer, EvaluationWrite, Object, Request};
+use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
 use crate::plan::StaleKinds;
@@ -39,7 +39,6 @@ pub(super) fn object(watch: Watch, json: &Value) -> Object {
         Watch::Rules => Object::Rule(decode(json)),
         Watch::NodeClaims => Object::NodeClaim(decode(json)),
         Watch::NodePools => Object::NodePool(decode(json)),
-        Watch::Evaluations => Object::Evaluation(decode(json)),
     }
 }
 
@@ -181,7 +180,6 @@ impl Cluster {
                 let made = object.of_node(&name);
                 (format!("unmake {made}"), Ok(Answer::Done))
             }
-            Request::WriteEvaluation { name, write } => self.write_evaluation(&name, write),
             Request::ReadNodeLive {
                 name,
                 kinds,
@@ -214,42 +212,6 @@ impl Cluster {
             }
             Request::PostEvent { notice, .. } => {
                 (format!("event {}", notice.topic.reason), Ok(Answer::Done))
-            }
-        }
-    }
-
-    fn write_evaluation(
-        &mut self,
-        name: &str,
-        write: EvaluationWrite,
-    ) -> (String, Result<Answer, RequestError>) {
-        let held = self.get(Watch::Evaluations, name);
-        let evaluation = |it: &Value| Answer::Evaluation(decode(it));
-        match write {
-            EvaluationWrite::Create(_) if held.is_some() => (
-                format!("create evaluation {name}"),
-                Err(RequestError::Conflict),
-            ),
-            EvaluationWrite::Create(object) => {
-                let mut json = json!(object);
-                json["metadata"]["uid"] = json!(format!("evaluation-{}", self.version));
-                let answer = evaluation(self.put(Watch::Evaluations, json));
-                (format!("create evaluation {name}"), Ok(answer))
-            }
-            EvaluationWrite::Update(patch) => {
-                let answer = self.change(Watch::Evaluations, name, |it| carry_out(it, patch));
-                (format!("evaluation {name}"), answer.map(evaluation))
-            }
-            EvaluationWrite::Delete(uid) => {
-                let answer = match held.map(|held| held["metadata"]["uid"] == *uid) {
-                    None => Err(RequestError::Gone),
-                    Some(false) => Err(RequestError::Conflict),
-                    Some(true) => {
-                        self.remove(Watch::Evaluations, name);
-                        Ok(Answer::Done)
-                    }
-                };
-                (format!("delete evaluation {name}"), answer)
             }
         }
     }

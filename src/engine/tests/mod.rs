@@ -7,7 +7,6 @@ mod claims;
 mod cluster;
 mod components;
 mod conditions;
-mod evaluations;
 mod figures;
 mod holds;
 mod live_reads;
@@ -79,7 +78,6 @@ fn settings() -> Settings {
         passing_taints: Vec::new(),
         publish_conditions: true,
         enable_karpenter: false,
-        node_readiness_evaluation: false,
         concurrency: 64,
         rate: None,
         status_node_limit: 10,
@@ -123,7 +121,6 @@ impl Bench {
             monotonic: beginning(),
         };
         let watched = |watch: &Watch| match watch {
-            Watch::Evaluations => settings.node_readiness_evaluation,
             watch => settings.enable_karpenter || !watch.is_optional(),
         };
         Self {

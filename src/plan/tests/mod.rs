@@ -13,7 +13,6 @@ mod joining;
 mod laws;
 mod left_behind;
 mod maintenance;
-mod node_evaluation;
 mod orphans;
 mod plan;
 mod publishing;

@@ -11,7 +11,6 @@ pub fn usual() -> Settings {
         passing_taints: Vec::new(),
         publish_conditions: true,
         enable_karpenter: false,
-        node_readiness_evaluation: false,
         concurrency: 32,
         rate: None,
         status_node_limit: 100,

@@ -3,12 +3,12 @@
 use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
 use nodegate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
-use nodegate::engine::io::{Answer, EvaluationWrite, Request};
+use nodegate::engine::io::{Answer, Request};
 use nodegate::engine::kind::{Scope, Watch};
 use nodegate::object::{MetadataObject, NodeMetadata};
 use nodegate::plan::StaleKinds;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cluster::{Cluster, Who};
 use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, request};
@@ -36,7 +36,6 @@ pub(super) fn target(request: &Request) -> Option<Key> {
         Request::PatchNodeClaim { name, .. } | Request::DeleteNodeClaim { name, .. } => {
             (Kind::NodeClaim, name)
         }
-        Request::WriteEvaluation { name, .. } => (Kind::NodeReadinessEvaluation, name),
         _ => return None,
     };
     Some(Key::cluster(kind, name))
@@ -46,12 +45,7 @@ pub(super) fn target(request: &Request) -> Option<Key> {
 pub(super) fn is_of_status(request: &Request) -> bool {
     matches!(
         request,
-        Request::PatchNodeStatus { .. }
-            | Request::PatchRuleStatus { .. }
-            | Request::WriteEvaluation {
-                write: EvaluationWrite::Update(_),
-                ..
-            }
+        Request::PatchNodeStatus { .. } | Request::PatchRuleStatus { .. }
     )
 }
 
@@ -106,7 +100,6 @@ pub(super) fn carry(
             let answer = cluster.request(who, &delete);
             answer.map(|_| Answer::Done).map_err(|it| refused(&it))
         }
-        Request::WriteEvaluation { name, write } => write_evaluation(cluster, who, name, write),
         Request::MakeRemediation { .. }
         | Request::AnnotateMachine { .. }
         | Request::DeleteRemediation { .. } => {
@@ -147,40 +140,6 @@ pub(super) fn carry(
             Ok(Answer::Done)
         }
     }
-}
-
-fn write_evaluation(
-    cluster: &mut Cluster,
-    who: Who,
-    name: &str,
-    write: &EvaluationWrite,
-) -> Result<Answer, RequestError> {
-    let key = Key::cluster(Kind::NodeReadinessEvaluation, name);
-    let request = match write {
-        EvaluationWrite::Create(object) => request::Request::Create {
-            key,
-            object: json!(object),
-        },
-        EvaluationWrite::Update(it) => request::Request::Patch {
-            key,
-            part: Part::Status,
-            patch: Patch::Json(it.clone()),
-        },
-        EvaluationWrite::Delete(uid) => {
-            let delete = request::Request::Delete {
-                key,
-                preconditions: Preconditions {
-                    uid: Some(uid.to_string()),
-                    resource_version: None,
-                },
-                grace: None,
-            };
-            let answer = cluster.request(who, &delete);
-            return answer.map(|_| Answer::Done).map_err(|it| refused(&it));
-        }
-    };
-    let evaluation = object(cluster.request(who, &request))?;
-    Ok(Answer::Evaluation(Box::new(decoded(&evaluation)?)))
 }
 
 fn read_node_live(

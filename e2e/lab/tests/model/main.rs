@@ -134,7 +134,6 @@ fn pair() -> Result<(tokio::runtime::Runtime, Pair)> {
 async fn start() -> Result<Pair> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;
-    cluster.install_alpha().await?;
     cluster.install_definitions(&KARPENTER).await?;
     Pair::new(cluster).await
 }

@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// A permanent watch: its kind, labels and fields, and an object that marks the end of a sequence.
 type Watched = (Kind, &'static str, &'static str, fn() -> Value);
 
-const WATCHES: [Watched; 14] = [
+const WATCHES: [Watched; 13] = [
     (Kind::Node, "", "", || json!({})),
     (Kind::Node, "pool=a", "", || labelled("a")),
     (Kind::Node, "pool in (a,b)", "", || labelled("b")),
@@ -44,7 +44,6 @@ const WATCHES: [Watched; 14] = [
         random::resource_slice,
     ),
     (Kind::NodeReadinessRule, "", "", random::rule),
-    (Kind::NodeReadinessEvaluation, "", "", random::evaluation),
     (Kind::NodeClaim, "", "", random::claim),
     (Kind::NodePool, "", "", random::pool),
 ];

@@ -20,7 +20,6 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         Kind::DaemonSet,
         Kind::CsiNode,
         Kind::NodeReadinessRule,
-        Kind::NodeReadinessEvaluation,
         Kind::NodeClaim,
         Kind::NodePool,
         Kind::Lease,
@@ -123,7 +122,6 @@ pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
         Kind::CsiNode => json!({"spec": {"drivers": [{"name": "a.example.com", "nodeID": "n"}]}}),
         Kind::ResourceSlice => resource_slice(),
         Kind::NodeReadinessRule => rule(),
-        Kind::NodeReadinessEvaluation => evaluation(),
         Kind::NodeClaim => claim(),
         Kind::NodePool => pool(),
         Kind::Lease => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
@@ -149,7 +147,6 @@ pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
         ]),
         Kind::Pod => bodies.extend([pod(Some("w1")), pod(Some("w1")), pod(Some("w2"))]),
         Kind::NodeReadinessRule
-        | Kind::NodeReadinessEvaluation
         | Kind::NodeClaim
         | Kind::NodePool => {
             bodies.push(with(json!({"status": {}})));
@@ -219,11 +216,6 @@ fn edits(kind: Kind) -> Vec<Value> {
             json!({"spec": {"dryRun": null}}),
             json!({"status": null}),
         ],
-        Kind::NodeReadinessEvaluation => vec![
-            json!({"status": evaluated("Ready")}),
-            json!({"status": evaluated("NotReady")}),
-            json!({"status": null}),
-        ],
         Kind::NodeClaim => vec![
             json!({"status": {"nodeName": "w1"}}),
             json!({"status": {"nodeName": "w2", "providerID": "p"}}),
@@ -282,10 +274,6 @@ fn json_patches(kind: Kind) -> Vec<Value> {
             ]),
             json!([add("/spec/taints/-", taint("example.com/more"))]),
             json!([add("/spec/taints", json!([]))]),
-        ]),
-        Kind::NodeReadinessEvaluation => patches.extend([
-            json!([uid(), add("/status", evaluated("Pending"))]),
-            json!([uid(), add("/status", evaluated("Ready"))]),
         ]),
         Kind::NodeReadinessRule => patches.extend([
             json!([uid(), add("/status", json!({"observedGeneration": 3}))]),
@@ -354,24 +342,6 @@ pub(crate) fn rule() -> Value {
         "taint": {"key": "readiness.k8s.io/test", "effect": "NoSchedule"},
         "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
     }})
-}
-
-pub(crate) fn evaluation() -> Value {
-    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "w1", "uid": "w1-uid"});
-    json!({
-        "metadata": {"ownerReferences": [owner]},
-        "spec": {"nodeName": "w1"},
-    })
-}
-
-/// The status of an evaluation.
-fn evaluated(state: &str) -> Value {
-    let rule = json!({
-        "ruleRef": {"name": "r", "uid": "r-uid"},
-        "state": state,
-        "firstEvaluatedAt": "2026-01-01T00:00:00Z",
-    });
-    json!({"state": state, "summary": "1 rule", "rules": [rule]})
 }
 
 pub(crate) fn claim() -> Value {

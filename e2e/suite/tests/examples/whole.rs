@@ -136,7 +136,6 @@ async fn an_api_server_takes_every_example_and_every_whole_manifest_in_the_docum
 -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
-    cluster.install_alpha().await?;
     cluster.install_definitions(&KARPENTER).await?;
     let file = cluster.folder().join("fenced.yaml");
     let mut whole = 0;

@@ -127,7 +127,6 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ("cert-manager", &["components/webhook", "components/cert-manager"], &["webhook.enabled=true", "webhook.certificate=cert-manager"]),
         ("karpenter", &["components/karpenter"], &["karpenter.enabled=true"]),
         ("remediation", &["components/remediation"], &["remediation.enabled=true"]),
-        ("alpha", &["components/alpha"], &["featureGates.NodeReadinessEvaluation=true"]),
         ("karpenter-nodes", &["components/karpenter-nodes"], &["offKarpenterNodes=false"]),
         ("policies", &["policy"], &["policies.enabled=true"]),
         ("birth", &["birth"], &[]),

@@ -471,7 +471,6 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
         "commonLabels.team=nodes,podLabels.team=nodes,podAnnotations.a=b,serviceAccount.annotations.a=b,hostNetwork=true",
         "nameOverride=mine,fullnameOverride=gates,replicaCount=1,extraEnv[0].name=A,extraEnv[0].value=b",
         "offKarpenterNodes=false,closingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
-        "featureGates.NodeReadinessEvaluation=true",
         "policies.enabled=true,policies.liftedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
         "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",
         "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b",

@@ -133,7 +133,7 @@ pub(crate) const BARE: [Page; 3] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 35] = [
+pub(crate) const INSTALLED: [Page; 34] = [
     Page {
         names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
@@ -170,7 +170,6 @@ pub(crate) const INSTALLED: [Page; 35] = [
         ],
         ..page("docs/first-rule.md", At::Repository)
     },
-    page("docs/evaluations.md", At::Repository),
     page("docs/kubectl/check.md", At::Repository),
     Page {
         before: &[("--from dump/", "kubectl nodegate dump dump")],

@@ -72,12 +72,6 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
             pool["metadata"]["annotations"] = json!({READINESS_TTL: mark});
             Object::NodePool(object(pool))
         }
-        Watch::Evaluations => {
-            let owner = json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": mark});
-            let mut evaluation = with(json!({}));
-            evaluation["metadata"]["ownerReferences"] = json!([owner]);
-            Object::Evaluation(object(evaluation))
-        }
     }
 }
 
@@ -103,7 +97,6 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
         Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
         Watch::NodePools => format!("{:?}", cache.karpenter),
-        Watch::Evaluations => format!("{:?}", cache.evaluation("n")),
     }
 }
 
@@ -180,26 +173,10 @@ fn an_older_state_that_a_watch_shows_is_passed_over() {
 }
 
 #[test]
-fn an_evaluation_that_was_seen_to_go_is_not_taken_from_a_late_answer() {
-    let object = |version| object_of(Watch::Evaluations, "n", version, "a");
-    let mut cache = empty();
-    cache.see(Seen::Apply(object(5)), now(1));
-    cache.see(Seen::Delete(object(6)), now(2));
-    for (version, is_there) in [(5, false), (7, true)] {
-        let Object::Evaluation(answer) = object(version) else {
-            panic!("an evaluation was asked for");
-        };
-        cache.update_evaluation(answer);
-        assert_eq!(cache.evaluation("n").is_some(), is_there, "{version}");
-    }
-}
-
-#[test]
 fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
     for (watch, is_optional) in [
         (Watch::NodeClaims, true),
         (Watch::NodePools, true),
-        (Watch::Evaluations, true),
         (Watch::Rules, false),
     ] {
         let mut cache = empty();

@@ -14,7 +14,7 @@ const COLLECTOR: &str = "garbage-collector";
 
 /// The kinds that own objects, and so may leave orphans.
 const OWNERS: [Kind; 2] = [Kind::DaemonSet, Kind::Node];
-const DEPENDENTS: [Kind; 3] = [Kind::Pod, Kind::CsiNode, Kind::NodeReadinessEvaluation];
+const DEPENDENTS: [Kind; 2] = [Kind::Pod, Kind::CsiNode];
 
 #[derive(Debug, Default)]
 pub struct Garbage(Due<Task>);

@@ -8,7 +8,6 @@ mod closings;
 mod deletion;
 mod disruption;
 mod end;
-mod evaluations;
 mod foreign;
 mod forgery;
 mod leadership;
@@ -27,7 +26,6 @@ use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
 pub use self::agreement::Agreement;
-pub use self::evaluations::Evaluations;
 use self::rule::TaintId;
 use super::cluster::{Change, Write};
 use super::fault::{Fault, Incident};
@@ -75,7 +73,6 @@ pub fn all() -> Laws {
             "at the end everything is as the rules say",
             Box::new(end::End),
         ),
-        ("evaluations agree with the nodes", Box::new(Evaluations)),
         (
             "the command line agrees with the controller",
             Box::new(Agreement),

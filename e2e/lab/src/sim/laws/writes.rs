@@ -43,9 +43,7 @@ impl Writes {
             return;
         }
         let node = match change.key.kind {
-            Kind::Node | Kind::CsiNode | Kind::NodeReadinessEvaluation => {
-                Some(change.key.name.clone())
-            }
+            Kind::Node | Kind::CsiNode => Some(change.key.name.clone()),
             Kind::Pod => {
                 let pod = change.after.as_ref().or(change.before.as_ref());
                 let node = pod.and_then(|pod| pod["spec"]["nodeName"].as_str());
@@ -171,7 +169,7 @@ pub(super) fn target(request: &Request) -> Option<&Key> {
     };
     matches!(
         key.kind,
-        Kind::Node | Kind::NodeReadinessRule | Kind::NodeReadinessEvaluation | Kind::NodeClaim
+        Kind::Node | Kind::NodeReadinessRule | Kind::NodeClaim
     )
     .then_some(key)
 }

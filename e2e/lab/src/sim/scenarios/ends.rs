@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use super::objects::GATE;
-use crate::sim::actors::ask::{condition, has_taint, name, text, uid};
+use crate::sim::actors::ask::{condition, has_taint, name, uid};
 use crate::sim::cluster::{Change, Cluster, Who};
 use crate::{Key, Kind};
 
@@ -26,8 +26,6 @@ pub(super) enum End {
     There(&'static [&'static str]),
     /// This cluster-scoped object is gone.
     Gone(Kind, &'static str),
-    /// Exactly these nodes have an evaluation, each with this state.
-    Evaluated(&'static [(&'static str, &'static str)]),
     /// This many pods are on these nodes.
     Pods(&'static [&'static str], usize),
 }
@@ -67,11 +65,6 @@ impl End {
             }
             Self::There(names) => same(self, nodes().map(name).collect::<Vec<_>>(), names.to_vec()),
             Self::Gone(kind, name) => same(self, cluster.get(&Key::cluster(kind, name)), None),
-            Self::Evaluated(states) => {
-                let all = cluster.objects(Kind::NodeReadinessEvaluation);
-                let states_of = all.map(|(key, it)| (&*key.name, text(&it["status"]["state"])));
-                same(self, states_of.collect(), states.to_vec())
-            }
             Self::Pods(on, count) => {
                 let pods = cluster.objects(Kind::Pod);
                 let pods =

@@ -4,7 +4,6 @@
 mod conditions;
 mod critical;
 mod ends;
-mod evaluations;
 mod guard;
 mod interference;
 mod kubelets;
@@ -49,7 +48,6 @@ pub fn bases() -> Vec<Base> {
         guard::ALL,
         repair::ALL,
         interference::ALL,
-        evaluations::ALL,
     ]
     .concat()
 }

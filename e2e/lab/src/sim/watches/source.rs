@@ -33,9 +33,6 @@ impl Source {
         if settings.enable_karpenter {
             watches.extend([Watch::NodeClaims, Watch::NodePools].map(everything));
         }
-        if settings.node_readiness_evaluation {
-            watches.push(everything(Watch::Evaluations));
-        }
         watches
     }
 
@@ -85,7 +82,6 @@ fn kind(watch: Watch) -> Kind {
         Watch::Rules => Kind::NodeReadinessRule,
         Watch::NodeClaims => Kind::NodeClaim,
         Watch::NodePools => Kind::NodePool,
-        Watch::Evaluations => Kind::NodeReadinessEvaluation,
     }
 }
 
@@ -107,6 +103,5 @@ pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
         Watch::Rules => Object::Rule(decoded(object).ok()?),
         Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
         Watch::NodePools => Object::NodePool(decoded(object).ok()?),
-        Watch::Evaluations => Object::Evaluation(decoded(object).ok()?),
     })
 }
