@@ -181,16 +181,6 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write the admission policies by which the API server closes nodes as it creates them
-    #[command(after_help = after_help(PAGE))]
-    Birth {
-        /// For the API server's own files: a policy for each rule that is in force now, instead of one that follows all rules
-        #[arg(long = "static")]
-        is_static: bool,
-        /// What every command takes.
-        #[command(flatten)]
-        common: CommonArgs,
-    },
     /// Show how long each step of a node's start took, and which component is slowest
     #[command(after_help = after_help(PAGE))]
     Timeline {
@@ -238,12 +228,6 @@ pub enum Command {
     Completion {
         /// The shell
         shell: Shell,
-    },
-    /// Write manual pages into a folder
-    Man {
-        /// The folder
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
     },
     /// Print what may come next, for the scripts of shells
     #[command(name = "__complete", hide = true)]

@@ -18,7 +18,6 @@
 //! 5. Tests of values stay beside the code; `docs/kubectl/` has the output on a real cluster, and `e2e/suite/tests/cli` checks
 //!    it.
 
-mod birth;
 mod check;
 mod command;
 mod complete;

@@ -14,7 +14,6 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::runtime;
 
-use super::birth::Policies;
 use super::check::check;
 use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output, node_name};
 use super::complete::script;
@@ -26,7 +25,7 @@ use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{
-    KINDS, Live, ObjectSource, RULES, SUGGESTED_FROM, facts, inventory, inventory_beside,
+    KINDS, Live, ObjectSource, SUGGESTED_FROM, facts, inventory, inventory_beside,
     inventory_of_files, pod, unknown, versions, with_rules,
 };
 use super::report::ReportPage;
@@ -102,7 +101,6 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             write(&api::to_yaml(&api::crd())?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Man { folder } => Ok(help::manuals(&folder)?),
         Command::Top { once, common } => Box::pin(top(once, &common)).await,
         Command::Complete { words } => help::complete(&words).await,
         Command::Explain {
@@ -163,7 +161,6 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&lint(&read), &common, Timestamp::now())
         }
         Command::Suggest { common } => suggestions(&common).await,
-        Command::Birth { is_static, common } => birth(is_static, &common).await,
         Command::Timeline {
             node,
             name,
@@ -206,26 +203,6 @@ async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
         return Err(CliError::Incomplete(unread).into());
     }
     say(&suggest(&read), common, Timestamp::now())
-}
-
-async fn birth(is_static: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    if !is_static {
-        return say(&Policies::with_parameters(), common, Timestamp::now());
-    }
-    let (source, config) = (source(&common.access).await?, &common.access.config);
-    let read = inventory(&source, config.as_deref(), &[RULES]).await?;
-    // Files without a policy for each rule would leave nodes open.
-    if let Some(unread) = read
-        .unread()
-        .filter(|_| !read.has_read(ResourceKind::Rules))
-    {
-        return Err(CliError::Incomplete(unread).into());
-    }
-    say(
-        &Policies::without_parameters(&read),
-        common,
-        Timestamp::now(),
-    )
 }
 
 /// Writes the report into a file.

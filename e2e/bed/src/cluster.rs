@@ -298,12 +298,6 @@ impl Cluster {
         &self.launcher.folder
     }
 
-    /// The folder of policies that the API server reads as it starts, if the options ask for it.
-    #[must_use]
-    pub fn static_policies(&self) -> PathBuf {
-        self.launcher.static_policies()
-    }
-
     /// The audit log so far: one JSON object a line, with requests at metadata level. Empty unless the options ask for it.
     pub fn audit_log(&self) -> String {
         fs::read_to_string(self.launcher.audit_log()).unwrap_or_default()

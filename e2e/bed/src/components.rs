@@ -88,15 +88,6 @@ impl Launcher {
                 // In MiB; by default the log is rotated after 100.
                 .arg("--audit-log-maxsize=100000");
         }
-        if self.options.static_policies {
-            let configuration = self.folder.join("admission.json");
-            std::fs::create_dir_all(self.static_policies())
-                .and_then(|()| std::fs::write(&configuration, self.admission()))
-                .context("writing the admission configuration")?;
-            command
-                .arg("--feature-gates=ManifestBasedAdmissionControlConfig=true")
-                .arg(flag("--admission-control-config-file", &configuration));
-        }
         self.start(Component::ApiServer, command)
     }
 
@@ -201,26 +192,6 @@ impl Launcher {
             "rules": [rule],
         });
         policy.to_string()
-    }
-
-    fn admission(&self) -> String {
-        const GROUP: &str = "apiserver.config.k8s.io/v1";
-        let plugin = json!({
-            "apiVersion": GROUP,
-            "kind": "MutatingAdmissionPolicyConfiguration",
-            "staticManifestsDir": self.static_policies(),
-        });
-        let configuration = json!({
-            "apiVersion": GROUP,
-            "kind": "AdmissionConfiguration",
-            "plugins": [{"name": "MutatingAdmissionPolicy", "configuration": plugin}],
-        });
-        configuration.to_string()
-    }
-
-    /// The folder of policies that the API server reads as it starts.
-    pub(crate) fn static_policies(&self) -> PathBuf {
-        self.folder.join("static-policies")
     }
 
     /// etcd's data folder.

@@ -20,9 +20,6 @@ pub struct Options {
     pub audit: bool,
     /// Limits the log to this user's requests; logging everybody's slows the API server down.
     pub audited_user: Option<&'static str>,
-    /// Whether the API server reads `MutatingAdmissionPolicy`s from [`Cluster::static_policies`](crate::Cluster::static_policies) as
-    /// it starts (Kubernetes 1.36). An older one does not start with that.
-    pub static_policies: bool,
     /// The address of the node on which pods really run, if any. They reach the API server there, at its Service's address as
     /// in any cluster, and get tokens of their service accounts. The port is 443, so the machine, or its namespaces, must run
     /// nothing else.
@@ -54,7 +51,6 @@ impl Options {
             kwok: None,
             audit: false,
             audited_user: None,
-            static_policies: false,
             pods_reach: None,
             grace_period: None,
             detachable: false,
@@ -69,7 +65,6 @@ impl Options {
             kwok: Some(kwok::HEARTBEAT),
             audit: false,
             audited_user: None,
-            static_policies: false,
             pods_reach: None,
             grace_period: None,
             detachable: false,

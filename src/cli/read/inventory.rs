@@ -28,7 +28,7 @@ pub(crate) const KINDS: [Written; 5] = [
     (ResourceKind::NodePools, "NodePool"),
     (ResourceKind::Deployments, "Deployment"),
 ];
-pub(crate) const RULES: Written = (ResourceKind::Rules, "NodeReadinessRule");
+const RULES: Written = (ResourceKind::Rules, "NodeReadinessRule");
 const NODES: Written = (ResourceKind::Nodes, "Node");
 /// What `lint` reads where a rule names a CSI driver.
 const CSI_DRIVERS: Written = (ResourceKind::CsiDrivers, "CSIDriver");

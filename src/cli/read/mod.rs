@@ -24,7 +24,7 @@ pub(super) use cluster::{Cluster, DryRunAnswer};
 pub(super) use facts::{facts, versions};
 pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub(super) use inventory::{
-    KINDS, RULES, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,
+    KINDS, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,
 };
 pub(super) use list::ListError;
 pub(super) use live::Live;

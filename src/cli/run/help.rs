@@ -1,17 +1,15 @@
-//! Prints completions and writes manual pages.
+//! Prints completions.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Command, CommandFactory};
+use clap::CommandFactory;
 use tokio::time::timeout;
 
 use super::access::write;
-use crate::cli::command::{Plugin, plain};
+use crate::cli::command::Plugin;
 use crate::cli::complete::{Completion, next, value_of};
-use crate::cli::failure::CliError;
 use crate::cli::read::{Cluster, ObjectSource, names};
 use crate::cli::snapshot::ResourceKind;
 
@@ -67,24 +65,4 @@ async fn candidates(words: &[String]) -> Vec<String> {
     names.retain(|name| name.starts_with(&begun));
     names.sort();
     names.iter().map(|name| format!("{before}{name}")).collect()
-}
-
-/// Writes a manual page for each command into a folder.
-pub(super) fn manuals(folder: &Path) -> Result<ExitCode, CliError> {
-    fs::create_dir_all(folder).map_err(|error| CliError::dump(folder, error))?;
-    let mut root = plain(Plugin::command());
-    root.build();
-    let write = |command: &Command, name: &str| {
-        let mut page = Vec::new();
-        let manual = clap_mangen::Man::new(command.clone()).title(name);
-        let rendered = manual.render(&mut page);
-        let written = rendered.and_then(|()| fs::write(folder.join(format!("{name}.1")), page));
-        written.map_err(|error| CliError::dump(folder, error))
-    };
-    write(&root, "kubectl-nodegate")?;
-    let shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
-    for command in root.get_subcommands().filter(shown) {
-        write(command, &format!("kubectl-nodegate-{}", command.get_name()))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

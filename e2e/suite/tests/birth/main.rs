@@ -2,7 +2,6 @@
 //! controller treats such a node.
 
 mod controller;
-mod files;
 mod policy;
 mod selectors;
 
