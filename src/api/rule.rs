@@ -9,11 +9,6 @@
 //! concerned never change. A validation rule on a single field needs no such care: the API server does not check unchanged
 //! fields.
 
-#![expect(
-    clippy::struct_excessive_bools,
-    reason = "the fields of the resource are what they are"
-)]
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};

@@ -74,7 +74,7 @@ async fn answer(
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     drop(body);
-    let review = webhook.judge(&request).await.into_review();
+    let review = Box::pin(webhook.judge(&request)).await.into_review();
     match serde_json::to_vec(&review) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

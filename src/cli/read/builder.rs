@@ -269,8 +269,8 @@ impl<'a> SnapshotBuilder<'a> {
         for (watch, _) in &lists {
             self.snapshot.view.listing(*watch);
         }
-        let objects = lists.iter().filter_map(|(watch, filter)| {
-            let objects = self.source.list(ResourceKind::of(*watch)?, filter);
+        let objects = lists.iter().map(|(watch, filter)| {
+            let objects = self.source.list(ResourceKind::of(*watch), filter);
             // After its last object, each list yields one more item: its end or its error.
             let watch = *watch;
             let objects = stream::unfold(Some(objects), move |objects| async move {
@@ -279,7 +279,7 @@ impl<'a> SnapshotBuilder<'a> {
                 let goes_on = matches!(next, Some(Ok(_)));
                 Some(((watch, next), goes_on.then_some(objects)))
             });
-            Some(objects.boxed_local())
+            objects.boxed_local()
         });
         let mut objects = stream::select_all(objects);
         while let Some((watch, object)) = objects.next().await {
@@ -372,9 +372,7 @@ impl<'a> SnapshotBuilder<'a> {
 
     /// Handles a refused list: rules and nodes are required, any other kind becomes a gap.
     fn refused(&mut self, watch: Watch, refusal: ListError) -> Result<(), CliError> {
-        let (Some(kind), view) = (ResourceKind::of(watch), &mut self.snapshot.view) else {
-            return Ok(());
-        };
+        let (kind, view) = (ResourceKind::of(watch), &mut self.snapshot.view);
         if matches!(kind, ResourceKind::Nodes | ResourceKind::Rules) {
             return Err(refusal.of(kind));
         }

@@ -67,9 +67,9 @@ impl ResourceKind {
         Self::Deployments,
     ];
 
-    /// The kind of a watch's objects; `None` if no command reads them.
-    pub(crate) const fn of(watch: Watch) -> Option<Self> {
-        Some(match watch {
+    /// The kind of a watch's objects.
+    pub(crate) const fn of(watch: Watch) -> Self {
+        match watch {
             Watch::Nodes => Self::Nodes,
             Watch::CsiNodes => Self::CsiNodes,
             Watch::Pods(_) => Self::Pods,
@@ -78,7 +78,7 @@ impl ResourceKind {
             Watch::Rules => Self::Rules,
             Watch::NodeClaims => Self::NodeClaims,
             Watch::NodePools => Self::NodePools,
-        })
+        }
     }
 
     /// Whether a cluster can be without this resource.

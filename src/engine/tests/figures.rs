@@ -164,6 +164,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
 
 #[test]
 fn a_node_that_had_been_open_does_not_start_again() {
+    type Change = fn(&mut Bench);
     let report = |bench: &mut Bench, status: &str| {
         let condition = json!([{ "type": "Net", "status": status }]);
         bench.change("n", |node| node["status"]["conditions"] = condition);
@@ -177,7 +178,6 @@ fn a_node_that_had_been_open_does_not_start_again() {
     };
     let young = |status| node("n").created(at(100)).condition("Net", status);
     let none = |_: &mut Bench| {};
-    type Change = fn(&mut Bench);
     let by_hand: Change = |bench| {
         bench.change("n", |node| node["spec"]["taints"] = json!([]));
         bench.wait(10_000);
@@ -191,7 +191,7 @@ fn a_node_that_had_been_open_does_not_start_again() {
         let mut bench = if rule_first {
             Bench::new(&[gate()], &[])
         } else {
-            Bench::new(&[], &[node.clone()])
+            Bench::new(&[], std::slice::from_ref(&node))
         };
         if rule_first {
             bench.sees(&node);

@@ -120,9 +120,7 @@ impl Bench {
             wall: at(100),
             monotonic: beginning(),
         };
-        let watched = |watch: &Watch| match watch {
-            watch => settings.enable_karpenter || !watch.is_optional(),
-        };
+        let watched = |watch: &Watch| settings.enable_karpenter || !watch.is_optional();
         Self {
             watches: Watch::KINDS.into_iter().filter(watched).collect(),
             engine: Engine::new(settings, now),
