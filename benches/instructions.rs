@@ -30,14 +30,14 @@ const CASES: [Case; 6] = [
         1,
         Source::Critical,
         true,
-        96_000,
+        115_000,
     ),
     case(
         "gated, three critical pods",
         1,
         Source::Critical,
         false,
-        126_000,
+        146_000,
     ),
 ];
 

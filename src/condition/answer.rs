@@ -91,7 +91,9 @@ impl<'a> Facts<'_, 'a> {
 
     fn answer(&self, facts: &ClassFacts<'_, 'a>, question: Question) -> Condition<'a> {
         match question {
-            Question::DaemonSetsScheduled => daemon_sets::scheduled(self.node, facts),
+            Question::DaemonSetsScheduled => {
+                daemon_sets::scheduled(self.node, facts, &daemon_sets::PodsByOwner::new(facts.pods))
+            }
             Question::PodsReady => pods::ready(self.node, facts, self.trust, self.now),
             Question::CsiDriversRegistered => csi::drivers_registered(self, facts),
             Question::ComponentsReady => self.components_ready(facts),

@@ -55,11 +55,14 @@ impl<'a> PodsByOwner<'a> {
     }
 }
 
-/// Does every `DaemonSet` that the node waits for have a live pod there?
-pub(super) fn scheduled<'a>(node: &'a Node, facts: &ClassFacts<'_, 'a>) -> Condition<'a> {
+/// Does every `DaemonSet` that the node waits for have a live pod there? `pods` are those of the class.
+pub(super) fn scheduled<'a>(
+    node: &'a Node,
+    facts: &ClassFacts<'_, 'a>,
+    pods: &PodsByOwner<'_>,
+) -> Condition<'a> {
     let mut expected = expected(node, facts).peekable();
     let is_any = expected.peek().is_some();
-    let pods = PodsByOwner::new(facts.pods);
     let missing = expected.filter(|daemon_set| pods.of(daemon_set).next().is_none());
     match Names::of(missing.map(|daemon_set| &daemon_set.key)) {
         None if !is_any => Condition::met(Detail::NoDaemonSetMeant),

@@ -65,13 +65,13 @@ pub(super) fn ready<'a>(
     trust: Trust,
     now: Timestamp,
 ) -> Condition<'a> {
-    let scheduled = scheduled(node, facts);
+    let pods = PodsByOwner::new(facts.pods);
+    let scheduled = scheduled(node, facts, &pods);
     if scheduled.status != ConditionStatus::True {
         return scheduled;
     }
     let mut unready: SmallVec<[(&Pod, Word); 8]> = SmallVec::new();
     let mut waited_for: SmallVec<[&DaemonSet; 8]> = SmallVec::new();
-    let pods = PodsByOwner::new(facts.pods);
     for daemon_set in expected(node, facts) {
         waited_for.push(daemon_set);
         let words = pods
