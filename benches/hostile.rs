@@ -30,21 +30,26 @@ fn annotate(node: &mut Node, key: String, value: String) {
     node.annotations.get_or_insert_default().insert(key, value);
 }
 
+/// Records that a rule which is gone owns the taint of this number.
+fn own(node: &mut Node, index: usize) {
+    let key = format!("nodegate.dev/taint-added-by-{index}");
+    let value = format!(
+        r#"{{"rule-name":"r","taint-key":"readiness.k8s.io/{index}","taint-effect":"NoSchedule"}}"#
+    );
+    annotate(node, key, value);
+}
+
 /// Records of ownership for taints that the node does not have.
 #[divan::bench(args = COUNTS)]
 fn owners(bencher: Bencher, count: usize) {
     decide(bencher, |world| {
         for index in 0..count {
-            let key = format!("nodegate.dev/taint-added-by-{index}");
-            let value = format!(
-                r#"{{"rule-name":"r","taint-key":"readiness.k8s.io/{index}","taint-effect":"NoSchedule"}}"#
-            );
-            annotate(&mut world.node, key, value);
+            own(&mut world.node, index);
         }
     });
 }
 
-/// Records of bootstraps, deadlines and remediations.
+/// Records of bootstraps and deadlines.
 #[divan::bench(args = COUNTS)]
 fn records(bencher: Bencher, count: usize) {
     decide(bencher, |world| {
@@ -94,11 +99,7 @@ fn taints(bencher: Bencher, count: usize) {
         });
         world.node.taints.splice(0..0, taints);
         for index in 0..count {
-            let key = format!("nodegate.dev/taint-added-by-{index}");
-            let value = format!(
-                r#"{{"rule-name":"r","taint-key":"readiness.k8s.io/{index}","taint-effect":"NoSchedule"}}"#
-            );
-            annotate(&mut world.node, key, value);
+            own(&mut world.node, index);
         }
     });
 }

@@ -1,6 +1,5 @@
 //! All rules, in order of precedence.
 
-use crate::api::RegateOn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use super::after::{Order, circles};
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::taint_key::is_foreign;
+use crate::api::RegateOn;
 use crate::condition::{Component, PassingTaints, Source};
 use crate::object::{Node, ObjectKey, Taint};
 
