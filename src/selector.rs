@@ -49,7 +49,6 @@ impl Selector {
     }
 
     /// Matches objects with this label.
-    #[must_use]
     pub fn of_label(key: &str, value: &str) -> Self {
         let operator = Operator::In([value.to_owned()].into());
         Self(vec![Requirement {
@@ -59,7 +58,6 @@ impl Selector {
     }
 
     /// Matches objects with a label of this key.
-    #[must_use]
     pub fn of_label_key(key: &str) -> Self {
         Self(vec![Requirement {
             key: key.to_owned(),
@@ -68,25 +66,21 @@ impl Selector {
     }
 
     /// The requirements, all of which must be met.
-    #[must_use]
     pub fn requirements(&self) -> &[Requirement] {
         &self.0
     }
 
     /// Whether the selector has no requirement, so that it matches everything.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether these labels meet every requirement.
-    #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
     }
 
     /// Whether an object can exist that both match: see [`overlap`].
-    #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         overlap(&self.0, &other.0)
     }

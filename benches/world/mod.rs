@@ -66,7 +66,6 @@ pub(crate) struct World {
 
 impl World {
     /// A node with `rules` rules; `ready`: their conditions are met; `tainted`: the node has their taints.
-    #[must_use]
     pub(crate) fn new(rules: usize, source: Source, ready: bool, tainted: bool) -> Self {
         let config = Config::default();
         let classes = config
@@ -131,7 +130,6 @@ impl World {
     }
 
     /// The plan for the node.
-    #[must_use]
     pub(crate) fn plan(&self) -> NodePlan<'_> {
         let cluster = ClusterState {
             classes: &self.classes,

@@ -12,7 +12,6 @@ use super::names::{MANAGED_BY, MANAGED_BY_TOOLS, MANAGED_BY_US};
 use super::rule::NodeReadinessRule;
 
 /// The definition of rules to install in a cluster.
-#[must_use]
 pub fn crd() -> CustomResourceDefinition {
     definition::<NodeReadinessRule>()
 }
@@ -33,7 +32,6 @@ fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
 }
 
 /// The project that manages the definition in a cluster, by its label; `None` for Nodegate, an install tool or no label.
-#[must_use]
 pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
     let owner = labels.get(MANAGED_BY)?.as_str();
     let is_ours = owner == MANAGED_BY_US || MANAGED_BY_TOOLS.contains(&owner);

@@ -44,13 +44,11 @@ pub enum ParseDurationError {
 
 impl Duration {
     /// A duration of this many seconds.
-    #[must_use]
     pub const fn from_secs(seconds: u32) -> Self {
         Self(time::Duration::new(seconds as u64, 0))
     }
 
     /// The same duration as a standard library type.
-    #[must_use]
     pub const fn as_std(self) -> time::Duration {
         self.0
     }

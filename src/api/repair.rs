@@ -121,7 +121,6 @@ pub struct ParseMaxUnhealthyError(String);
 
 impl MaxUnhealthy {
     /// How many of `total` nodes may be unhealthy, a percentage rounded up.
-    #[must_use]
     pub fn of(self, total: usize) -> usize {
         match self {
             Self::Nodes(nodes) => nodes as usize,

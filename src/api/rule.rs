@@ -331,7 +331,6 @@ pub struct ConditionRequirement {
 
 impl ConditionRequirement {
     /// The status to assume on a node that has no such condition.
-    #[must_use]
     pub fn status_if_missing(&self) -> ConditionStatus {
         self.default_status.unwrap_or(ConditionStatus::Unknown)
     }

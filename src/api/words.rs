@@ -56,7 +56,6 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$( $word ),+];
 
             /// The word as the API writes it.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$variant => $word, )+

@@ -15,7 +15,6 @@ const PAGE: &str = "kubectl.md";
 
 /// What ends the help of a command: the exit codes, of which the documentation's table is in `docs/kubectl.md`, and the address
 /// of the page about it.
-#[must_use]
 pub fn after_help(page: &str) -> String {
     format!(
         "\
@@ -56,7 +55,6 @@ impl Plugin {
 }
 
 /// The command with help text for terminals: rustdoc's backticks around names are removed.
-#[must_use]
 pub fn plain(mut command: clap::Command) -> clap::Command {
     let text = |styled: &clap::builder::StyledStr| styled.to_string().replace('`', "");
     if let Some(about) = command.get_about().map(text) {

@@ -59,7 +59,6 @@ impl CliError {
 }
 
 /// The exit code of a command that ends with this error.
-#[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref() {
         Some(CliError::Usage(_)) => ExitCode::from(USAGE),

@@ -210,7 +210,6 @@ impl State {
     }
 
     /// The state as words for people.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Held => "held",

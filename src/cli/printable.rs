@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 /// Escapes each character that a terminal would not show: control characters including line ends and tabs, formatting such as
 /// bidirectional overrides, and zero-width characters.
-#[must_use]
 pub(super) fn printable(text: impl Into<String>) -> String {
     let text = text.into();
     if !text.contains(is_hidden) {
@@ -29,7 +28,6 @@ pub(super) fn printable(text: impl Into<String>) -> String {
 }
 
 /// Escapes each line of a text, and keeps the line ends.
-#[must_use]
 pub fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(printable);
     lines.collect::<Vec<_>>().join("\n")

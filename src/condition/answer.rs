@@ -15,7 +15,6 @@ impl<'a> Facts<'_, 'a> {
     /// The node's condition from this source; `None` if the node lacks it.
     ///
     /// `kind` is the condition type, as it stands on the Node.
-    #[must_use]
     pub fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
         match source {
             Source::Node => {

@@ -25,14 +25,12 @@ pub struct CriticalComponentClass {
 impl CriticalComponentClass {
     /// Whether this `DaemonSet`, whose own labels match the selector, belongs to the class: its namespace is covered, and
     /// [`Self::labels`] holds.
-    #[must_use]
     pub fn has(&self, daemon_set: &DaemonSet) -> bool {
         self.namespaces.contains(&daemon_set.key.namespace) && self.labels(daemon_set)
     }
 
     /// Whether this `DaemonSet`, whose own labels match the selector, counts as labelled in any namespace: it is not being
     /// deleted, and its pod template has the labels too.
-    #[must_use]
     pub fn labels(&self, daemon_set: &DaemonSet) -> bool {
         !daemon_set.deleting && self.selector.matches(&daemon_set.template_labels)
     }
@@ -49,7 +47,6 @@ pub enum Namespaces {
 
 impl Namespaces {
     /// The only namespace that the class covers, if there is just one.
-    #[must_use]
     pub fn single(&self) -> Option<&str> {
         match self {
             Self::Only(names) if names.len() == 1 => names.first().map(String::as_str),
@@ -58,7 +55,6 @@ impl Namespaces {
     }
 
     /// Whether the class covers this namespace.
-    #[must_use]
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
@@ -89,7 +85,6 @@ impl Question {
     ];
 
     /// The question whose condition type has this name after the class's prefix.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES
             .iter()

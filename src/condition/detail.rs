@@ -238,7 +238,6 @@ pub(super) fn is_synthesized_reason(reason: &str) -> bool {
 
 impl<'a> Detail<'a> {
     /// The reason in CamelCase.
-    #[must_use]
     pub fn reason(&self) -> &'a str {
         match self {
             Self::Reported { reason, .. } => reason,
@@ -282,7 +281,6 @@ impl<'a> Detail<'a> {
 
 impl Detail<'_> {
     /// Whether the text is this message.
-    #[must_use]
     pub fn reads(&self, text: &str) -> bool {
         let mut rest = Rest(text);
         write!(rest, "{self}").is_ok() && rest.0.is_empty()

@@ -17,7 +17,6 @@ pub enum ComponentGroup {
 
 impl ComponentGroup {
     /// The index of the class, if it is one.
-    #[must_use]
     pub fn class(self) -> Option<usize> {
         match self {
             Self::Class(index) => Some(index),
@@ -67,7 +66,6 @@ impl<T> Default for ByGroup<T> {
 
 impl<T> ByGroup<T> {
     /// The value of a group.
-    #[must_use]
     pub fn get(&self, group: ComponentGroup) -> Option<&T> {
         let mut of_it = self.0.iter().filter(|(of, _)| *of == group);
         of_it.next().map(|(_, it)| it)

@@ -262,7 +262,6 @@ impl Observations {
     }
 
     /// Since when the reporter of this condition has been silent; `None` if it is not followed.
-    #[must_use]
     pub fn silent_since(&self, kind: &str) -> Option<Timestamp> {
         let heartbeat = self.heartbeat(kind)?;
         Some(heartbeat.moved.map_or(heartbeat.first_seen, |moved| {
@@ -272,7 +271,6 @@ impl Observations {
 
     /// Whether no write of this condition was observed since its silence counts, and its last write lies outside `recently` by
     /// the reporter's own clock: too old, or in the future.
-    #[must_use]
     pub fn is_unproven(&self, kind: &str, recently: &RangeInclusive<Timestamp>) -> bool {
         self.heartbeat(kind).is_some_and(|heartbeat| {
             let has_moved = heartbeat
@@ -288,26 +286,22 @@ impl Observations {
     }
 
     /// Whether a write of the condition was observed since the present boot was seen.
-    #[must_use]
     pub fn is_written_in_this_boot(&self, kind: &str) -> bool {
         self.heartbeat(kind)
             .is_some_and(|heartbeat| heartbeat.in_this_boot)
     }
 
     /// Whether a registration of the CSI driver was observed since the present boot was seen.
-    #[must_use]
     pub fn is_registered_in_this_boot(&self, driver: &str) -> bool {
         self.registered.contains(driver)
     }
 
     /// Whether a deadline under the rule with this UID is or was on record.
-    #[must_use]
     pub fn has_had_deadline(&self, rule_uid: &str) -> bool {
         self.deadlines.contains_key(rule_uid)
     }
 
     /// How far the clock was set forward since the deadline under the rule with this UID was recorded.
-    #[must_use]
     pub fn set_forward_since_deadline(&self, rule_uid: &str) -> SignedDuration {
         let deadline = self.deadlines.get(rule_uid);
         deadline.map_or(SignedDuration::ZERO, |deadline| deadline.step)
@@ -321,7 +315,6 @@ impl Observations {
 
     /// When the present boot was first seen, if the node has rebooted since `last_boot`, the recorded boot ID, or while this
     /// process was observing it.
-    #[must_use]
     pub fn reboot(&self, last_boot: Option<&str>) -> Option<Reboot> {
         let is_another = last_boot.is_some_and(|last| *last != *self.boot_id);
         self.boot

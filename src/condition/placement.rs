@@ -34,7 +34,6 @@ pub struct PassingTaints {
 
 impl PassingTaints {
     /// Whether the taint will go.
-    #[must_use]
     pub fn contains(&self, taint: &Taint) -> bool {
         LIFECYCLE_TAINTS.contains(&taint.key.as_str())
             || self.managed.iter().any(|(key, effect)| {
@@ -51,7 +50,6 @@ impl PassingTaints {
 }
 
 /// Whether a node can exist that matches both the selector and the `DaemonSet`.
-#[must_use]
 pub(crate) fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
     let mut wanted: Vec<_> = selector.requirements().to_vec();
     wanted.extend(in_each(&daemon_set.node_selector));
@@ -72,7 +70,6 @@ fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requiremen
 }
 
 /// Whether the `DaemonSet`'s pods tolerate the taint, or the taint does not repel them.
-#[must_use]
 pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
     !taint.repels_daemon_pods()
         || daemon_set
@@ -82,7 +79,6 @@ pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
 }
 
 /// Whether the `DaemonSet` runs a pod on the node once only the `staying` taints are left.
-#[must_use]
 pub(crate) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
         && daemon_set

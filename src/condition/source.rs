@@ -54,7 +54,6 @@ pub enum Source {
 
 impl Source {
     /// The source of a condition type, given the configured classes.
-    #[must_use]
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
         if let Some(driver) = kind.strip_prefix(CSI_DRIVER_PREFIX) {
             return if is_dns_subdomain(&driver.to_ascii_lowercase()) {
@@ -94,7 +93,6 @@ impl Source {
     }
 
     /// Whether Nodegate provides this condition itself.
-    #[must_use]
     pub fn is_synthesized(&self) -> bool {
         !matches!(self, Self::Node | Self::Nobody)
     }
@@ -117,7 +115,6 @@ const COMPONENTS: [(&str, ParseComponent); 4] = [
 ];
 
 /// How to name a component, if the condition type has the prefix of one and names none.
-#[must_use]
 pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
     let mut components = COMPONENTS.iter();
     let (prefix, parse) = components.find(|(prefix, _)| kind.starts_with(prefix))?;
@@ -139,7 +136,6 @@ pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
 }
 
 /// Whether a condition type is under Nodegate's domain, so that a prefix which is none of ours is probably misspelt.
-#[must_use]
 pub(crate) fn is_under_our_domain(kind: &str) -> bool {
     let prefix = kind.split_once('/').map_or("", |(prefix, _)| prefix);
     let parent = prefix.strip_suffix(DOMAIN);
@@ -147,7 +143,6 @@ pub(crate) fn is_under_our_domain(kind: &str) -> bool {
 }
 
 /// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
-#[must_use]
 pub(crate) fn counts_something(kind: &str) -> bool {
     [RESOURCE_PREFIX, DEVICES_PREFIX]
         .iter()
@@ -162,7 +157,6 @@ fn key(name: &str) -> Option<ObjectKey> {
 
 /// Whether Nodegate published a condition of this type and reason, with this or an earlier configuration, so that it may remove
 /// it.
-#[must_use]
 pub fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map_or(kind, |(_, name)| name);
     let is_reserved = |prefix: &&str| kind.starts_with(*prefix);

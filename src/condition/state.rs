@@ -23,7 +23,6 @@ pub struct Condition<'a> {
 
 impl<'a> Condition<'a> {
     /// Whether the status is unknown because what it depends on has not been seen yet.
-    #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
         matches!(self.detail, Detail::NotSeen { .. })
     }

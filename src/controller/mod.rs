@@ -167,7 +167,6 @@ pub enum ControllerError {
 }
 
 /// Names, types, labels and help texts of the controller's metrics.
-#[must_use]
 pub fn metric_descriptions() -> Vec<Description> {
     Metrics::new().descriptions()
 }

@@ -21,7 +21,6 @@ pub struct Identity {
 
 impl Identity {
     /// The identity given by an object's metadata.
-    #[must_use]
     pub fn of(watch: Watch, meta: &ObjectMeta) -> Self {
         Self {
             watch,

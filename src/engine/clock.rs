@@ -32,7 +32,6 @@ pub struct Reading {
 
 impl Clock {
     /// A clock with this first reading.
-    #[must_use]
     pub fn new(wall: Timestamp, monotonic: Instant) -> Self {
         Self { wall, monotonic }
     }

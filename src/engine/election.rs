@@ -41,7 +41,6 @@ pub enum LeaseClaim {
 
 impl LeaseReading<'_> {
     /// Decides what to do about it.
-    #[must_use]
     pub fn claim(self, identity: &str) -> LeaseClaim {
         if self.holder == identity {
             LeaseClaim::Renew
@@ -57,14 +56,12 @@ impl LeaseReading<'_> {
 
 /// Whether an instance may stand for election: it has synced, and its watches have shown something since bookmarks were last
 /// due.
-#[must_use]
 pub fn may_stand(has_synced: bool, seen: Instant, now: Instant) -> bool {
     has_synced && now.saturating_duration_since(seen) <= MAX_AGE
 }
 
 /// Whether an instance that last saw a watch event at `seen` must exit. Its connection may rely on something outdated: a CA, a
 /// token, an address.
-#[must_use]
 pub fn is_blind(seen: Instant, now: Instant) -> bool {
     now.saturating_duration_since(seen) > BLIND
 }
@@ -103,13 +100,11 @@ pub struct Term {
 
 impl Term {
     /// A term whose lease was requested at this time.
-    #[must_use]
     pub fn new(asked: Instant) -> Self {
         Self { renewed: asked }
     }
 
     /// Until when the leader may write without another renewal.
-    #[must_use]
     pub fn ends(&self) -> Instant {
         self.renewed + RENEW_DEADLINE
     }

@@ -51,7 +51,6 @@ pub enum RequestError {
 impl RequestError {
     /// Whether the content of the write was refused, or the API server could not process it; false for errors of the connection
     /// or of the object's state.
-    #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,

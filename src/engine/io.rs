@@ -32,7 +32,6 @@ pub struct Now {
 }
 
 /// The time from `now` to `at`; zero if `at` is past.
-#[must_use]
 pub fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
@@ -107,7 +106,6 @@ pub enum Object {
 
 impl Seen {
     /// The watch that it belongs to.
-    #[must_use]
     pub fn watch(&self) -> Watch {
         match self {
             Self::Apply(object) | Self::Delete(object) => object.watch(),
@@ -120,7 +118,6 @@ impl Seen {
     }
 
     /// The watch, if this is fresh data from the API server.
-    #[must_use]
     pub fn shows(&self) -> Option<Watch> {
         match self {
             Self::Apply(object) | Self::Delete(object) => Some(object.watch()),
@@ -130,7 +127,6 @@ impl Seen {
     }
 
     /// Whether this proves that the API server is reachable.
-    #[must_use]
     pub fn is_sign_of_life(&self) -> bool {
         !matches!(self, Self::Interrupted(_))
     }
@@ -138,7 +134,6 @@ impl Seen {
 
 impl Object {
     /// The watch that it belongs to.
-    #[must_use]
     pub fn watch(&self) -> Watch {
         match self {
             Self::Node(_) => Watch::Nodes,
@@ -153,7 +148,6 @@ impl Object {
     }
 
     /// Its metadata, as far as they are readable.
-    #[must_use]
     pub fn meta(&self) -> &ObjectMeta {
         match self {
             Self::Node(node) => node.meta(),
@@ -297,7 +291,6 @@ pub enum Request {
 
 impl Request {
     /// Whether it changes an object.
-    #[must_use]
     pub const fn is_write(&self) -> bool {
         !matches!(
             self,
@@ -474,7 +467,6 @@ pub enum Count {
 
 impl Count {
     /// The rule whose series this belongs to; `None` for the creation and deletion of rules, and for counts that have no rule.
-    #[must_use]
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Evaluated { rule }

@@ -68,13 +68,11 @@ impl Watch {
     }
 
     /// The kind of the watched objects.
-    #[must_use]
     pub fn kind(self) -> &'static str {
         self.names()[0]
     }
 
     /// The resource, as in the API's URLs.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.names()[1]
     }
@@ -85,7 +83,6 @@ impl Watch {
     }
 
     /// Whether a cluster may lack this resource.
-    #[must_use]
     pub fn is_optional(self) -> bool {
         matches!(
             self,
@@ -94,7 +91,6 @@ impl Watch {
     }
 
     /// The component group of the watched objects, if they belong to one.
-    #[must_use]
     pub fn group(self) -> Option<ComponentGroup> {
         match self {
             Self::Pods(group) | Self::DaemonSets(group) | Self::ResourceSlices(group) => {
@@ -123,7 +119,6 @@ pub struct Scope {
 impl CriticalComponentClass {
     /// The scope of a watch of the class. `DaemonSet`s are watched in all namespaces: a labelled one outside the class's
     /// namespaces is reported.
-    #[must_use]
     pub fn scope(&self, watch: Watch) -> Scope {
         let namespace = match watch {
             Watch::Pods(_) => self.namespaces.single(),
@@ -139,7 +134,6 @@ impl CriticalComponentClass {
 
 impl Scope {
     /// The object of this name.
-    #[must_use]
     pub fn of_one(key: &ObjectKey) -> Self {
         Self {
             namespace: Some(key.namespace.clone()),
@@ -150,7 +144,6 @@ impl Scope {
 
     /// The field selector of a watch of these objects. Pods that are not bound, and those that have ended, say nothing about a
     /// node, but for the pods of checks.
-    #[must_use]
     pub fn fields(&self, watch: Watch) -> Option<String> {
         let name = self.name.as_ref();
         let name = name.map(|name| format!("metadata.name={name}"));
@@ -170,7 +163,6 @@ impl Scope {
     }
 
     /// The field selector of a live read of these objects on one node.
-    #[must_use]
     pub fn fields_on(&self, node: &str) -> String {
         let on_node = format!("spec.nodeName={node}");
         let driver = self.driver.as_ref();
@@ -178,7 +170,6 @@ impl Scope {
     }
 
     /// The label selector, as the API takes it.
-    #[must_use]
     pub fn labels(&self) -> Option<String> {
         self.labels.as_ref().map(ToString::to_string)
     }

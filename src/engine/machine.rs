@@ -87,7 +87,6 @@ pub struct Engine {
 
 impl Engine {
     /// A new engine with empty caches.
-    #[must_use]
     pub fn new(settings: Settings, now: Now) -> Self {
         let pacer = Pacer::new(settings.concurrency, settings.rate);
         let cache = Cache::new(
@@ -128,7 +127,6 @@ impl Engine {
     }
 
     /// When to call [`Self::take`] again at the latest, inputs or not.
-    #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         let now = self.out.now.monotonic;
         let gives_way = self.allowance == 0 || self.rules.gives_way();
@@ -142,19 +140,16 @@ impl Engine {
     }
 
     /// Whether every watch has synced.
-    #[must_use]
     pub fn has_synced(&self) -> bool {
         self.cache.has_synced()
     }
 
     /// Whether no request is under way and no Event is queued.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.out.under_way() == 0 && self.out.notices.len() == 0
     }
 
     /// The state of the cluster and the rules, for gauges.
-    #[must_use]
     pub fn survey(&self, now: Now) -> Survey {
         let mut survey = Survey {
             leads: self.leading_since.is_some(),

@@ -26,7 +26,6 @@ pub enum Tone {
 
 impl Tone {
     /// The type as the Events API writes it.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -151,7 +150,6 @@ pub struct About {
 
 impl About {
     /// A node.
-    #[must_use]
     pub fn node(name: &Arc<str>, uid: &Arc<str>) -> Self {
         Self {
             api_version: "v1".into(),
@@ -162,7 +160,6 @@ impl About {
     }
 
     /// A rule.
-    #[must_use]
     pub fn rule(rule: &Rule) -> Self {
         Self::rule_called(&rule.name, &rule.uid)
     }
@@ -201,7 +198,6 @@ impl Notice {
     }
 
     /// A taint change that was made. A second notice follows if the rule opened a node that was not ready.
-    #[must_use]
     pub fn of_change(node: &About, change: &TaintChange) -> Vec<Self> {
         let TaintChange {
             rule_name,
@@ -231,7 +227,6 @@ impl Notice {
     }
 
     /// A taint change that the API server refused.
-    #[must_use]
     pub fn of_failure(node: About, change: &TaintChange, why: &str) -> Self {
         let topic = match change.kind {
             ChangeKind::Added => &TAINT_NOT_ADDED,
@@ -245,19 +240,16 @@ impl Notice {
     }
 
     /// The API server refused to change a rule's finalizers.
-    #[must_use]
     pub fn of_unwritten_finalizers(rule: &Rule, why: &str) -> Self {
         Self::new(About::rule(rule), &FINALIZERS_UNWRITTEN, why.into())
     }
 
     /// The API server refused to write a rule's status.
-    #[must_use]
     pub fn of_unwritten_status(rule: &Rule, why: &str) -> Self {
         Self::new(About::rule(rule), &STATUS_UNWRITTEN, why.into())
     }
 
     /// All rules are suspended, or resumed.
-    #[must_use]
     pub fn of_suspension(rule: &Rule, suspended: bool) -> Self {
         let (topic, note) = if suspended {
             (
@@ -274,7 +266,6 @@ impl Notice {
     }
 
     /// A taint of this rule that the node was created with.
-    #[must_use]
     pub fn of_birth(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
         let note = format!(
             "Taint '{}:{}' added by rule '{}' as the node was created",
@@ -284,7 +275,6 @@ impl Notice {
     }
 
     /// A taint that the rule did not add but manages from now on.
-    #[must_use]
     pub fn of_adoption(node: About, rule: &Rule, spec: &CompiledSpec) -> Self {
         let note = format!(
             "Taint '{}:{}' is now managed by rule '{}'",
@@ -294,14 +284,12 @@ impl Notice {
     }
 
     /// A bootstrap that was completed.
-    #[must_use]
     pub fn of_completion(node: About, rule: &str) -> Self {
         let note = format!("Bootstrap of this node completed under rule '{rule}'");
         Self::new(node, &BOOTSTRAP_COMPLETED, note)
     }
 
     /// A rule has kept the node closed for a while, for this reason.
-    #[must_use]
     pub fn of_hold(node: About, rule: &Rule, why: &str) -> Self {
         let note = format!("Rule '{}' keeps this node closed: {why}", rule.name);
         Self {
@@ -311,7 +299,6 @@ impl Notice {
     }
 
     /// Critical components have been missing for a while.
-    #[must_use]
     pub fn of_waiting(node: About, waiting: &Waiting<'_>) -> Self {
         let topic = match waiting.for_what {
             Component::DaemonSet => &DAEMON_SETS_UNSCHEDULED,
@@ -322,7 +309,6 @@ impl Notice {
     }
 
     /// Someone has undone a change so often that the controller pauses before it makes the change again.
-    #[must_use]
     pub fn of_contention(
         node: About,
         change: &TaintChange,
@@ -347,41 +333,35 @@ impl Notice {
     }
 
     /// The node was not ready in time, and the rule asks for no repair.
-    #[must_use]
     pub fn of_lateness(node: About, rule: &str, why: &str) -> Self {
         Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
     }
 
     /// The node is not repaired because an annotation forbids it.
-    #[must_use]
     pub fn of_spared_node(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' does not repair this node: {why}");
         Self::new(node, &REPAIR_SPARED, note)
     }
 
     /// The node cannot be repaired.
-    #[must_use]
     pub fn of_impossible_repair(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' cannot repair this node: {why}");
         Self::new(node, &REPAIR_IMPOSSIBLE, note)
     }
 
     /// The node is not repaired because too many others are unhealthy.
-    #[must_use]
     pub fn of_blocked_repair(node: About, rule: &str, why: &str) -> Self {
         let note = format!("Rule '{rule}' does not repair this node: {why}");
         Self::new(node, &REPAIR_BLOCKED, note)
     }
 
     /// A claim that was deleted.
-    #[must_use]
     pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
         let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
         Self::new(node, &CLAIM_DELETED, note)
     }
 
     /// A remediation that was asked for.
-    #[must_use]
     pub fn of_remediation(
         node: About,
         action: RepairAction,
@@ -401,7 +381,6 @@ impl Notice {
     }
 
     /// A remediation that is no longer asked for, and was deleted unless that was refused.
-    #[must_use]
     pub fn of_withdrawn_remediation(node: About, what: &str, refusal: Option<&str>) -> Self {
         match refusal {
             None => Self::new(node, &REMEDIATION_WITHDRAWN, format!("{what} deleted")),
@@ -413,21 +392,18 @@ impl Notice {
     }
 
     /// The controller leaves a node as it is because one of its objects is unreadable.
-    #[must_use]
     pub fn of_unreadable_node(node: About, broken: &Broken) -> Self {
         let note = format!("This node is left as it is: {broken}");
         Self::new(node, &NODE_UNREADABLE, note)
     }
 
     /// An unreadable `DaemonSet`, reported on a rule that waits for its class.
-    #[must_use]
     pub fn of_unreadable_daemon_set(rule: &Rule, broken: &Broken) -> Self {
         let note = format!("{broken}; its last readable version stays in use, if there was one");
         Self::new(About::rule(rule), &RULE_UNREADABLE, note)
     }
 
     /// Any other unreadable object, reported on the object itself.
-    #[must_use]
     pub fn of_unreadable(object: About, broken: &Broken) -> Self {
         let topic = if object.kind == KIND {
             &RULE_UNREADABLE
@@ -438,19 +414,16 @@ impl Notice {
     }
 
     /// A rule that cannot be used as it is.
-    #[must_use]
     pub fn of_rejection(rule: &Rule, why: &str) -> Self {
         Self::new(About::rule(rule), &RULE_REJECTED, why.into())
     }
 
     /// A disruption guard that keeps nodes open.
-    #[must_use]
     pub fn of_guard(rule: &Rule, report: &Report) -> Self {
         Self::new(About::rule(rule), &DISRUPTION_LIMITED, report.to_string())
     }
 
     /// `DaemonSet`s that a rule does not wait for, or in vain.
-    #[must_use]
     pub fn of_passed_over(rule: &Rule, why: WhyPassedOver, note: String) -> Self {
         let topic = match why {
             WhyPassedOver::ShutOut => &SHUT_OUT,

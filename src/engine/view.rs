@@ -40,7 +40,6 @@ pub struct View {
 
 impl View {
     /// An empty view. Every kind must be listed, even if empty, before plans are made.
-    #[must_use]
     pub fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
@@ -60,7 +59,6 @@ impl View {
     }
 
     /// The time at which plans are evaluated.
-    #[must_use]
     pub fn now(&self) -> jiff::Timestamp {
         self.now.wall
     }
@@ -135,7 +133,6 @@ impl View {
     }
 
     /// The state that all nodes share.
-    #[must_use]
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CERTAIN,
@@ -149,7 +146,6 @@ impl View {
     }
 
     /// The state of the node of this name, if it exists.
-    #[must_use]
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         self.cache.node(name)
     }
@@ -160,7 +156,6 @@ impl View {
     }
 
     /// The plan for the node of this name, if it exists.
-    #[must_use]
     pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let history = NodeHistory {
             is_known: false,
@@ -176,26 +171,22 @@ impl View {
     }
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
-    #[must_use]
     pub fn left_alone(&self, name: &str) -> Option<&Broken> {
         self.cache.left_alone(name)
     }
 
     /// One message for each unreadable object.
-    #[must_use]
     pub fn unreadable(&mut self) -> Vec<String> {
         let broken = self.cache.tell_unreadable();
         broken.iter().map(ToString::to_string).collect()
     }
 
     /// All rules, in order of precedence.
-    #[must_use]
     pub fn rules(&self) -> &RuleSet {
         self.cache.cluster().rules
     }
 
     /// All rules by name, with their objects' finalizers, status and version.
-    #[must_use]
     pub fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
         self.cache.rules()
     }
@@ -206,7 +197,6 @@ impl View {
     }
 
     /// What the author of a rule should know of what it waits for.
-    #[must_use]
     pub(crate) fn remarks(&self, rule: &Rule) -> RuleRemarks {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
             return RuleRemarks::default();
@@ -219,7 +209,6 @@ impl View {
     }
 
     /// The report of the rule's disruption guard, if it has one, with no history.
-    #[must_use]
     pub fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut closures = Closures::for_spec(rule.live(), None, self.limits)?;
         let nodes = self.cache.nodes();

@@ -166,7 +166,6 @@ impl WatchCursor {
     }
 
     /// How long after the start of the watch a consistent read is due.
-    #[must_use]
     pub fn read_after(&self) -> Duration {
         self.length
             .saturating_sub(BOOKMARK)
@@ -263,7 +262,6 @@ impl WatchCursor {
     }
 
     /// The highest version shown.
-    #[must_use]
     pub fn shown(&self) -> Version {
         self.shown
     }

@@ -52,7 +52,6 @@ impl Limits {
     };
 
     /// Parses a controller's arguments; `None` if a limit is invalid. Other arguments are ignored.
-    #[must_use]
     pub fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let command = clap::Command::new("limits").no_binary_name(true);
         let command = GuardArgs::augment_args(command).args_override_self(true);
@@ -82,7 +81,6 @@ impl Limits {
     }
 
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
-    #[must_use]
     pub fn of(spec: &Disruption, defaults: Self) -> Self {
         Self {
             eviction_rate: spec.eviction_rate.unwrap_or(defaults.eviction_rate),
@@ -103,7 +101,6 @@ impl Limits {
     /// Nodes a second, 0 or more, that may be closed in a zone of this state and size, unless every zone is fully disrupted
     /// (`setLimiterInZone`, `ReducedQPSFunc` and `HealthyQPSFunc` of
     /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`).
-    #[must_use]
     pub fn rate(&self, state: ZoneState, nodes: usize) -> f64 {
         let rate = match state {
             ZoneState::Normal | ZoneState::FullDisruption => self.eviction_rate,

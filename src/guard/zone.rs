@@ -14,7 +14,6 @@ pub struct Zone {
 impl Zone {
     /// The zone of a node with these labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): a deprecated label,
     /// even an empty one, takes precedence over its replacement.
-    #[must_use]
     pub fn of(labels: &BTreeMap<String, String>) -> Self {
         let part = |name| {
             let value = labels
@@ -61,7 +60,6 @@ impl ZoneState {
     pub const ALL: [Self; 3] = [Self::Normal, Self::PartialDisruption, Self::FullDisruption];
 
     /// The state's name.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -80,7 +78,6 @@ impl fmt::Display for ZoneState {
 /// The state of a zone with this many nodes whose conditions are met and unmet (`ComputeZoneState` of
 /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`). From a share of `threshold` (0 to 1) and more than 2 unmet
 /// nodes, a zone is partially disrupted.
-#[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "exact below 2^52, and no zone has that many nodes"

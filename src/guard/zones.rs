@@ -29,7 +29,6 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// A guard without nodes.
-    #[must_use]
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -122,7 +121,6 @@ impl Guard {
     }
 
     /// Whether this node has been granted, and may still be closed.
-    #[must_use]
     pub(crate) fn may_close(&self, node: &str) -> bool {
         self.zone_of(node)
             .is_some_and(|(_, _, nodes)| nodes.may_close(node, self.rate(nodes)))
@@ -130,7 +128,6 @@ impl Guard {
 
     /// When [`Self::grant`] may return a node although nothing has changed; `None` if no node waits or none of them may be
     /// closed.
-    #[must_use]
     pub(crate) fn next_grant(&self, now: Instant) -> Option<Instant> {
         self.zones
             .values()
@@ -139,7 +136,6 @@ impl Guard {
     }
 
     /// The state of every zone.
-    #[must_use]
     pub(crate) fn report(&self) -> Report {
         let zones: Vec<ZoneReport> = self
             .zones

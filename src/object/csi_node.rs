@@ -53,19 +53,16 @@ pub struct UnhealthyStorage {
 
 impl CsiNode {
     /// The driver of this name, if it is registered.
-    #[must_use]
     pub fn driver(&self, name: &str) -> Option<&CsiDriver> {
         self.drivers.iter().find(|driver| driver.name == name)
     }
 
     /// What is wrong with this driver's storage, if anything is.
-    #[must_use]
     pub fn unhealthy_storage(&self, driver: &str) -> Option<&UnhealthyStorage> {
         self.unhealthy.iter().find(|it| it.driver == driver)
     }
 
     /// Whether the object belongs to this node, and not to an earlier one of the same name.
-    #[must_use]
     pub fn is_of(&self, node_uid: &str) -> bool {
         self.owner.as_deref().is_none_or(|owner| owner == node_uid)
     }

@@ -62,7 +62,6 @@ pub enum NodeAffinityTerm {
 
 impl DaemonSet {
     /// Whether the pod is one of this `DaemonSet`'s. A pod elsewhere may claim any owner, whose UID is no secret.
-    #[must_use]
     pub fn owns(&self, pod: &Pod) -> bool {
         pod.daemon_set.as_ref() == Some(&self.uid) && pod.key.namespace == self.key.namespace
     }

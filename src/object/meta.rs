@@ -84,7 +84,6 @@ items!(MetadataObject);
 
 impl MetadataObject {
     /// The object's resource version.
-    #[must_use]
     pub fn version(&self) -> Version {
         resource_version(&self.metadata)
     }

@@ -101,7 +101,6 @@ const MAINTENANCE_CONDITIONS: [&str; 3] = [
 
 impl Node {
     /// When the kubelet last wrote its conditions, by its own clock.
-    #[must_use]
     pub fn kubelet_wrote(&self) -> Option<Timestamp> {
         let is_kubelets = |it: &&NodeCondition| KUBELETS_CONDITIONS.contains(&&*it.kind);
         let conditions = self.conditions.iter().filter(is_kubelets);
@@ -124,7 +123,6 @@ impl Node {
     }
 
     /// The condition of this type, if the node reports one.
-    #[must_use]
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
         self.conditions
             .iter()
@@ -132,7 +130,6 @@ impl Node {
     }
 
     /// Whether the node is in maintenance.
-    #[must_use]
     pub fn is_in_maintenance(&self) -> bool {
         self.conditions.iter().any(|condition| {
             condition.status == ConditionStatus::True
@@ -141,14 +138,12 @@ impl Node {
     }
 
     /// The taint with this key and effect, if the node has it.
-    #[must_use]
     pub fn taint(&self, key: &str, effect: TaintEffect) -> Option<&Taint> {
         self.taints.iter().find(|taint| taint.is(key, effect))
     }
 
     /// When the taint with this key and effect was added: its own `timeAdded`, or the creation of the node for a taint that it
     /// registered with.
-    #[must_use]
     pub fn tainted_since(&self, key: &str, effect: TaintEffect) -> Option<Timestamp> {
         let added = self.taint(key, effect)?.time_added.as_deref();
         added.and_then(|at| at.parse().ok()).or(self.created)
@@ -156,14 +151,12 @@ impl Node {
 
     /// Whether the cloud provider and Karpenter have set up the node. Before that it may lack labels, so `DaemonSet`s that
     /// select nodes by them do not run yet.
-    #[must_use]
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
     }
 
     /// The value of one of our annotations.
-    #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key).map(String::as_str)
     }
@@ -177,7 +170,6 @@ impl Node {
     }
 
     /// The value of our annotation with this prefix for this ID.
-    #[must_use]
     pub fn annotation_about(&self, prefix: &'static str, id: &str) -> Option<&str> {
         let mut annotations = self.annotations_about(prefix);
         annotations.find_map(|(it, value)| (it == id).then_some(value))

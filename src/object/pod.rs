@@ -63,7 +63,6 @@ pub enum PodReady {
 
 impl Pod {
     /// Whether the pod is neither being deleted nor finished. Only such a pod counts for its node.
-    #[must_use]
     pub fn is_live(&self) -> bool {
         !self.terminating && self.phase == PodPhase::Unfinished
     }
@@ -106,7 +105,6 @@ objects!(Spec, Status, ConditionObject);
 
 impl PodObject {
     /// The node that the pod is bound to, if that is readable.
-    #[must_use]
     pub fn node_name(&self) -> Option<&str> {
         let name = self.spec.as_readable()?.node_name.as_readable()?;
         Some(name.as_str()).filter(|name| !name.is_empty())

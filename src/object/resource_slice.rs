@@ -68,7 +68,6 @@ objects!(Spec, Pool, Device, DeviceTaint);
 
 impl ResourceSliceObject {
     /// The node that has the devices, if that is readable.
-    #[must_use]
     pub fn node_name(&self) -> Option<&str> {
         let name = self.spec.as_readable()?.node_name.as_readable()?;
         Some(name.as_str()).filter(|name| !name.is_empty())

@@ -13,19 +13,16 @@ pub struct Resources(BTreeMap<String, u64>);
 
 impl Resources {
     /// Whether there is an amount above zero.
-    #[must_use]
     pub fn has(&self, resource: &str) -> bool {
         self.0.contains_key(resource)
     }
 
     /// The whole units that there are.
-    #[must_use]
     pub fn units(&self, resource: &str) -> u64 {
         self.0.get(resource).copied().unwrap_or_default()
     }
 
     /// Whether both have the same resources, and the same units of those that are `counted`.
-    #[must_use]
     pub fn count_alike(&self, other: &Self, counted: &BTreeSet<Arc<str>>) -> bool {
         let mut counted = counted.iter();
         self.0.keys().eq(other.0.keys())

@@ -68,7 +68,6 @@ impl Taint {
     }
 
     /// The same taint with `timeAdded`.
-    #[must_use]
     pub fn added_at(self, time: Timestamp) -> Self {
         Self {
             // As the API server prints it, in whole seconds.
@@ -78,13 +77,11 @@ impl Taint {
     }
 
     /// Whether the taint has this key and effect, which identify a taint on a node.
-    #[must_use]
     pub fn is(&self, key: &str, effect: TaintEffect) -> bool {
         self.key == key && self.effect == effect.as_str()
     }
 
     /// Whether the taint keeps the `DaemonSet` controller from creating a pod that does not tolerate it.
-    #[must_use]
     pub fn repels_daemon_pods(&self) -> bool {
         self.effect == TaintEffect::NoSchedule.as_str()
             || self.effect == TaintEffect::NoExecute.as_str()
@@ -130,7 +127,6 @@ impl Toleration {
     }
 
     /// Whether this toleration matches the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`).
-    #[must_use]
     pub fn tolerates(&self, taint: &Taint) -> bool {
         (self.effect.is_empty() || self.effect == taint.effect)
             && (self.key.is_empty() || self.key == taint.key)
@@ -142,7 +138,6 @@ impl Toleration {
     }
 
     /// Tolerates any value of a taint with this key and effect.
-    #[must_use]
     pub fn of(key: &str, effect: &str) -> Self {
         Self::exists(key.into(), effect.into())
     }

@@ -67,7 +67,6 @@ pub struct Placement {
 
 impl WhyUnmade {
     /// The same words in statuses, warnings and findings. `names` are what is missing, one or several.
-    #[must_use]
     pub fn message(self, names: &str) -> String {
         match self {
             Self::NoDaemonSet => format!(
@@ -97,7 +96,6 @@ impl WhyUnmade {
 impl Backing {
     /// What stands behind the conditions of a rule. `nodes` yields all nodes of the cluster; `has_csi_driver` says whether any
     /// node has registered the CSI driver of this name.
-    #[must_use]
     pub fn of<'a, Nodes: Iterator<Item = &'a Node>>(
         spec: &CompiledSpec,
         cluster: ClusterState<'_>,

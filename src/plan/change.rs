@@ -31,7 +31,6 @@ pub struct TaintChange {
 
 impl TaintChange {
     /// The taint's identity.
-    #[must_use]
     pub fn taint(&self) -> TaintId {
         TaintId {
             key: self.key.clone(),
@@ -60,7 +59,6 @@ pub struct TaintId {
 
 impl TaintId {
     /// Whether the change is about this taint.
-    #[must_use]
     pub fn is_of(&self, change: &TaintChange) -> bool {
         self.key == change.key && self.effect == change.effect
     }

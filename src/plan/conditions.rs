@@ -15,13 +15,11 @@ pub struct ConditionChanges<'a> {
 
 impl ConditionChanges<'_> {
     /// Whether there is nothing to write.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.withdraw.is_empty()
     }
 
     /// The urgency of the most urgent change.
-    #[must_use]
     pub fn urgency(&self) -> Urgency {
         let changes = self.set.iter().map(|condition| condition.urgency);
         let withdrawn = (!self.withdraw.is_empty()).then_some(Urgency::Status);

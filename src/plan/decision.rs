@@ -43,19 +43,16 @@ pub enum WaitReason {
 
 impl Decision {
     /// Whether the node has the taint once the decision is carried out.
-    #[must_use]
     pub fn holds(self) -> bool {
         matches!(self, Self::Hold | Self::Gate)
     }
 
     /// Whether the taint is removed.
-    #[must_use]
     pub fn lifts(self) -> bool {
         matches!(self, Self::Release { .. } | Self::GiveUp)
     }
 
     /// Whether to write the completion annotation.
-    #[must_use]
     pub fn completes_bootstrap(self) -> bool {
         match self {
             Self::Release {
@@ -70,7 +67,6 @@ impl Decision {
     }
 
     /// The decision that leaves a node as it is, with or without the taint.
-    #[must_use]
     pub fn nothing(tainted: bool) -> Self {
         if tainted {
             Self::Hold
@@ -84,7 +80,6 @@ impl Decision {
     /// The decision while evidence is stale, which leaves the node as it is; `None` if this decision is harmless.
     ///
     /// `is_new`: the node has just joined and runs nothing yet. Such a node is closed anyway.
-    #[must_use]
     pub fn on_stale_evidence(self, is_new: bool) -> Option<Self> {
         match self {
             Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Stale)),
@@ -99,7 +94,6 @@ impl Decision {
     }
 
     /// The decision for a node that may still lack labels: once it has them, other conditions may apply.
-    #[must_use]
     pub fn without_completion(self) -> Self {
         let completes_bootstrap = false;
         match self {
@@ -114,7 +108,6 @@ impl Decision {
     }
 
     /// The decision for a late node whose rule releases late nodes.
-    #[must_use]
     pub fn given_up(self) -> Self {
         match self {
             Self::Hold => Self::GiveUp,
@@ -127,7 +120,6 @@ impl Decision {
 ///
 /// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever added it. `completed`: the completed
 /// bootstrap under this rule is on record, so the taint is never added again. `held`: why the node may not be closed yet.
-#[must_use]
 pub fn decide(
     mode: EnforcementMode,
     policy: TaintPolicy,

@@ -38,7 +38,6 @@ pub struct Finding<'a> {
 
 impl<'a> Finding<'a> {
     /// The reason for the status that counts, if the node has the condition.
-    #[must_use]
     pub fn detail(&self) -> Option<&Detail<'a>> {
         let condition = self.condition.as_ref();
         let judgement = self.judgement.as_ref();
@@ -46,33 +45,28 @@ impl<'a> Finding<'a> {
     }
 
     /// When the status that counts last changed, if that is known. The Node has no times of counts and reasons.
-    #[must_use]
     pub fn transition(&self) -> Option<Timestamp> {
         let condition = self.condition.as_ref();
         condition.filter(|_| self.judgement.is_none())?.transition
     }
 
     /// Whether the status is the required one.
-    #[must_use]
     pub fn is_met(&self) -> bool {
         self.current == self.requirement.required
     }
 
     /// Whether the condition has not been observed yet.
-    #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
         let condition = self.condition.as_ref();
         condition.is_some_and(Condition::is_to_be_seen)
     }
 
     /// The status that counts; `None` if the node lacks the condition.
-    #[must_use]
     pub fn observed(&self) -> Option<ConditionStatus> {
         self.condition.as_ref().map(|_| self.current)
     }
 
     /// Why it is unmet, as a complete phrase.
-    #[must_use]
     pub fn why(&self) -> String {
         let kind = &self.requirement.kind;
         let (current, required) = (self.current, self.requirement.required);
@@ -104,7 +98,6 @@ impl<'a> Finding<'a> {
 
 impl<'a> Evaluation<'a> {
     /// Nothing is evaluated while the rule of this name holds the node.
-    #[must_use]
     pub(super) fn waiting(rule: &'a Arc<str>) -> Self {
         Self {
             met: false,
@@ -119,13 +112,11 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether any condition has not been observed yet.
-    #[must_use]
     pub fn is_to_be_seen(&self) -> bool {
         self.results.iter().any(Finding::is_to_be_seen)
     }
 
     /// Why the conditions are unmet, as complete phrases.
-    #[must_use]
     pub fn why(&self) -> String {
         if let Some(rule) = self.waits_for {
             return format!("{WAITS_FOR_RULE}: rule '{rule}' holds this node, and comes first");
@@ -135,13 +126,11 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether the node lacks any condition entirely.
-    #[must_use]
     pub fn misses_a_condition(&self) -> bool {
         self.results.iter().any(|result| result.condition.is_none())
     }
 
     /// When to evaluate again even if nothing happens.
-    #[must_use]
     pub fn recheck(&self) -> Option<Timestamp> {
         self.results
             .iter()
@@ -150,14 +139,12 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The latest transition time of any condition, as reported.
-    #[must_use]
     pub fn latest_transition(&self) -> Option<Timestamp> {
         self.results.iter().filter_map(Finding::transition).max()
     }
 }
 
 /// Evaluates a rule's conditions on a node. It does not check whether the rule selects the node.
-#[must_use]
 pub(super) fn evaluate<'a>(spec: &'a CompiledSpec, facts: &Facts<'_, 'a>) -> Evaluation<'a> {
     let results: Vec<_> = spec
         .conditions

@@ -16,7 +16,6 @@ use crate::rule::{CompiledSpec, Ownership};
 type WaitedFor<'a> = SmallVec<[(&'a NamedComponent, Taints<'a>); 1]>;
 
 /// Decides for one node at one time. The plan for a node that is being deleted is empty.
-#[must_use]
 pub fn plan<'a>(
     cluster: ClusterState<'a>,
     state: NodeState<'a>,

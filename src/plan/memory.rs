@@ -30,7 +30,6 @@ pub struct Memory {
 
 impl Memory {
     /// The memories after these outcomes; `None` if they are unchanged.
-    #[must_use]
     pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
         let remembered = || {
             outcomes.iter().filter_map(|outcome| {

@@ -53,7 +53,6 @@ impl<'a> NodePlan<'a> {
     }
 
     /// Whether a rule would close the node if its disruption guard permitted it.
-    #[must_use]
     pub fn waits_for_a_guard(&self) -> bool {
         let waits = |outcome: &Outcome<'_>| {
             let waiting = Decision::Wait(WaitReason::Disruption);
@@ -64,7 +63,6 @@ impl<'a> NodePlan<'a> {
 
     /// The claim to delete, so that a new node replaces this one, and the outcome that demands it. A claim is repaired once:
     /// the first of several rules does it.
-    #[must_use]
     pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
         self.outcomes
             .iter()
@@ -77,13 +75,11 @@ impl<'a> NodePlan<'a> {
     }
 
     /// Whether the Node object itself (taints or annotations) has to be written.
-    #[must_use]
     pub fn writes_node(&self) -> bool {
         !self.taints.is_empty()
     }
 
     /// Whether this rule's taint is removed.
-    #[must_use]
     pub fn lifts_for(&self, rule: &Rule) -> bool {
         let is_its_taint = |change: &TaintChange| {
             change.kind == ChangeKind::Removed && change.rule_uid == *rule.uid
@@ -92,13 +88,11 @@ impl<'a> NodePlan<'a> {
     }
 
     /// Whether this rule needs a live read before it may act.
-    #[must_use]
     pub fn is_looking_for(&self, rule: &Rule) -> bool {
         self.looking.contains(&rule.uid)
     }
 
     /// Whether this rule's taint or one of its annotations must be written, or its remediation withdrawn.
-    #[must_use]
     pub fn writes_for(&self, rule: &Rule) -> bool {
         let uid = &rule.uid;
         let is_withdrawal =

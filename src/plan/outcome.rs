@@ -49,19 +49,16 @@ pub enum Origin {
 
 impl Outcome<'_> {
     /// Whether the rule adopts a taint that it did not add.
-    #[must_use]
     pub fn adopts(&self) -> bool {
         self.origin == Some(Origin::Adopted)
     }
 
     /// Whether the rule is a dry run, which changes nothing.
-    #[must_use]
     pub fn is_dry_run(&self) -> bool {
         matches!(self.standing, Standing::DryRun(_))
     }
 
     /// Whether the rule is a dry run that would repair the node, or would if too many others were not unhealthy.
-    #[must_use]
     pub fn would_repair(&self) -> bool {
         let is_news = !matches!(self.verdict, Some(Verdict::Repair(Remedy::Report)));
         let is_meant = matches!(self.verdict, Some(Verdict::Blocked(_) | Verdict::Repair(_)));

@@ -32,7 +32,6 @@ pub enum WhyPassedOver {
 impl PassedOver {
     /// These `DaemonSet`s of a rule, among those that are meant for one of its nodes: no other lasting taint keeps them off.
     /// `nodes` yields all nodes of the cluster. One that waits for all `DaemonSet`s leaves out those of no class in silence.
-    #[must_use]
     pub fn by_rule<'a, Nodes: Iterator<Item = &'a Node>>(
         spec: &CompiledSpec,
         cluster: ClusterState<'_>,
@@ -89,7 +88,6 @@ impl PassedOver {
 
     /// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all
     /// `DaemonSet`s.
-    #[must_use]
     pub fn left_out_on(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &Node) -> Vec<Self> {
         let mut left_out = Self::by_rule(spec, cluster, || iter::once(node));
         left_out.retain(|it| it.why == WhyPassedOver::ShutOut && it.class.is_some());

@@ -17,7 +17,6 @@ const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 const FLICKER: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether this process saw the node join so recently that it runs nothing yet.
-#[must_use]
 pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
     joined.is_some_and(|joined| now.duration_since(joined) <= PROMPTLY)
 }
@@ -40,7 +39,6 @@ impl Past<'_> {
     /// Whether the node has never been open under the rule, so that closing it disrupts nothing. Either this process saw the
     /// node join while the rule was in force or with the taint on, or the record says so; and the conditions have never been
     /// met. The taint alone proves nothing: another controller may have closed an open node.
-    #[must_use]
     pub(super) fn is_joining(&self, now: Timestamp) -> bool {
         if self.tainted && !self.owners.is_empty() {
             return self.owners.iter().any(|owner| owner.joining);
@@ -74,7 +72,6 @@ impl Past<'_> {
 /// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither prolongs
 /// nor shortens a grace period; but never from before the rule was in force. `is_known`: the node has been evaluated before, so
 /// a rule without a memory has only now come to select it.
-#[must_use]
 pub(super) fn unmet_since(
     rule: &Rule,
     spec: &CompiledSpec,
@@ -114,7 +111,6 @@ fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timesta
 }
 
 /// Why an open node with unmet conditions is not closed yet; `None` if it may be. Without an evaluation there is no grace.
-#[must_use]
 pub(super) fn held_back(
     spec: &CompiledSpec,
     evaluation: &Evaluation<'_>,

@@ -45,7 +45,6 @@ impl StaleKinds {
 
     /// Every kind that tests use.
     #[cfg(test)]
-    #[must_use]
     pub fn all() -> Self {
         Self {
             nodes: true,
@@ -63,31 +62,26 @@ impl StaleKinds {
     }
 
     /// Whether the objects of a component group are included.
-    #[must_use]
     pub fn has_group(&self, group: ComponentGroup) -> bool {
         self.groups.contains(&group)
     }
 
     /// Whether the set includes objects that all nodes share.
-    #[must_use]
     pub fn is_of_the_cluster(&self) -> bool {
         self.rules || !self.groups.is_empty()
     }
 
     /// Whether the set includes objects of a single node, such as a group's pods.
-    #[must_use]
     pub fn is_of_the_node(&self) -> bool {
         self.nodes || self.csi_nodes || !self.groups.is_empty()
     }
 
     /// Whether the set is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// The union of both sets.
-    #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.groups.extend(other.groups);
         Self {
@@ -99,7 +93,6 @@ impl StaleKinds {
     }
 
     /// This set without the other one.
-    #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         Self {
             nodes: self.nodes && !other.nodes,
@@ -111,7 +104,6 @@ impl StaleKinds {
     }
 
     /// The part that every rule depends on: the Node and the rules.
-    #[must_use]
     pub fn common(&self) -> Self {
         Self {
             nodes: self.nodes,
@@ -121,7 +113,6 @@ impl StaleKinds {
     }
 
     /// The part that a rule with this spec depends on, given the components that rules name.
-    #[must_use]
     pub fn about(&self, spec: &CompiledSpec, named: &[NamedComponent]) -> Self {
         let mut about = self.common();
         for requirement in &spec.conditions {

@@ -35,7 +35,6 @@ pub struct ClusterState<'a> {
 
 impl<'a> ClusterState<'a> {
     /// A component that rules wait for by name, if it is watched.
-    #[must_use]
     pub fn named(self, component: &Component) -> Option<&'a NamedComponent> {
         self.named
             .iter()
@@ -43,7 +42,6 @@ impl<'a> ClusterState<'a> {
     }
 
     /// The `DaemonSet`s of a component group.
-    #[must_use]
     pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, DaemonSet> {
         static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
         self.daemon_sets.get(group).unwrap_or(&NONE)
@@ -51,7 +49,6 @@ impl<'a> ClusterState<'a> {
 
     /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for
     /// the rule, and a live read does not help.
-    #[must_use]
     pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
         let mut components = spec.components();
         components.any(|it| self.named(it).is_some_and(|named| !named.is_seen))
@@ -81,7 +78,6 @@ pub struct NodeState<'a> {
 
 impl NodeState<'_> {
     /// How many objects and parts of the node an evaluation looks at: what a kubelet or a tenant can make many of.
-    #[must_use]
     pub fn size(&self) -> usize {
         let pods: usize = self.pods.values().map(Vec::len).sum();
         let slices: usize = self.slices.values().map(Vec::len).sum();

@@ -27,13 +27,11 @@ pub struct TaintPlan {
 
 impl TaintPlan {
     /// Whether there is nothing to write.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.lifted.is_empty() && self.annotations.is_empty()
     }
 
     /// The node's taints once it is carried out; `None` if they do not change.
-    #[must_use]
     pub fn taints(&self, node: &Node) -> Option<Vec<Taint>> {
         if self.added.is_empty() && self.lifted.is_empty() {
             return None;
@@ -44,7 +42,6 @@ impl TaintPlan {
     }
 
     /// Merges plans into one.
-    #[must_use]
     pub fn merged(plans: Vec<Self>) -> Self {
         plans.into_iter().reduce(Self::and).unwrap_or_default()
     }

@@ -24,7 +24,6 @@ pub enum Component {
 
 impl Component {
     /// Gardener's event reason.
-    #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::DaemonSet => "UnscheduledNodeCriticalDaemonSets",

@@ -21,7 +21,6 @@ pub struct ReferencePage {
 }
 
 /// All pages; `command` is the command line to document.
-#[must_use]
 pub fn pages(command: clap::Command) -> Vec<ReferencePage> {
     let parts = [
         ("The controller", controller::metric_descriptions()),

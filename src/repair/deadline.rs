@@ -24,7 +24,6 @@ pub enum Deadline {
 
 impl Deadline {
     /// Key of the annotation with the deadline under the rule with this UID.
-    #[must_use]
     pub fn key(rule_uid: &str) -> String {
         format!("{READY_DEADLINE_PREFIX}{rule_uid}")
     }
@@ -34,7 +33,6 @@ impl Deadline {
     /// It counts from when the node joined a cluster that has the rule (`joined`: the later of both creations). But a node that
     /// was not observed since then (an earlier process, a dry run, other labels) gets the whole time from now on.
     /// `watching_since` is when this process began to observe.
-    #[must_use]
     pub fn first(
         joined: Option<Timestamp>,
         watching_since: Timestamp,
@@ -51,7 +49,6 @@ impl Deadline {
     }
 
     /// The deadline of a node whose time counts from `since`.
-    #[must_use]
     pub fn of(since: Timestamp, ttl: ReadinessTtl) -> Self {
         match ttl {
             ReadinessTtl::For(ttl) => Self::after(since, ttl),
@@ -60,13 +57,11 @@ impl Deadline {
     }
 
     /// This long after a time; never, if that exceeds the calendar.
-    #[must_use]
     pub fn after(since: Timestamp, ttl: Duration) -> Self {
         since.checked_add(ttl).map_or(Self::Never, Self::At)
     }
 
     /// The deadline, postponed by `step`.
-    #[must_use]
     pub fn later_by(self, step: SignedDuration) -> Self {
         match self {
             Self::At(at) => at.checked_add(step).map_or(Self::Never, Self::At),
@@ -75,7 +70,6 @@ impl Deadline {
     }
 
     /// The recorded deadline of a node under the rule with this UID. An unreadable record counts as none.
-    #[must_use]
     pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {
         match Self::on_record(node, rule_uid)? {
             NEVER => Some(Self::Never),
@@ -84,7 +78,6 @@ impl Deadline {
     }
 
     /// The record of the node's deadline under the rule with this UID, as written.
-    #[must_use]
     pub fn on_record<'a>(node: &'a Node, rule_uid: &str) -> Option<&'a str> {
         node.annotation_about(READY_DEADLINE_PREFIX, rule_uid)
     }
@@ -96,7 +89,6 @@ impl Deadline {
     }
 
     /// The annotation's value: whole seconds, rounded up.
-    #[must_use]
     pub fn value(self) -> String {
         match self {
             Self::At(at) => {
@@ -108,7 +100,6 @@ impl Deadline {
     }
 
     /// Whether the deadline has passed.
-    #[must_use]
     pub fn has_passed(self, now: Timestamp) -> bool {
         match self {
             Self::At(at) => at <= now,

@@ -25,7 +25,6 @@ pub enum Group<'a> {
 
 impl<'a> Group<'a> {
     /// The group of a node that a rule gates, given the name of its pool, if it has one.
-    #[must_use]
     pub fn of(pool: Option<&'a str>, rule: &'a Rule) -> Self {
         pool.map_or(Self::Rule(rule), Self::Pool)
     }
@@ -56,7 +55,6 @@ impl GroupHealth {
     }
 
     /// Whether too many are unhealthy for a repair, counting the node in question.
-    #[must_use]
     pub fn exceeds(self, limit: MaxUnhealthy) -> bool {
         self.unhealthy.max(1) > limit.of(self.total)
     }
@@ -75,7 +73,6 @@ impl Census {
     /// A node past its deadline is unhealthy, whichever rule gates it. A node within its time is not, so a large scale-up does
     /// not reach the limit; nor is one in maintenance. A node that is being deleted counts until it is gone, so repairs in
     /// progress use up the limit. `would_be_overdue` tells which nodes are past the deadline of a dry run, which records none.
-    #[must_use]
     pub fn take<'a>(
         nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
         rules: &[Arc<Rule>],
@@ -117,7 +114,6 @@ impl Census {
     }
 
     /// The health of a group.
-    #[must_use]
     pub fn of(&self, group: Group<'_>) -> GroupHealth {
         let count = match group {
             Group::Pool(name) => self.pools.get(name),

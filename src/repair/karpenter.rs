@@ -85,7 +85,6 @@ impl<'a> Karpenter<'a> {
 }
 
 /// The name of a node's pool, by its label or, before Karpenter has labelled it, by its claim's.
-#[must_use]
 pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
     let label = node.labels.get(NODE_POOL_LABEL).map(String::as_str);
     label
@@ -137,7 +136,6 @@ impl NodeClaims {
     }
 
     /// The claim of this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&NodeClaim> {
         self.all.get(name)
     }

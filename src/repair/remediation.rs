@@ -58,13 +58,11 @@ pub enum StepKind {
 
 impl RemediationRecord {
     /// Key of the annotation with the record under the rule with this UID.
-    #[must_use]
     pub fn key(rule_uid: &str) -> String {
         format!("{REMEDIATION_PREFIX}{rule_uid}")
     }
 
     /// The record under the rule with this UID. An unreadable one counts as none.
-    #[must_use]
     pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {
         let value = node.annotation_about(REMEDIATION_PREFIX, rule_uid)?;
         serde_json::from_str(value).ok()
@@ -77,13 +75,11 @@ impl RemediationRecord {
     }
 
     /// The annotation's value.
-    #[must_use]
     pub fn value(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Whether it is the record of the same remediation, asked for or not.
-    #[must_use]
     pub fn is_of(&self, other: &Self) -> bool {
         (&self.deadline, &self.object) == (&other.deadline, &other.object)
     }
@@ -91,7 +87,6 @@ impl RemediationRecord {
 
 impl RemediationObject {
     /// The object that is made from a template: of kind `X` for an `XTemplate`.
-    #[must_use]
     pub fn of(template: &RemediationTemplate) -> Self {
         let kind = template.kind.strip_suffix("Template");
         Self {
@@ -102,7 +97,6 @@ impl RemediationObject {
     }
 
     /// The object for a node of this name, for messages.
-    #[must_use]
     pub fn of_node(&self, node: &str) -> String {
         format!("{self}/{node}")
     }

@@ -18,7 +18,6 @@ impl Settling {
     }
 
     /// Until when repair is postponed, if it is at this time.
-    #[must_use]
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| now < *until)
     }

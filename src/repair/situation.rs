@@ -44,7 +44,6 @@ pub enum Postponed {
 
 impl Situation<'_> {
     /// Why all repair is postponed, if it is: because of stale evidence, now or recently.
-    #[must_use]
     pub fn postponed(&self) -> Option<Postponed> {
         if self.is_stale {
             return Some(Postponed::Stale);

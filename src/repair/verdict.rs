@@ -153,7 +153,6 @@ pub enum Remedy<'a> {
 
 impl Remedy<'_> {
     /// The rule's action that this is.
-    #[must_use]
     pub fn action(self) -> RepairAction {
         match self {
             Self::DeleteNodeClaim(_) => RepairAction::DeleteNodeClaim,
@@ -167,13 +166,11 @@ impl Remedy<'_> {
 
 impl<'a> Case<'a> {
     /// The nodes that share the repair limit: those of the node's pool, else those of the rule.
-    #[must_use]
     pub fn group(&self) -> Group<'a> {
         Group::of(pool_name(self.node, self.karpenter.claim().ok()), self.rule)
     }
 
     /// Why the node is left alone, whatever the rule's action.
-    #[must_use]
     pub fn spared(&self) -> Option<Spared<'a>> {
         let claim = self.karpenter.claim().ok();
         let is_at = |stage: ClaimStage| claim.is_some_and(|claim| claim.stage == stage);
@@ -216,7 +213,6 @@ impl<'a> Case<'a> {
     }
 
     /// What to do with the node now.
-    #[must_use]
     pub fn judge(&self, census: &Census) -> Verdict<'a> {
         if !self.deadline.has_passed(self.now) {
             return Verdict::Early;
@@ -259,7 +255,6 @@ impl<'a> Case<'a> {
 
 /// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone
 /// because it is older.
-#[must_use]
 pub(crate) fn has_been_open(node: &Node, rule: &Rule) -> bool {
     let mut keys = rule.completion_keys.iter();
     rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())

@@ -59,7 +59,6 @@ pub enum ReporterError {
 }
 
 /// Names, types, labels and help texts of the reporter's metrics.
-#[must_use]
 pub fn metric_descriptions() -> Vec<Description> {
     ReporterMetrics::new().descriptions()
 }

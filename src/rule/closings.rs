@@ -20,7 +20,6 @@ pub struct Closings<'a> {
 
 impl<'a> Closings<'a> {
     /// No closings yet, among this many nodes.
-    #[must_use]
     pub fn of(selected: usize) -> Self {
         Self {
             selected,

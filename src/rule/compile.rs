@@ -115,7 +115,6 @@ impl Rule {
     /// Compiles a rule.
     ///
     /// `spec` is the decoded spec, or the decoder's error.
-    #[must_use]
     pub fn compile(
         meta: &ObjectMeta,
         spec: Result<NodeReadinessRuleSpec, String>,
@@ -146,7 +145,6 @@ impl Rule {
     }
 
     /// The rule as observed at this time, given its previous state.
-    #[must_use]
     pub fn seen(mut self, known: Option<&Self>, at: Timestamp) -> Self {
         let adds =
             |spec: &CompiledSpec| !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
@@ -160,19 +158,16 @@ impl Rule {
     }
 
     /// Whether the controller may act for the rule: our finalizer is present, or no cleanup will be needed.
-    #[must_use]
     pub fn is_taken_on(&self) -> bool {
         self.finalizer || self.spec.as_ref().is_ok_and(|spec| spec.dry_run)
     }
 
     /// The spec, if it is valid and the controller may act for the rule.
-    #[must_use]
     pub fn active(&self) -> Option<&CompiledSpec> {
         self.spec.as_ref().ok().filter(|_| self.is_taken_on())
     }
 
     /// Whether the rule never taints a node that was created at this time, because the node is older than the rule.
-    #[must_use]
     pub fn leaves_alone(&self, created: Option<Timestamp>) -> bool {
         let leaves = |spec: &CompiledSpec| spec.existing_nodes == ExistingNodes::Leave;
         self.spec.as_ref().is_ok_and(leaves)
@@ -182,20 +177,17 @@ impl Rule {
     }
 
     /// Whether nothing is changed for the rule now. A rule that is being deleted still cleans up.
-    #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.suspended && !self.deleting
     }
 
     /// Whether this is the rule's taint.
-    #[must_use]
     pub fn is_about(&self, key: &str, effect: TaintEffect) -> bool {
         let mut reach = self.reach.iter();
         reach.any(|reach| reach.key == key && reach.effect == effect)
     }
 
     /// The taint to remove from a node with these labels because the rule was rejected and is being deleted.
-    #[must_use]
     pub fn left_behind(&self, labels: &BTreeMap<String, String>) -> Option<&Reach> {
         let selects = |reach: &&Reach| {
             let mut selector = reach.selector.iter();
@@ -209,7 +201,6 @@ impl Rule {
     }
 
     /// The spec, if the rule decides about nodes now: it is active, not being deleted and no dry run.
-    #[must_use]
     pub fn live(&self) -> Option<&CompiledSpec> {
         self.active().filter(|spec| !self.deleting && !spec.dry_run)
     }

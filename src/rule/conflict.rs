@@ -27,7 +27,6 @@ impl Rule {
     /// A rule that is being deleted hands its taint over, and a dry run changes no taint, so neither conflicts. A rejected rule
     /// does, and the other one on all nodes if its selector is unreadable: its deletion removes the taint, and other controllers
     /// may enforce it.
-    #[must_use]
     pub fn conflict_with(&self, other: &Self) -> Option<Conflict> {
         let own = self.reach.as_ref()?;
         let theirs = other.reach.as_ref().filter(|_| !other.deleting)?;
@@ -48,7 +47,6 @@ impl Rule {
 impl RuleSet {
     /// Names of the rules in force that precede this one: same taint, overlapping selector, whether or not a common node
     /// exists. Empty if this rule is not in force.
-    #[must_use]
     pub fn governors_of(&self, rule: &Rule) -> Vec<Arc<str>> {
         if rule.live().is_none() {
             return Vec::new();

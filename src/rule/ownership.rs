@@ -52,7 +52,6 @@ struct OwnershipValue<'a> {
 
 impl<'a> Ownership<'a> {
     /// Whether it is about the taint with this key and effect.
-    #[must_use]
     pub fn is_of(&self, key: &str, effect: TaintEffect) -> bool {
         self.taint_key == key && self.taint_effect == effect
     }

@@ -83,7 +83,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The reason in CamelCase, for a rule's status.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Circle(_) => "Circle",
@@ -92,7 +91,6 @@ impl Rejection {
     }
 
     /// The conditions that nothing can meet. The rule remains valid: they count as absent.
-    #[must_use]
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
         conditions
@@ -107,7 +105,6 @@ impl Rejection {
     }
 
     /// All reasons to reject a spec, in the upstream project's order; empty if it is valid.
-    #[must_use]
     pub fn all(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let mut all = Vec::new();
         match Selector::parse(&spec.node_selector) {

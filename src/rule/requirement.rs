@@ -52,7 +52,6 @@ impl RequiredCondition {
     }
 
     /// The status that counts if the node lacks the condition.
-    #[must_use]
     pub fn status_if_missing(&self) -> ConditionStatus {
         self.default.unwrap_or(ConditionStatus::Unknown)
     }
@@ -63,7 +62,6 @@ impl RequiredCondition {
     }
 
     /// The status that counts for a condition as it stands on a Node, which has no counts.
-    #[must_use]
     pub fn status_of(&self, reported: &NodeCondition) -> ConditionStatus {
         if self.accepts(&reported.reason) {
             reported.status
@@ -73,7 +71,6 @@ impl RequiredCondition {
     }
 
     /// The allocatable resource that the rule counts.
-    #[must_use]
     pub fn counted_resource(&self) -> Option<&str> {
         match &self.source {
             Source::Resource(resource) if self.minimum.is_some() => Some(resource),
@@ -83,7 +80,6 @@ impl RequiredCondition {
 
     /// The status that counts for a condition that the node has; with the reason for it, if `reasons` or `minimum` decide it
     /// and not the condition's own status.
-    #[must_use]
     pub fn judge<'a>(
         &'a self,
         condition: &Condition<'a>,

@@ -31,7 +31,6 @@ pub struct RuleSet {
 impl RuleSet {
     /// Orders the rules by creation time, then by name, and rejects those that come after each other in a circle.
     /// `passing_taints` are the configured keys of other projects' startup taints.
-    #[must_use]
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
@@ -88,14 +87,12 @@ impl RuleSet {
     }
 
     /// The same rules, with these deleted ones.
-    #[must_use]
     pub fn after(mut self, former: impl IntoIterator<Item = Arc<Rule>>) -> Self {
         self.former = former.into_iter().collect();
         self
     }
 
     /// Whether an annotation names an existing rule with a taint that is not that rule's.
-    #[must_use]
     pub fn disproves(&self, owner: &Ownership<'_>) -> bool {
         self.rules.iter().any(|rule| {
             *rule.uid == *owner.rule_uid
@@ -105,7 +102,6 @@ impl RuleSet {
     }
 
     /// Whether the annotation names a deleted rule that this process remembers, with its taint.
-    #[must_use]
     pub fn remembers(&self, owner: &Ownership<'_>) -> bool {
         self.former.iter().any(|rule| {
             *rule.uid == *owner.rule_uid && rule.is_about(owner.taint_key, owner.taint_effect)
@@ -113,50 +109,42 @@ impl RuleSet {
     }
 
     /// The condition types on Nodes whose heartbeats some rule needs.
-    #[must_use]
     pub fn followed(&self) -> &BTreeSet<Arc<str>> {
         &self.followed
     }
 
     /// The resources that some rule counts.
-    #[must_use]
     pub fn counted(&self) -> &BTreeSet<Arc<str>> {
         &self.counted
     }
 
     /// UIDs of the rules with a `repair`.
-    #[must_use]
     pub fn repairing(&self) -> &BTreeSet<Arc<str>> {
         &self.repairing
     }
 
     /// All rules, in order of precedence.
-    #[must_use]
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
     }
 
     /// Indices of the rules that the rule of this index comes after. A rule that does not exist, is not accepted or is being
     /// deleted is none of them.
-    #[must_use]
     pub fn predecessors(&self, index: usize) -> &[usize] {
         self.order.predecessors(index)
     }
 
     /// A number that is higher for a rule than for each one that it comes after.
-    #[must_use]
     pub fn rank(&self, index: usize) -> usize {
         self.order.rank(index)
     }
 
     /// The taints that will go, including those that rules manage.
-    #[must_use]
     pub fn passing(&self) -> &PassingTaints {
         &self.passing
     }
 
     /// The node's taints that will not go.
-    #[must_use]
     pub fn staying<'a>(&self, node: &'a Node) -> Vec<&'a Taint> {
         let taints = node.taints.iter();
         taints
@@ -165,7 +153,6 @@ impl RuleSet {
     }
 
     /// Indices of the active rules that select a node with these labels.
-    #[must_use]
     pub fn selecting(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
         let selects = |rule: &Rule| {
             rule.active()
@@ -177,7 +164,6 @@ impl RuleSet {
     }
 
     /// What rules wait for by name, without duplicates, that of earlier rules first.
-    #[must_use]
     pub fn components(&self) -> Vec<&Component> {
         let rules = self.rules.iter().filter(|rule| !rule.deleting);
         let mut all: Vec<&Component> = Vec::new();
@@ -193,7 +179,6 @@ impl RuleSet {
     }
 
     /// Whether any active rule waits for this class.
-    #[must_use]
     pub fn waits_for_class(&self, class: usize) -> bool {
         self.rules
             .iter()
@@ -204,7 +189,6 @@ impl RuleSet {
 
 impl CompiledSpec {
     /// Whether the rule waits for critical components, of any class.
-    #[must_use]
     pub fn waits_for_components(&self) -> bool {
         let mut sources = self.conditions.iter().map(|condition| &condition.source);
         sources.any(|source| matches!(source, Source::Class { .. }))
@@ -229,7 +213,6 @@ impl CompiledSpec {
     }
 
     /// Whether the rule waits for a condition of this class.
-    #[must_use]
     pub fn waits_for_class(&self, index: usize) -> bool {
         self.conditions
             .iter()

@@ -40,13 +40,11 @@ fn is_none(count: &usize) -> bool {
 
 impl StartupRecord {
     /// Key of the annotation under the rule with this UID.
-    #[must_use]
     pub fn key(rule_uid: &str) -> String {
         format!("{STARTUP_PREFIX}{rule_uid}")
     }
 
     /// The annotation's value, of at most 1024 bytes. For lack of space, the conditions that were met first are left out.
-    #[must_use]
     pub fn value(mut self) -> String {
         let whole = |at: Timestamp| at.round(Unit::Millisecond).unwrap_or(at);
         for at in [&mut self.created, &mut self.tainted, &mut self.opened] {

@@ -70,7 +70,6 @@ impl RuleSet {
 
     /// Why no rule lifts this taint from the nodes on which it is, if it looks like a rule's taint. `selects` says whether a
     /// rule selects those nodes.
-    #[must_use]
     pub fn why_stray(
         &self,
         key: &str,

@@ -28,7 +28,6 @@ pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> 
 }
 
 /// Whether taints with this key belong to another project. A rule may only remove them, and never owns them.
-#[must_use]
 pub(crate) fn is_foreign(key: &str) -> bool {
     !key.starts_with(TAINT_PREFIX)
 }

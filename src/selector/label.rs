@@ -1,7 +1,6 @@
 //! Kubernetes' syntax of labels and object names.
 
 /// Whether the text is a label key: an optional DNS subdomain and a slash, then a name of 1 to 63 characters.
-#[must_use]
 pub(crate) fn is_label_key(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_name(name),
@@ -10,7 +9,6 @@ pub(crate) fn is_label_key(key: &str) -> bool {
 }
 
 /// Whether the text is a label value: empty, or like the name part of a key.
-#[must_use]
 pub(crate) fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_label_name(value)
 }
@@ -27,13 +25,11 @@ fn is_label_name(name: &str) -> bool {
 }
 
 /// Whether the text is a valid namespace name (RFC 1123 label).
-#[must_use]
 pub(crate) fn is_namespace(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
 }
 
 /// Whether the text is a DNS subdomain (RFC 1123), as most object names are.
-#[must_use]
 pub(crate) fn is_dns_subdomain(text: &str) -> bool {
     let is_edge = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

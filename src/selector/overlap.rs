@@ -11,7 +11,6 @@ const LONGEST_VALUE: usize = 63;
 ///
 /// It does unless the requirements on some key exclude each other: labels are independent of each other. The answer is exact,
 /// even for a list that excludes everything by itself.
-#[must_use]
 pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
     let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
     for requirement in one.iter().chain(other) {

@@ -149,7 +149,6 @@ impl Requirement {
     }
 
     /// Whether these labels meet the requirement.
-    #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
         let number = || value.and_then(|value| value.parse::<i64>().ok());

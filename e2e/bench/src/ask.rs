@@ -131,7 +131,6 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
 }
 
 /// The figures as a table.
-#[must_use]
 pub fn costs(all: &[Asked]) -> String {
     let mut table =
         "| command | time | memory | requests | |\n|---|---:|---:|---:|---|\n".to_owned();

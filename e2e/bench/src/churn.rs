@@ -27,7 +27,6 @@ pub(crate) struct Churn {
 
 impl Churn {
     /// Starts with this many writes per second on these nodes and pods.
-    #[must_use]
     pub(crate) fn start(
         client: Client,
         nodes: Vec<String>,
@@ -70,7 +69,6 @@ impl Churn {
     }
 
     /// Ends it; returns a message if the rate was not reached.
-    #[must_use]
     pub(crate) fn stop(self) -> Option<String> {
         let seconds = self.started.elapsed().as_secs_f64();
         self.writing.abort();

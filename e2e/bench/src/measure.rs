@@ -19,7 +19,6 @@ pub struct Latencies {
 
 impl Latencies {
     /// Summarizes a sample; `None` for an empty one.
-    #[must_use]
     pub fn of(mut sample: Vec<Duration>) -> Option<Self> {
         sample.sort_unstable();
         let max = milliseconds(*sample.last()?);
@@ -46,7 +45,6 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// Summarizes the values; `None` if there are none.
-    #[must_use]
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values = Vec::from_iter(values);
         values.sort_by(f64::total_cmp);
@@ -58,7 +56,6 @@ impl Spread {
     }
 
     /// The median, and the range where it is not a single value.
-    #[must_use]
     pub(crate) fn text(self, format: impl Fn(f64) -> String) -> String {
         let [median, least, most] = [self.median, self.least, self.most].map(format);
         if least == most {

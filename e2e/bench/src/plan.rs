@@ -48,7 +48,6 @@ impl Phase {
     ];
 
     /// Whether it goes as fast as writes can be made, and is compared with that limit.
-    #[must_use]
     pub fn has_limit(self) -> bool {
         matches!(
             self,
@@ -57,7 +56,6 @@ impl Phase {
     }
 
     /// Its name on the command line and in tables.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Gate => "gate",
@@ -106,7 +104,6 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of the published figures.
-    #[must_use]
     pub fn full(phases: Vec<Phase>) -> Self {
         Self {
             phases,
@@ -126,13 +123,11 @@ impl Plan {
 
     /// How often to measure the phases with a limit with this many nodes: tens of thousands of writes average out by
     /// themselves.
-    #[must_use]
     pub fn rounds(&self, nodes: usize) -> usize {
         if nodes > 1000 { 1 } else { self.rounds }
     }
 
     /// A quick plan: it shows that everything works, and roughly how fast.
-    #[must_use]
     pub fn quick(phases: Vec<Phase>) -> Self {
         Self {
             rounds: 1,

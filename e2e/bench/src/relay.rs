@@ -23,7 +23,6 @@ pub struct Bytes {
 
 impl Bytes {
     /// The bytes since an earlier count.
-    #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
             sent: self.sent - before.sent,
@@ -71,13 +70,11 @@ impl Relay {
     }
 
     /// The port on which it listens.
-    #[must_use]
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
     /// The bytes so far.
-    #[must_use]
     pub(crate) fn so_far(&self) -> Bytes {
         Bytes {
             sent: self.counts.sent.load(Ordering::Relaxed),

@@ -13,7 +13,6 @@ use crate::table::{
 };
 use crate::targets::{TARGETS, conditions, events, precise, taints};
 
-#[must_use]
 pub(crate) fn line(outcome: &Outcome) -> String {
     let mut text = format!("{}: {}", outcome.phase.name(), wall(outcome));
     if let Some(latencies) = &outcome.latencies {
@@ -39,7 +38,6 @@ pub(crate) fn line(outcome: &Outcome) -> String {
 }
 
 /// All results as a page.
-#[must_use]
 pub fn markdown(results: &Results) -> String {
     let runs = results.runs.iter();
     let versions: BTreeSet<&str> = runs.map(|run| run.kubernetes.as_str()).collect();

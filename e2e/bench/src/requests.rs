@@ -42,7 +42,6 @@ struct Status {
 
 impl Requests {
     /// Reads this log from its beginning.
-    #[must_use]
     pub(crate) fn of(log: PathBuf) -> Self {
         Self {
             log: GrowingLog::of(log),
@@ -62,7 +61,6 @@ impl Requests {
 }
 
 /// The requests in `after` that are not in `before`, an earlier count of the same log.
-#[must_use]
 pub(crate) fn since(before: &Counts, after: &Counts) -> Counts {
     after
         .iter()
@@ -73,7 +71,6 @@ pub(crate) fn since(before: &Counts, after: &Counts) -> Counts {
 }
 
 /// How many of them are writes.
-#[must_use]
 pub(crate) fn writes(counts: &Counts) -> u64 {
     let writes = counts.iter().filter(|(name, _)| is_write(name));
     writes.map(|(_, count)| count).sum()

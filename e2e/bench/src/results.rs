@@ -65,7 +65,6 @@ pub struct Early {
 
 impl Births {
     /// How many pods were bound to nodes that the API server closed.
-    #[must_use]
     pub fn despite_the_policy(&self) -> usize {
         self.by_both.pods.max(self.by_policy.pods)
     }
@@ -73,27 +72,23 @@ impl Births {
 
 impl Run {
     /// The result of a phase, if it was measured.
-    #[must_use]
     pub fn outcome(&self, phase: Phase) -> Option<&Outcome> {
         let mut outcomes = self.outcomes.iter();
         outcomes.find(|outcome| outcome.phase == phase)
     }
 
     /// The latencies of a phase, if they were measured.
-    #[must_use]
     pub fn latencies(&self, phase: Phase) -> Option<&Latencies> {
         self.outcome(phase)?.latencies.as_ref()
     }
 
     /// The controller's peak resident memory, in MiB.
-    #[must_use]
     pub fn peak_memory(&self) -> Option<f64> {
         let peaks = self.outcomes.iter().map(|outcome| outcome.peak_memory);
         peaks.reduce(f64::max)
     }
 
     /// The size of the largest rule as JSON, in KiB.
-    #[must_use]
     pub fn rule_size(&self) -> Option<f64> {
         let sizes = self.outcomes.iter();
         let largest = sizes.filter_map(|outcome| outcome.rule_bytes).max();
@@ -148,7 +143,6 @@ pub struct Limit {
 impl Outcome {
     /// The ratio of the phase to its limit: of the total time, or of the 99th percentile where it changes one node at a time.
     /// `None` without a limit, infinite if the phase did not end.
-    #[must_use]
     pub fn over_limit(&self) -> Option<f64> {
         let limit = self.limit.as_ref()?;
         let ratio = match (&self.latencies, &limit.latencies) {
@@ -164,7 +158,6 @@ impl Outcome {
     }
 
     /// The number of the controller's requests of this name, such as `patch nodes`, failed ones included.
-    #[must_use]
     pub fn requests_of(&self, name: &str) -> u64 {
         self.requests
             .iter()
@@ -174,7 +167,6 @@ impl Outcome {
     }
 
     /// How many requests were writes.
-    #[must_use]
     pub fn writes(&self) -> u64 {
         self.requests
             .iter()
@@ -184,13 +176,11 @@ impl Outcome {
     }
 
     /// The controller's CPU time per taint change, in milliseconds.
-    #[must_use]
     pub fn cpu_per_change(&self) -> Option<f64> {
         self.per_change(self.cpu)
     }
 
     /// The API server's CPU time per taint change, in milliseconds, the client's own writes included.
-    #[must_use]
     pub fn api_server_cpu_per_change(&self) -> Option<f64> {
         self.per_change(self.api_server_cpu?)
     }
@@ -201,7 +191,6 @@ impl Outcome {
 }
 
 /// Whether a request of this name is a write.
-#[must_use]
 pub(crate) fn is_write(request: &str) -> bool {
     !["get ", "list ", "watch "]
         .iter()

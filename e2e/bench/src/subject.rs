@@ -43,7 +43,6 @@ impl Recipe {
     }
 
     /// Its name in the results, which marks a build without optimization.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Nodegate(binary) => {

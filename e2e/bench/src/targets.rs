@@ -15,13 +15,11 @@ pub(crate) struct Target {
 
 impl Target {
     /// The value of a run; `None` if not measured.
-    #[must_use]
     pub(crate) fn measured(&self, run: &Run) -> Option<f64> {
         (self.measured)(run)
     }
 
     /// Whether the value meets the target with this many nodes.
-    #[must_use]
     pub(crate) fn is_met(&self, nodes: usize, measured: f64) -> bool {
         measured <= (self.bound)(nodes)
     }

@@ -51,7 +51,6 @@ pub(crate) struct NodeSight {
 
 impl NodeSight {
     /// Whether it has a gate's taint.
-    #[must_use]
     pub(crate) fn taint(&self, gate: Gate) -> Flag {
         self.taints[gate as usize]
     }
@@ -72,13 +71,11 @@ pub(crate) struct Sights {
 
 impl Sights {
     /// How many nodes have a gate's taint.
-    #[must_use]
     pub(crate) fn tainted(&self, gate: Gate) -> usize {
         self.tainted[gate as usize]
     }
 
     /// Whether a node has a gate's taint, and since when; `None` for a node not yet observed.
-    #[must_use]
     pub(crate) fn taint(&self, node: &str, gate: Gate) -> Option<Flag> {
         self.nodes.get(node).map(|node| node.taint(gate))
     }
@@ -125,7 +122,6 @@ pub(crate) struct View {
 
 impl View {
     /// Watches the benchmark's nodes and pods.
-    #[must_use]
     pub(crate) fn open(client: &Client) -> Self {
         let sights = watch::Sender::new(Sights::default());
         let nodes =

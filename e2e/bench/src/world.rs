@@ -42,7 +42,6 @@ impl Gate {
     pub(crate) const ALL: [Self; 4] = [Self::Limit, Self::Agent, Self::Startup, Self::Critical];
 
     /// The key of its taint. The effect is always `NoSchedule`.
-    #[must_use]
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Limit => "bench.nodegate.dev/limit",
@@ -53,7 +52,6 @@ impl Gate {
     }
 
     /// The name of its rule.
-    #[must_use]
     pub(crate) fn rule_name(self) -> &'static str {
         match self {
             Self::Limit => "bench-limit",
@@ -143,7 +141,6 @@ impl World {
     }
 
     /// The name of the pod of the `DaemonSet` with this index on a node, in this generation of the rollout.
-    #[must_use]
     pub(crate) fn pod_name(&self, daemon_set: usize, node: &str, generation: u32) -> String {
         let owner = self.daemon_sets[daemon_set].name_any();
         format!("{owner}-{node}-{generation}")
@@ -181,7 +178,6 @@ impl World {
     }
 
     /// The name of the `DaemonSet` with this index.
-    #[must_use]
     pub(crate) fn daemon_set_name(&self, index: usize) -> String {
         self.daemon_sets[index].name_any()
     }

@@ -6,7 +6,6 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// Builds a rule: by default `continuous`, `NoSchedule`, without conditions.
-#[must_use]
 #[derive(Debug, Clone)]
 pub struct RuleBuilder {
     rule: Value,

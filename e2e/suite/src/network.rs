@@ -29,7 +29,6 @@ pub fn network_rule(name: &str) -> RuleBuilder {
 }
 
 /// The name of the node with this index.
-#[must_use]
 pub fn name(index: usize) -> String {
     format!("node-{index:03}")
 }
@@ -89,7 +88,6 @@ pub async fn count_gated(client: &Client) -> Result<usize> {
 }
 
 /// The annotations that record who added a taint.
-#[must_use]
 pub fn owners(node: &Node) -> Vec<String> {
     let keys = node.annotations().keys();
     keys.filter(|key| key.starts_with(OWNER)).cloned().collect()

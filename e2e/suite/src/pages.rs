@@ -29,7 +29,6 @@ pub struct Block {
 
 impl Block {
     /// Its page and line.
-    #[must_use]
     pub fn place(&self) -> String {
         format!("{}:{}", self.page, self.line)
     }

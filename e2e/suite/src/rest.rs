@@ -12,7 +12,6 @@ use crate::SOON;
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The controller's writes of objects whose names start like this, except events. The cluster needs an audit log.
-#[must_use]
 pub fn writes_about(cluster: &Cluster, prefix: &str) -> Vec<Write> {
     let mut writes = cluster.controllers_writes();
     writes.retain(|write| write.resource != "events" && write.name.starts_with(prefix));

@@ -101,7 +101,6 @@ impl RuleOnNode {
 }
 
 /// Explains a node; `None` if it does not exist.
-#[must_use]
 pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> {
     let view = &snapshot.view;
     let node = view.node(name)?.node;

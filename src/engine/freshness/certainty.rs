@@ -30,7 +30,6 @@ struct KindView {
 
 impl<K: Hash + Eq + Copy> Certainty<K> {
     /// Stale views of these kinds.
-    #[must_use]
     pub(crate) fn new(kinds: impl IntoIterator<Item = K>, now: Instant) -> Self {
         let view = KindView {
             as_of: now,
@@ -54,7 +53,6 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// Whether there is a view of this kind.
-    #[must_use]
     pub(crate) fn is_known(&self, kind: K) -> bool {
         self.views.contains_key(&kind)
     }
@@ -74,7 +72,6 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// Whether a view that is current as of this time is recent enough.
-    #[must_use]
     pub(crate) fn counts(&self, as_of: Instant, now: Instant) -> bool {
         now.saturating_duration_since(as_of) <= MAX_AGE
             && self
@@ -99,7 +96,6 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// How long ago the last event of this kind came while its view was current.
-    #[must_use]
     pub(crate) fn age(&self, kind: K, now: Instant) -> Duration {
         self.views.get(&kind).map_or(Duration::ZERO, |view| {
             now.saturating_duration_since(view.seen)
@@ -122,7 +118,6 @@ impl<K: Hash + Eq + Copy> Certainty<K> {
     }
 
     /// Whether the view of this kind is stale.
-    #[must_use]
     pub(crate) fn is_stale(&self, kind: K, now: Instant) -> bool {
         self.views.get(&kind).is_some_and(|view| view.is_stale(now))
     }

@@ -20,7 +20,6 @@ impl Pauses {
     pub const UNREACHABLE: Self = Self::between(Duration::from_millis(50), Duration::from_secs(2));
 
     /// Pauses that double from `first` to `longest`.
-    #[must_use]
     pub const fn between(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
@@ -67,13 +66,11 @@ impl Backoff {
     }
 
     /// When the next try is due, which may be past; `None` if nothing failed.
-    #[must_use]
     pub(crate) fn due(&self) -> Option<Instant> {
         self.not_before
     }
 
     /// When to retry; `None` for now.
-    #[must_use]
     pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.not_before.filter(|at| now < *at)
     }

@@ -140,13 +140,11 @@ impl<T: PartialEq, C: PartialEq + Copy> Contention<T, C> {
     }
 
     /// Whether no recent change is remembered.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
     /// When this change of a taint may be made again; `None` for now.
-    #[must_use]
     pub(crate) fn not_before(
         &self,
         is_taint: impl Fn(&T) -> bool,

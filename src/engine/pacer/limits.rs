@@ -41,7 +41,6 @@ impl ClassLimit {
     }
 
     /// The end of the common pause; `None` if there is none.
-    #[must_use]
     pub(super) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.paused.filter(|at| now < *at)
     }
@@ -76,7 +75,6 @@ impl ClassLimit {
         clippy::cast_sign_loss,
         reason = "the window is between 1 and 65,535"
     )]
-    #[must_use]
     pub(super) fn at_a_time(&self) -> usize {
         // Rounding errors of added fractions must not cost a request.
         (self.window + 1e-6) as usize

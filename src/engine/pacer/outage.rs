@@ -51,13 +51,11 @@ impl Outage {
     }
 
     /// Whether the API server is unreachable.
-    #[must_use]
     pub(super) fn is_on(&self) -> bool {
         self.state == Reachability::Unreachable
     }
 
     /// How many writes may be under way at a time, where `usual` is the limit without an outage.
-    #[must_use]
     pub(super) fn permits(&self, usual: usize, now: Instant) -> usize {
         match (self.state, self.retry.not_before(now)) {
             (Reachability::Reachable, _) => usual,
@@ -67,7 +65,6 @@ impl Outage {
     }
 
     /// The end of the pause; `None` if there is none.
-    #[must_use]
     pub(super) fn next_try(&self, now: Instant) -> Option<Instant> {
         match self.state {
             Reachability::Reachable => None,

@@ -25,7 +25,6 @@ impl<T> Default for Refusals<T> {
 
 impl<T: PartialEq> Refusals<T> {
     /// Whether the whole plan may be written at once.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         !self.is_split && self.refused.is_empty()
     }
@@ -61,13 +60,11 @@ impl<T: PartialEq> Refusals<T> {
     }
 
     /// When this part may be retried; `None` for now.
-    #[must_use]
     pub(crate) fn not_before(&self, what: &T, now: Instant) -> Option<Instant> {
         self.find(what)?.not_before(now)
     }
 
     /// How often in a row this part was refused.
-    #[must_use]
     pub(crate) fn times(&self, what: &T) -> u32 {
         self.find(what).map_or(0, WriteSlot::refusals)
     }

@@ -28,7 +28,6 @@ pub(crate) struct Remark {
 }
 
 /// What is wrong with what the rule waits for.
-#[must_use]
 pub(crate) fn remarks(spec: &CompiledSpec, backing: &Backing) -> Vec<Remark> {
     let not_made = not_made(backing).map(|(reason, message)| Remark {
         kind: NOT_MADE,

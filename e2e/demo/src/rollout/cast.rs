@@ -54,7 +54,6 @@ pub(super) const WORKLOADS: [&str; 2] = ["shop", "search"];
 pub(super) const PODS_PER_NODE: usize = 2;
 
 /// The manifest of a workload for this many nodes.
-#[must_use]
 pub(super) fn workload(name: &str, nodes: usize) -> String {
     include_str!("workload.yaml")
         .replace("NAME", name)

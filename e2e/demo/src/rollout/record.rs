@@ -35,13 +35,11 @@ pub struct NodeRecord {
 
 impl NodeRecord {
     /// Whether it has a rule's taint.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         !self.closed_by.is_empty()
     }
 
     /// Whether it had a rule's taint at this revision.
-    #[must_use]
     pub fn was_closed_at(&self, revision: Revision) -> bool {
         let mut gatings = self.gatings.iter();
         gatings.any(|gating| gating.period.includes(revision))

@@ -10,7 +10,6 @@ use super::world::World;
 use crate::stage::{Check, Colours, Paint, count, grid, latency, seconds, wrap};
 
 /// Checks each promise against what was observed.
-#[must_use]
 pub(super) fn checks(world: &World, ending: &Ending) -> Vec<Check> {
     vec![
         opened_when_ready(world),
@@ -108,7 +107,6 @@ fn all_is_open_and_runs(world: &World, ending: &Ending) -> Check {
 }
 
 /// The summary: each node, and Nodegate's reaction times.
-#[must_use]
 pub(super) fn summary(world: &World, width: usize, colours: Colours) -> Vec<String> {
     let mut lines = nodes(world, width, colours);
     if let Some((median, slowest)) = reactions(world) {

@@ -10,7 +10,6 @@ use crate::stage::{Cell, Colours, Paint, cut, grid, seconds};
 const WIDE: usize = 110;
 
 /// One line for each node under a heading, and one for the workload, each at most `width` wide.
-#[must_use]
 pub(super) fn table(world: &World, now: Duration, width: usize, colours: Colours) -> Vec<String> {
     let wide = width >= WIDE;
     let rows: Vec<Vec<Cell>> = world
@@ -63,7 +62,6 @@ fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) ->
 }
 
 /// A message without words that repeat the row.
-#[must_use]
 pub(super) fn in_row(message: &str) -> String {
     message.replacen(" on this node", "", 1)
 }

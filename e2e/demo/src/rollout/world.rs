@@ -115,26 +115,22 @@ impl World {
     }
 
     /// How many nodes have no rule's taint.
-    #[must_use]
     pub fn open_nodes(&self) -> usize {
         self.nodes.values().filter(|node| !node.is_closed()).count()
     }
 
     /// How many of the workload's pods are Ready.
-    #[must_use]
     pub fn running(&self) -> usize {
         self.workload.values().filter(|pod| pod.ready).count()
     }
 
     /// How many of the workload's pods are Ready on a node.
-    #[must_use]
     pub fn running_on(&self, node: &str) -> usize {
         let here = |pod: &&WorkloadPod| pod.ready && pod.node.as_deref() == Some(node);
         self.workload.values().filter(here).count()
     }
 
     /// How many of the workload's pods are unbound.
-    #[must_use]
     pub fn unbound(&self) -> usize {
         self.workload
             .values()

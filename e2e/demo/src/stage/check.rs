@@ -13,13 +13,11 @@ pub enum Check {
 
 impl Check {
     /// The promise was kept, unless there is a problem.
-    #[must_use]
     pub fn new(problem: Option<String>, promise: String) -> Self {
         problem.map_or(Self::Held(promise), Self::Failed)
     }
 
     /// What was observed instead of the broken promises.
-    #[must_use]
     pub fn problems(checks: &[Self]) -> Vec<&str> {
         let problems = checks.iter().filter_map(|check| match check {
             Self::Held(_) => None,
@@ -30,7 +28,6 @@ impl Check {
 }
 
 /// The checks as lines, each after a mark.
-#[must_use]
 pub fn check_lines(checks: &[Check], width: usize, colours: Colours) -> Vec<String> {
     let mut lines = Vec::new();
     for check in checks {
@@ -44,7 +41,6 @@ pub fn check_lines(checks: &[Check], width: usize, colours: Colours) -> Vec<Stri
 }
 
 /// A text after a mark of four characters, broken between words.
-#[must_use]
 pub fn marked(mark: &str, text: &str, width: usize) -> Vec<String> {
     let lines = wrap(text, width.saturating_sub(5)).into_iter();
     let marked = lines.enumerate().map(|(index, line)| match index {

@@ -6,7 +6,6 @@ use super::layout::{Colours, Paint, cut};
 pub type Cell = (String, Paint);
 
 /// Lays out cells under headings. Each column is as wide as its widest cell; the last one fills the rest of `width`.
-#[must_use]
 pub fn grid(heading: &[&str], rows: &[Vec<Cell>], width: usize, colours: Colours) -> Vec<String> {
     let heading: Vec<Cell> = heading
         .iter()

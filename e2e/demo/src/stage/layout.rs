@@ -30,7 +30,6 @@ pub enum Paint {
 
 impl Colours {
     /// The text in a colour.
-    #[must_use]
     pub fn paint(self, paint: Paint, text: &str) -> String {
         let code = match paint {
             Paint::Good => "32",
@@ -48,7 +47,6 @@ impl Colours {
 }
 
 /// The text, cut to `width` characters with an ellipsis.
-#[must_use]
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -61,7 +59,6 @@ pub fn cut(text: &str, width: usize) -> String {
 }
 
 /// Breaks the text between words into lines of at most `width` characters. A longer word has a line of its own.
-#[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -77,13 +74,11 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// A duration in seconds, with a tenth: `8.1 s`.
-#[must_use]
 pub fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f32())
 }
 
 /// A latency: `27 ms`, or in seconds if it is long.
-#[must_use]
 pub fn latency(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())
@@ -93,7 +88,6 @@ pub fn latency(duration: Duration) -> String {
 }
 
 /// `1 pod`, `2 pods`.
-#[must_use]
 pub fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")

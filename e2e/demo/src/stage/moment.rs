@@ -50,14 +50,12 @@ pub struct Period {
 
 impl Period {
     /// Its length so far.
-    #[must_use]
     pub fn lasted(&self, now: Duration) -> Duration {
         let end = self.opened.map_or(now, |opened| opened.at);
         end.saturating_sub(self.closed.at)
     }
 
     /// Whether the node was closed at this revision.
-    #[must_use]
     pub fn includes(&self, revision: Revision) -> bool {
         let is_over = self.opened.is_some_and(|it| it.revision <= revision);
         self.closed.revision <= revision && !is_over
@@ -65,7 +63,6 @@ impl Period {
 }
 
 /// A condition of a node.
-#[must_use]
 pub fn condition<'a>(node: &'a Node, condition_type: &str) -> Option<&'a NodeCondition> {
     let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
     conditions.find(|condition| condition.type_ == condition_type)

@@ -29,7 +29,6 @@ pub(super) struct Screen {
 
 impl Screen {
     /// Standard output: live if it is a terminal.
-    #[must_use]
     pub(super) fn new() -> Self {
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");
         let live = io::stdout().is_terminal() && !dumb;
@@ -48,18 +47,15 @@ impl Screen {
     }
 
     /// Whether a block is redrawn in place.
-    #[must_use]
     pub(super) fn is_live(&self) -> bool {
         self.live
     }
 
-    #[must_use]
     pub(super) fn colours(&self) -> Colours {
         self.colours
     }
 
     /// The largest number of characters in a line.
-    #[must_use]
     pub(super) fn width(&self) -> usize {
         match terminal_size() {
             Some((Width(width), _)) if self.live => usize::from(width).min(MAX_WIDTH),

@@ -46,7 +46,6 @@ impl<W: World> Default for Show<W> {
 
 impl<W: World> Show<W> {
     /// A telling on standard output that starts now.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             started: Instant::now(),
@@ -57,7 +56,6 @@ impl<W: World> Show<W> {
     }
 
     /// The time since the start.
-    #[must_use]
     pub fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -118,7 +116,6 @@ impl<W: World> Show<W> {
     }
 
     /// The observed state.
-    #[must_use]
     pub fn world(&self) -> watch::Receiver<W> {
         self.world.subscribe()
     }

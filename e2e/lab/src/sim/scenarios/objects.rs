@@ -95,13 +95,11 @@ pub(super) fn rule_key(name: &str) -> Key {
     Key::cluster(Kind::NodeReadinessRule, name)
 }
 
-#[must_use]
 pub(super) fn csi_node(node: &str) -> Key {
     Key::cluster(Kind::CsiNode, node)
 }
 
 /// A patch of a `CSINode`: all that the driver reports to be wrong with its storage.
-#[must_use]
 pub(super) fn storage(driver: &str, wrong: &[&str]) -> Value {
     let condition = |status: &&str| json!({"status": status, "reason": "Why", "message": "so"});
     let conditions: Vec<Value> = wrong.iter().map(condition).collect();
