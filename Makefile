@@ -188,7 +188,7 @@ chart: ## Copy into the chart what config/ has already (CRD, permissions, webhoo
 	mkdir -p $(CHART)/files
 	cp -R config/crd/bases $(CHART)/files/crd
 	cp -R config/rbac config/manager config/webhook config/prometheus $(CHART)/files/
-	cp -R config/karpenter config/remediation config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
+	cp -R config/karpenter config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
 	cd $(CHART)/files/policy && mv reporter/reporter.yaml . && rm -r reporter
 	cp config/components/webhook/network_policy.yaml $(CHART)/files/webhook/
 	cd $(CHART)/files && rm */kustomization.yaml rbac/namespace.yaml manager/deployment.yaml prometheus/alerts*.yaml

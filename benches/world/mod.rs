@@ -159,7 +159,6 @@ impl World {
             read_live: &NOTHING,
             memories: &[],
             may_close: &[],
-            remediated: &[],
             watching_since: self.now,
         };
         plan(cluster, state, history, self.now)

@@ -27,7 +27,7 @@ pub(crate) use crd::other_owner;
 pub use crd::{crd, to_yaml};
 pub use disruption::Disruption;
 pub use duration::Duration;
-pub use repair::{MaxUnhealthy, RemediationTemplate, Repair, RepairAction};
+pub use repair::{MaxUnhealthy, Repair, RepairAction};
 pub(crate) use rule::MAX_CONDITIONS;
 pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};
 pub(crate) use status::{

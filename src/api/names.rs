@@ -37,11 +37,8 @@ pub const MANAGED_BY_TOOLS: [&str; 2] = ["Helm", "kustomize"];
 /// Annotation on a node, followed by a rule's UID: when the node's readiness TTL under that rule runs out, in RFC 3339.
 pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 
-/// Annotation on a node, followed by a rule's UID: a JSON object with the remediation that this rule asks for.
-pub const REMEDIATION_PREFIX: &str = "nodegate.dev/remediation-";
-
-/// Annotation on a remediation that the controller makes: the UID of the rule that asks for it.
-pub const REMEDIATED_RULE: &str = "nodegate.dev/rule-uid";
+/// Type of the condition of a node that is past its readiness TTL under a rule that holds it.
+pub const NOT_READY_IN_TIME: &str = "nodegate.dev/NotReadyInTime";
 
 /// Annotation on a node, followed by a rule's UID: a JSON object with times of how the node started under that rule, written
 /// when it is first opened.

@@ -13,11 +13,6 @@ use super::words::words;
 /// What happens to a node that a bootstrap-only rule still holds when its readiness TTL has passed.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
-#[x_kube(
-    validation = Rule::new("!has(self.action) || self.action != 'Remediate' || has(self.remediationTemplate)")
-        .message("action Remediate needs a remediationTemplate: name the template that remediations are made from")
-        .field_path(".remediationTemplate"),
-)]
 pub struct Repair {
     /// How long a node may stay closed by this rule, counted from when the node joined or the rule was created,
     /// whichever came later. At least 1m, for example 15m. The annotation `nodegate.dev/readiness-ttl` on a Karpenter
@@ -30,10 +25,9 @@ pub struct Repair {
     pub readiness_ttl: Duration,
 
     /// What is done with a node that is not ready in time. `DeleteNodeClaim` deletes its Karpenter `NodeClaim`, so that a new node
-    /// takes its place. `Remediate` makes a remediation from `remediationTemplate`, for another controller.
-    /// `AnnotateMachine` annotates its Cluster API `Machine` with `cluster.x-k8s.io/remediate-machine`. `Release` opens the
-    /// node although its conditions are not met, with a warning event. `None`, the default, only reports it by event and
-    /// metric.
+    /// takes its place. `Release` releases the node although its conditions are not met, with a warning event. `None`, the
+    /// default, only reports it. Whatever the action, the node gets the condition `nodegate.dev/NotReadyInTime`, on which other
+    /// controllers can act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub action: RepairAction,
 
@@ -46,43 +40,7 @@ pub struct Repair {
         "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%",
     ))]
     pub max_unhealthy: MaxUnhealthy,
-
-    /// With the action `Remediate`: the template from which a remediation is made, as medik8s has them. A kind `XTemplate`
-    /// makes an `X` in the same namespace, named as the node and owned by it, with the spec in the template's
-    /// `spec.template.spec`. It is deleted when the node opens, or the rule goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remediation_template: Option<RemediationTemplate>,
 }
-
-/// A template of remediations.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", expecting = "an object")]
-pub struct RemediationTemplate {
-    /// Its API version, with the group.
-    #[schemars(length(min = 3, max = 317))]
-    #[x_kube(validation = (
-        "self.matches('^[^/]+/[^/]+$')",
-        "apiVersion must be a group and a version, for example self-node-remediation.medik8s.io/v1alpha1",
-    ))]
-    pub api_version: String,
-
-    /// Its kind, which ends with `Template`.
-    #[schemars(length(min = 9, max = 63))]
-    #[x_kube(validation = (
-        "self.endsWith('Template')",
-        "kind must end with Template, for example SelfNodeRemediationTemplate",
-    ))]
-    pub kind: String,
-
-    /// Its name.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
-
-    /// Its namespace, and that of the remediations.
-    #[schemars(length(min = 1, max = 63))]
-    pub namespace: String,
-}
-
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -93,11 +51,7 @@ words! {
     pub enum RepairAction {
         /// Delete the node's Karpenter `NodeClaim`.
         DeleteNodeClaim = "DeleteNodeClaim",
-        /// Make a remediation, for another controller.
-        Remediate = "Remediate",
-        /// Annotate the node's Cluster API `Machine`.
-        AnnotateMachine = "AnnotateMachine",
-        /// Open the node with unmet conditions.
+        /// Release the node with unmet conditions.
         Release = "Release",
         /// Report it, and leave the node alone.
         #[default]

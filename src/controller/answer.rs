@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use kube::core::Status;
-
 use crate::causes::with_causes;
 use crate::engine::RequestError;
 
 /// The manifests that grant what the controller does to nodes and rules...
 pub(super) const RBAC: &str = "config/rbac";
-/// ...to Karpenter's objects...
+/// ...and to Karpenter's objects.
 pub(super) const KARPENTER_RBAC: &str = "config/karpenter";
-/// ...to remediations and Machines.
-pub(super) const REMEDIATION_RBAC: &str = "config/remediation";
 
 /// The timeout of one request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
@@ -40,17 +36,7 @@ fn with_remedy(message: String) -> String {
     } else {
         RBAC
     };
-    grant(&message, rbac)
-}
-
-fn grant(message: &str, rbac: &str) -> String {
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
-}
-
-/// The error for a request that lacks a permission of these manifests; `None` for another answer.
-pub(super) fn forbidden(status: &Status, rbac: &str) -> Option<RequestError> {
-    let is_meant = status.code == 403 && !is_of_a_webhook(&status.message);
-    is_meant.then(|| RequestError::Failed(grant(&status.message, rbac)))
 }
 
 /// Whether a webhook denied the request or failed. Whatever the status code, that says nothing about the state of the object or
@@ -106,6 +92,7 @@ impl From<kube::Error> for RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::Status;
     use kube::core::response::{StatusCause, StatusDetails};
 
     /// The API server's details when it can name nothing.

@@ -14,7 +14,6 @@ mod limiter;
 mod live_reads;
 pub(crate) mod metrics;
 mod owner;
-mod remediation;
 mod requests;
 mod unused;
 pub(crate) mod watch;

@@ -15,7 +15,6 @@ use super::answer::{DEADLINE, FIELD_MANAGER, within};
 use super::events;
 use super::live_reads::Looker;
 use super::metrics::Metrics;
-use super::remediation::{self, Of};
 use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
@@ -27,10 +26,9 @@ const NODE: &str = "node";
 /// ...and its conditions; a rule's finalizers...
 const CONDITIONS: &str = "conditions";
 const FINALIZERS: &str = "finalizers";
-/// ...and its status; a `NodeClaim`; a remediation or a Machine.
+/// ...and its status; a `NodeClaim`.
 const STATUS: &str = "status";
 const NODE_CLAIM: &str = "nodeclaim";
-const REMEDIATION: &str = "remediation";
 /// Metric labels of failed writes.
 const UNREACHABLE: &str = "unreachable";
 const THROTTLED: &str = "throttled";
@@ -69,14 +67,7 @@ impl Requester {
         instance: &str,
         metrics: Metrics,
     ) -> Self {
-        for object in [
-            NODE,
-            CONDITIONS,
-            FINALIZERS,
-            STATUS,
-            NODE_CLAIM,
-            REMEDIATION,
-        ] {
+        for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
                 metrics.write_failures.with_label_values(&[object, reason]);
@@ -143,31 +134,6 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
-            engine::Request::MakeRemediation {
-                name,
-                uid,
-                rule_uid,
-                template,
-            } => {
-                let of = Of::new(&name, &uid, &rule_uid);
-                let made = Box::pin(remediation::make(&self.client, of, &template));
-                self.measured(REMEDIATION, made).await
-            }
-            engine::Request::AnnotateMachine { name, machine } => {
-                let annotated = remediation::annotate(&self.client, &name, &machine);
-                let annotated = Box::pin(annotated);
-                self.measured(REMEDIATION, annotated).await
-            }
-            engine::Request::DeleteRemediation {
-                name,
-                uid,
-                rule_uid,
-                object,
-            } => {
-                let of = Of::new(&name, &uid, &rule_uid);
-                let deleted = Box::pin(remediation::delete(&self.client, of, &object));
-                self.measured(REMEDIATION, deleted).await
-            }
             engine::Request::ReadNodeLive {
                 name,
                 kinds,
@@ -193,17 +159,8 @@ impl Requester {
         object: &str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestError> {
-        self.measured(object, within(DEADLINE, request)).await
-    }
-
-    /// Counts the duration and failures of a write that has a deadline of its own.
-    async fn measured<T>(
-        &self,
-        object: &str,
-        answer: impl Future<Output = Result<T, RequestError>>,
-    ) -> Result<T, RequestError> {
         let started = Instant::now();
-        let result = answer.await;
+        let result = within(DEADLINE, request).await;
         let duration = self.metrics.write_duration.with_label_values(&[object]);
         duration.observe(started.elapsed().as_secs_f64());
         match &result {

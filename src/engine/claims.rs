@@ -16,6 +16,7 @@ use super::notice::{About, Notice};
 use super::pacer::{Class, WriteSlot};
 use super::patch;
 use crate::api::RepairAction;
+use crate::api::names::NOT_READY_IN_TIME;
 use crate::object::{Node, NodeClaim};
 
 /// How long a deletion that found no free slot waits before it tries again.
@@ -140,8 +141,14 @@ impl Claims {
             }
             (_, Err(error)) => Err(error),
             (Step::LiveRead, Ok(Answer::Node(node))) => {
+                // The condition that it is late may have come on meanwhile.
+                let evaluated = |mut node: Node| {
+                    node.conditions.retain(|it| it.kind != NOT_READY_IN_TIME);
+                    node
+                };
                 let is_as_judged = node.clone().read();
-                let is_as_judged = is_as_judged.is_ok_and(|now| now == deletion.node);
+                let is_as_judged = is_as_judged
+                    .is_ok_and(|now| evaluated(now) == evaluated(deletion.node.clone()));
                 let goes_on = goes_on();
                 cache.update_node(*node, out.now);
                 let delete = Request::DeleteNodeClaim {

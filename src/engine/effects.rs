@@ -26,8 +26,6 @@ pub enum Purpose {
     Status(Arc<str>),
     /// Delete the claim of this name, in one of several steps.
     Claim(Arc<str>),
-    /// Remediate the node of this name under the rule with this UID, in one of several steps.
-    Remediation(Arc<str>, Arc<str>),
     /// Read a node live before a decision.
     LiveRead(Arc<str>),
     /// Read live what all nodes share.
@@ -42,7 +40,7 @@ impl Purpose {
             Self::Node(_) | Self::NodeAgain(_) => Class::Node,
             Self::Conditions(_) => Class::Conditions,
             Self::Finalizers(_) | Self::Status(_) => Class::Rule,
-            Self::Claim(_) | Self::Remediation(..) => Class::Claim,
+            Self::Claim(_) => Class::Claim,
             Self::LiveRead(_) | Self::ClusterLiveRead => Class::LiveRead,
             Self::Event => Class::Event,
         }

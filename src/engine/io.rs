@@ -13,14 +13,12 @@ use super::error::RequestError;
 use super::freshness::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
-use crate::api::RemediationTemplate;
 use crate::condition::ComponentGroup;
 use crate::object::{
     CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
-    ObjectKey, PodObject, ResourceSliceObject, RuleObject, Version,
+    PodObject, ResourceSliceObject, RuleObject, Version,
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
-use crate::repair::RemediationObject;
 
 /// The current time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -232,37 +230,6 @@ pub enum Request {
         /// The version that it must have.
         version: Version,
     },
-    /// Makes a node's remediation from a template, unless it is there; answered by [`Answer::Done`] or
-    /// [`Answer::Impossible`].
-    MakeRemediation {
-        /// The node.
-        name: Arc<str>,
-        /// The node's UID.
-        uid: Arc<str>,
-        /// The UID of the rule that asks for it.
-        rule_uid: Arc<str>,
-        /// The template.
-        template: Box<RemediationTemplate>,
-    },
-    /// Annotates the Machine of a node for remediation, unless it is; answered by [`Answer::Done`] or
-    /// [`Answer::Impossible`].
-    AnnotateMachine {
-        /// The node.
-        name: Arc<str>,
-        /// The Machine that it must be of.
-        machine: ObjectKey,
-    },
-    /// Deletes a node's remediation, if it is there and was made for this node and rule; answered by [`Answer::Done`].
-    DeleteRemediation {
-        /// The node.
-        name: Arc<str>,
-        /// The node's UID.
-        uid: Arc<str>,
-        /// The UID of the rule that asked for it.
-        rule_uid: Arc<str>,
-        /// The remediation.
-        object: RemediationObject,
-    },
     /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
     ReadNodeLive {
         /// The node.
@@ -318,8 +285,6 @@ pub enum Answer {
     ClusterEvidence(ClusterEvidence),
     /// Success without data.
     Done,
-    /// This node cannot be remediated as it is, and why.
-    Impossible(String),
 }
 
 /// Defines, for each kind of answer, a method that returns its data or an error for any other kind.

@@ -21,7 +21,6 @@ use super::io::{Effect, Input, Now};
 use super::nodes::Nodes;
 use super::notice::Notice;
 use super::pacer::{Class, Pacer, Rate};
-use super::remediations::Remediations;
 use super::repairs::deletion;
 use super::rules::{Evaluated, Rules};
 use super::survey::Survey;
@@ -72,7 +71,6 @@ pub struct Engine {
     conditions: NodeQueue,
     live_reads: LiveReads,
     claims: Claims,
-    remediations: Remediations,
     clock: Clock,
     out: Effects,
     /// Since when this instance has been the leader.
@@ -104,7 +102,6 @@ impl Engine {
             conditions: NodeQueue::default(),
             live_reads: LiveReads::default(),
             claims: Claims::default(),
-            remediations: Remediations::default(),
             clock: Clock::new(now.wall, now.monotonic),
             out: Effects::new(pacer, now),
             leading_since: None,
@@ -224,7 +221,6 @@ impl Engine {
             Input::Stop => {
                 self.is_stopping = true;
                 self.claims.stop();
-                self.remediations.stop();
                 self.out.pacer.try_nothing_again();
             }
         }
@@ -356,8 +352,8 @@ impl Engine {
     /// 1. An unreadable node is left as it is, a deleted one is forgotten, and one with a write under way waits.
     /// 2. Its plan is made.
     /// 3. The plan is noted and announced.
-    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim, its remediation. A change that
-    ///    could hurt waits while what it depends on is stale.
+    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim. A change that could
+    ///    hurt waits while what it depends on is stale.
     fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
         if self.is_left_alone(name) {
             return;
@@ -382,7 +378,6 @@ impl Engine {
         work.is_about(node);
 
         let memories = work.memories.clone();
-        let remediated = self.remediations.taken(name);
         let history = NodeHistory {
             is_known: work.is_known,
             read_live: &work
@@ -390,7 +385,6 @@ impl Engine {
                 .fresh(self.live_reads.invalidated(), now.monotonic),
             memories: &memories,
             may_close: &may_close,
-            remediated: &remediated,
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
@@ -408,7 +402,6 @@ impl Engine {
         work.observe(state, &plan, is_news, &mut self.out);
 
         let deletion = deletion(node, &plan);
-        self.remediations.begin(node, &plan, &mut self.out);
         let stale = plan.live_read.clone();
         let is_stale = !stale.is_empty()
             || plan.postponed == Some(Postponed::Stale)
@@ -459,7 +452,6 @@ impl Engine {
             self.rules
                 .forget_node(name, &work.recorded_by, &mut self.out);
             self.out.timers.forget_node(name);
-            self.remediations.forget(name);
             self.out.pacer.nodes.forget(name);
             self.out.pacer.conditions.forget(name);
             self.nodes.remove(name);

@@ -23,7 +23,6 @@ pub mod notice;
 mod notices;
 mod pacer;
 mod patch;
-mod remediations;
 mod repairs;
 mod rules;
 mod startups;

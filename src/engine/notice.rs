@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::broken::Broken;
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
-use crate::api::RepairAction;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::guard::Report;
 use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};
@@ -103,14 +102,6 @@ topics! {
         "The node was not ready in time, and too many nodes are unhealthy to repair it. Repeated every 5 minutes.";
     CLAIM_DELETED: Warning "NodeClaimDeleted" "RepairNode" on "Node",
         "The node's `NodeClaim` has been deleted, so that Karpenter replaces it.";
-    REMEDIATION_MADE: Warning "NodeRemediationCreated" "RepairNode" on "Node",
-        "A remediation has been made for the node, from the rule's `remediationTemplate`.";
-    MACHINE_ANNOTATED: Warning "MachineAnnotated" "RepairNode" on "Node",
-        "The node's `Machine` has been annotated, so that Cluster API remediates it.";
-    REMEDIATION_WITHDRAWN: Normal "NodeRemediationDeleted" "RepairNode" on "Node",
-        "The node's remediation has been deleted: the node is open, or no rule asks for it any more.";
-    REMEDIATION_LEFT: Warning "NodeRemediationLeft" "RepairNode" on "Node",
-        "The node's remediation is no longer asked for, and the API server refuses to delete it.";
     NODE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "Node",
         "Something about the node cannot be parsed: it is left as it is.";
     RULE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "NodeReadinessRule",
@@ -359,36 +350,6 @@ impl Notice {
     pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
         let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
         Self::new(node, &CLAIM_DELETED, note)
-    }
-
-    /// A remediation that was asked for.
-    pub fn of_remediation(
-        node: About,
-        action: RepairAction,
-        what: &str,
-        rule: &str,
-        why: &str,
-    ) -> Self {
-        let (topic, done) = match action {
-            RepairAction::AnnotateMachine => (&MACHINE_ANNOTATED, "annotated"),
-            _ => (&REMEDIATION_MADE, "created"),
-        };
-        Self::new(
-            node,
-            topic,
-            format!("{what} {done} by rule '{rule}'. {why}"),
-        )
-    }
-
-    /// A remediation that is no longer asked for, and was deleted unless that was refused.
-    pub fn of_withdrawn_remediation(node: About, what: &str, refusal: Option<&str>) -> Self {
-        match refusal {
-            None => Self::new(node, &REMEDIATION_WITHDRAWN, format!("{what} deleted")),
-            Some(why) => {
-                let note = format!("{what} is no longer asked for, and cannot be deleted: {why}");
-                Self::new(node, &REMEDIATION_LEFT, note)
-            }
-        }
     }
 
     /// The controller leaves a node as it is because one of its objects is unreadable.

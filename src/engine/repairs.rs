@@ -13,9 +13,10 @@ use super::io::Count;
 use super::notice::{About, Notice};
 use super::status::{Prospects, RuleStats};
 use crate::api::RepairAction;
+use crate::api::names::NOT_READY_IN_TIME;
 use crate::object::Node;
-use crate::plan::{NodePlan, Outcome};
-use crate::repair::{BLOCKED_INTERVAL, Census, Deadline, NoClaim, NoTtl, Remedy, Spared, Verdict};
+use crate::plan::NodePlan;
+use crate::repair::{BLOCKED_INTERVAL, Census, NoTtl, Remedy, Spared, Verdict};
 use crate::rule::Rule;
 
 /// What was announced about a node's repair, by rule.
@@ -50,7 +51,7 @@ pub(super) fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
         claim: claim.clone(),
         node: node.clone(),
         rule: outcome.rule.name.clone(),
-        why: late(outcome),
+        why: outcome.lateness(),
     })
 }
 
@@ -67,20 +68,21 @@ impl RepairTold {
                 (Some(Err(why @ NoTtl::Unreadable { .. })), _) => {
                     Message::Impossible(why.to_string())
                 }
-                (_, Some(Verdict::Spare(Spared::NoClaim(why)))) if why != NoClaim::Unseen => {
-                    Message::Impossible(why.to_string())
-                }
-                (_, Some(Verdict::Spare(why @ (Spared::NoTemplate | Spared::NoMachine)))) => {
-                    Message::Impossible(why.to_string())
-                }
+                (_, Some(Verdict::Impossible(why))) => Message::Impossible(why.to_string()),
                 (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => {
-                    Message::Spared(format!("{why}. {}", late(outcome)))
+                    Message::Spared(format!("{why}. {}", outcome.lateness()))
                 }
                 (_, Some(Verdict::Spare(why))) => {
                     debug!(node = %node.name, rule = %rule.name, %why, "not repaired");
                     continue;
                 }
-                (_, Some(Verdict::Repair(Remedy::Report))) => Message::Late(late(outcome)),
+                (_, Some(Verdict::Repair(Remedy::Report))) => Message::Late(outcome.lateness()),
+                (_, Some(Verdict::Blocked(blocked))) if outcome.only_reports() => {
+                    let why = outcome.lateness();
+                    Message::Late(format!(
+                        "{why}. It has no condition {NOT_READY_IN_TIME}: {blocked}"
+                    ))
+                }
                 (_, Some(Verdict::Blocked(blocked))) => Message::Blocked(blocked.to_string()),
                 _ => continue,
             };
@@ -135,27 +137,14 @@ impl RepairTold {
     }
 }
 
-/// The message that the node is late, and what it lacks.
-pub(super) fn late(outcome: &Outcome<'_>) -> String {
-    let lacks = outcome.evaluation.why();
-    match outcome.deadline {
-        Some(Ok(Deadline::At(at))) => {
-            format!("The node should have been ready by {at:.0}: {lacks}")
-        }
-        _ => lacks,
+/// What keeps a rule from repairing any node, if anything does.
+pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
+    let repair = rule.active()?.repair.as_ref()?;
+    if repair.action != RepairAction::DeleteNodeClaim {
+        return None;
     }
-}
-
-/// What keeps a rule from repairing any node, if anything does. `refused` is why its last remediation was refused.
-pub(super) fn obstacle(cache: &Cache, rule: &Rule, refused: Option<&str>) -> Option<String> {
-    match rule.active()?.repair.as_ref()?.action {
-        RepairAction::DeleteNodeClaim => {
-            let unavailable = cache.karpenter().availability().err();
-            unavailable.map(|why| why.to_string())
-        }
-        RepairAction::Remediate | RepairAction::AnnotateMachine => refused.map(str::to_owned),
-        RepairAction::Release | RepairAction::None => None,
-    }
+    let unavailable = cache.karpenter().availability().err();
+    unavailable.map(|why| why.to_string())
 }
 
 pub(super) fn prospects(

@@ -163,7 +163,6 @@ impl View {
             read_live: &READ_LIVE,
             memories: &[],
             may_close: &[],
-            remediated: &[],
             watching_since: self.now.wall,
         };
         let state = self.cache.node(name)?;

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::api::names::{
-    BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, REMEDIATION_PREFIX, STARTUP_PREFIX,
-    TAINT_ADDED_BY_PREFIX,
+    BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, STARTUP_PREFIX, TAINT_ADDED_BY_PREFIX,
 };
 
-const PREFIXES: [&str; 5] = [
+const PREFIXES: [&str; 4] = [
     BOOTSTRAP_COMPLETED_PREFIX,
     TAINT_ADDED_BY_PREFIX,
     READY_DEADLINE_PREFIX,
-    REMEDIATION_PREFIX,
     STARTUP_PREFIX,
 ];
 
@@ -41,14 +39,12 @@ mod tests {
         let all = annotations(&[
             ("example.com/other", "x"),
             ("nodegate.dev/ready-deadline-u", "never"),
-            ("nodegate.dev/remediation-u", "{}"),
             ("nodegate.dev/startup-u", r#"{"rule-name":"r"}"#),
             ("nodegate.dev/taint-added-by-u", "{}"),
             ("readiness.k8s.io/bootstrap-completed-u", "{}"),
         ]);
         let expected = annotations(&[
             ("nodegate.dev/ready-deadline-u", "never"),
-            ("nodegate.dev/remediation-u", "{}"),
             ("nodegate.dev/startup-u", ""),
             ("nodegate.dev/taint-added-by-u", "{}"),
             ("readiness.k8s.io/bootstrap-completed-u", "{}"),

@@ -5,13 +5,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 
 use super::annotations;
 use super::field::{Field, Unreadable, items, objects};
 use super::karpenter;
-use super::meta::{self, Metadata, MetadataObject, ObjectKey, Version};
+use super::meta::{self, Metadata, MetadataObject, Version};
 use super::resources::Resources;
 use super::taint::{Taint, TaintObject};
 use crate::api::{ConditionStatus, TaintEffect};
@@ -40,8 +39,6 @@ pub struct Node {
     pub annotations: Option<BTreeMap<String, String>>,
     /// The annotation that forbids repair, if there is one.
     pub do_not_repair: Option<&'static str>,
-    /// The Cluster API `Machine` that the node's annotations name.
-    pub machine: Option<ObjectKey>,
     /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
@@ -68,7 +65,6 @@ pub struct NodeMetadata {
     labels: BTreeMap<String, String>,
     annotations: Option<BTreeMap<String, String>>,
     do_not_repair: Option<&'static str>,
-    machine: Option<ObjectKey>,
 }
 
 /// A condition of a node's status.
@@ -115,7 +111,6 @@ impl Node {
         self.labels = patched.labels;
         self.annotations = patched.annotations;
         self.do_not_repair = patched.do_not_repair;
-        self.machine = patched.machine;
         if let Some(taints) = taints {
             self.taints = taints;
         }
@@ -260,7 +255,6 @@ impl NodeObject {
             name: meta.name,
             uid: meta.uid,
             do_not_repair: meta.do_not_repair,
-            machine: meta.machine,
             created: meta.created,
             deleting: meta.deleting,
             labels: meta.labels,
@@ -285,17 +279,6 @@ impl NodeObject {
     }
 }
 
-/// The Cluster API `Machine` that a node's annotations name.
-fn machine(meta: &ObjectMeta) -> Option<ObjectKey> {
-    let annotations = meta.annotations.as_ref()?;
-    let named = |key| annotations.get(key).filter(|name| !name.is_empty());
-    let namespace = named("cluster.x-k8s.io/cluster-namespace")?.as_str();
-    Some(ObjectKey::new(
-        namespace,
-        named("cluster.x-k8s.io/machine")?.as_str(),
-    ))
-}
-
 impl TryFrom<MetadataObject> for NodeMetadata {
     type Error = Unreadable;
 
@@ -314,7 +297,6 @@ impl TryFrom<Metadata> for NodeMetadata {
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             version: meta::resource_version(&meta),
             do_not_repair: karpenter::forbids_repair(&meta),
-            machine: machine(&meta),
             created: meta.creation_timestamp.map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.unwrap_or_default(),

@@ -94,7 +94,6 @@ pub fn plan<'a>(
     draft.settle_all(&contenders, &owned, &facts);
     draft.forget_deleted_rules();
     draft.forget_deadlines();
-    draft.withdraw_remediations();
     draft.postpone();
     draft.end_taint(None);
     draft.publish();

@@ -18,7 +18,6 @@ mod outcome;
 mod passed_over;
 mod patience;
 mod publish;
-mod remediation;
 mod settle;
 mod stale_kinds;
 mod state;

@@ -12,9 +12,7 @@ use super::stale_kinds::StaleKinds;
 use super::taint_plan::TaintPlan;
 use super::waiting::Waiting;
 use crate::object::NodeClaim;
-use crate::repair::{
-    Deadline, Postponed, RemediationRecord, RemediationStep, Remedy, StepKind, Verdict,
-};
+use crate::repair::{Deadline, Postponed, Remedy, Verdict};
 use crate::rule::Rule;
 use crate::rule::ownership::owner_key;
 
@@ -29,8 +27,6 @@ pub struct NodePlan<'a> {
     pub conditions: ConditionChanges<'a>,
     /// What the critical components on the node lack, if a held taint waits for them.
     pub waiting: Option<Waiting<'a>>,
-    /// Steps of its remediation.
-    pub remediation: Vec<RemediationStep>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
     /// The kinds to read live before a change that could hurt, which this plan therefore omits.
@@ -92,24 +88,16 @@ impl<'a> NodePlan<'a> {
         self.looking.contains(&rule.uid)
     }
 
-    /// Whether this rule's taint or one of its annotations must be written, or its remediation withdrawn.
+    /// Whether this rule's taint or one of its annotations must be written.
     pub fn writes_for(&self, rule: &Rule) -> bool {
         let uid = &rule.uid;
-        let is_withdrawal =
-            |step: &RemediationStep| step.rule_uid == *uid && step.kind == StepKind::Withdraw;
-        let others = [
-            owner_key(uid),
-            Deadline::key(uid),
-            RemediationRecord::key(uid),
-        ];
+        let others = [owner_key(uid), Deadline::key(uid)];
         let mut keys = rule.completion_keys.iter().chain(&others);
         let is_written = |key| {
             self.taints
                 .iter()
                 .any(|it| it.annotations.contains_key(key))
         };
-        self.changes().any(|change| change.rule_uid == **uid)
-            || self.remediation.iter().any(is_withdrawal)
-            || keys.any(is_written)
+        self.changes().any(|change| change.rule_uid == **uid) || keys.any(is_written)
     }
 }

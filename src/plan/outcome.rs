@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::decision::Decision;
 use super::evaluate::Evaluation;
-use crate::repair::{Deadline, NoTtl, Remedy, Verdict};
+use crate::api::RepairAction;
+use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::Rule;
 use crate::rule::ownership::BootstrapRecord;
 
@@ -60,9 +61,25 @@ impl Outcome<'_> {
 
     /// Whether the rule is a dry run that would repair the node, or would if too many others were not unhealthy.
     pub fn would_repair(&self) -> bool {
-        let is_news = !matches!(self.verdict, Some(Verdict::Repair(Remedy::Report)));
         let is_meant = matches!(self.verdict, Some(Verdict::Blocked(_) | Verdict::Repair(_)));
-        self.is_dry_run() && is_meant && is_news
+        self.is_dry_run() && is_meant && !self.only_reports()
+    }
+
+    /// Whether the rule only reports late nodes.
+    pub(crate) fn only_reports(&self) -> bool {
+        let repair = self.rule.active().and_then(|spec| spec.repair.as_ref());
+        repair.is_some_and(|repair| repair.action == RepairAction::None)
+    }
+
+    /// The message that the node is late, and what it lacks.
+    pub(crate) fn lateness(&self) -> String {
+        let lacks = self.evaluation.why();
+        match self.deadline {
+            Some(Ok(Deadline::At(at))) => {
+                format!("The node should have been ready by {at:.0}: {lacks}")
+            }
+            _ => lacks,
+        }
     }
 }
 

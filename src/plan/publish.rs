@@ -1,13 +1,19 @@
-//! Plans which synthesized conditions to publish on a node, and which to remove.
+//! Plans which conditions to publish on a node, and which to remove: the synthesized ones, and that it was not ready in time.
 
 use smallvec::SmallVec;
 
 use super::conditions::{NewCondition, Urgency};
+use super::decision::Decision;
 use super::draft::Draft;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Standing};
 use crate::api::ConditionStatus;
+use crate::api::names::NOT_READY_IN_TIME;
 use crate::condition::{self, Condition};
 use crate::object::NodeCondition;
+use crate::repair::{Deadline, Spared, Verdict};
+
+/// The reason of the condition that a node was not ready in time.
+const LATE_REASON: &str = "ReadinessTTLPassed";
 
 /// How a condition differs from what is published of it; `None` if it does not.
 fn urgency(published: Option<&NodeCondition>, condition: &Condition<'_>) -> Option<Urgency> {
@@ -61,6 +67,9 @@ impl Draft<'_> {
                 }
             }
         }
+        if self.cluster.publish_conditions && self.publish_lateness() {
+            wanted.push(NOT_READY_IN_TIME);
+        }
         // The conditions of a rule that is suspended, or waits for another one, stay as they are.
         let stays = |outcome: &&Outcome| {
             let is_waiting = outcome.evaluation.waits_for.is_some() && !outcome.is_dry_run();
@@ -74,10 +83,69 @@ impl Draft<'_> {
             .conditions
             .iter()
             .filter(|published| {
-                condition::is_ours(&published.kind, &published.reason)
-                    && !wanted.contains(&published.kind.as_str())
+                let is_ours = published.kind == NOT_READY_IN_TIME
+                    || condition::is_ours(&published.kind, &published.reason);
+                is_ours && !wanted.contains(&published.kind.as_str())
             })
             .map(|published| published.kind.as_str())
             .collect();
+    }
+    /// Sets the condition that the node was not ready in time, if it is late under a rule that holds it and `maxUnhealthy` does not
+    /// hold that back. Returns whether the condition stays: also while repair is postponed or suspended, and while the node's claim
+    /// is being deleted.
+    fn publish_lateness(&mut self) -> bool {
+        let published = self.node.condition(NOT_READY_IN_TIME);
+        let mut stays = false;
+        for outcome in &self.plan.outcomes {
+            if !outcome.tainted || !matches!(outcome.standing, Standing::Governs(_)) {
+                continue;
+            }
+            let deadline = match outcome.deadline {
+                Some(Ok(deadline)) => Some(deadline),
+                _ if outcome.rule.is_suspended() => {
+                    Deadline::recorded(self.node, &outcome.rule.uid)
+                }
+                _ => None,
+            };
+            if !deadline.is_some_and(|deadline| deadline.has_passed(self.now)) {
+                continue;
+            }
+            match outcome.verdict {
+                Some(Verdict::Repair(_) | Verdict::Impossible(_)) => {}
+                None | Some(Verdict::Spare(Spared::ClaimDeleting | Spared::ClaimUnseen)) => {
+                    stays = true;
+                    continue;
+                }
+                Some(Verdict::Early | Verdict::Spare(_) | Verdict::Blocked(_)) => continue,
+            }
+            let message = format!(
+                "Rule '{}' holds this node. {}",
+                outcome.rule.name,
+                outcome.lateness()
+            );
+            let urgency = match published {
+                Some(known) if known.status == ConditionStatus::True => {
+                    let reads = known.reason == LATE_REASON && known.message == message;
+                    (!reads).then_some(Urgency::Detail)
+                }
+                // It goes at once, with the taint.
+                _ if outcome.standing == Standing::Governs(Decision::GiveUp) => {
+                    Some(Urgency::Unsettled)
+                }
+                _ => Some(Urgency::Status),
+            };
+            if let Some(urgency) = urgency {
+                self.plan.conditions.set.push(NewCondition {
+                    kind: NOT_READY_IN_TIME,
+                    status: ConditionStatus::True,
+                    reason: LATE_REASON,
+                    message,
+                    urgency,
+                    transition: published.and_then(|published| published.transition),
+                });
+            }
+            return true;
+        }
+        stays
     }
 }

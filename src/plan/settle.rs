@@ -283,7 +283,6 @@ impl<'a> Draft<'a> {
         } else if is_over && spec.repair.is_some() {
             self.forget_deadline(&rule.uid);
         }
-        self.remediate(ruling.contender, ruling.decision, ruling.verdict);
         if matches!(ruling.completion, BootstrapRecord::Unstamped) {
             let key = rule.completion_keys[0].clone();
             let value = completion_value(rule, spec, facts);

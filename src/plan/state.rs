@@ -11,7 +11,7 @@ use crate::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations,
 };
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
-use crate::repair::{Karpenter, RemediationStep, Situation};
+use crate::repair::{Karpenter, Situation};
 use crate::rule::{CompiledSpec, RuleSet};
 
 /// State that all nodes share.
@@ -97,8 +97,6 @@ pub struct NodeHistory<'a> {
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard permits to close the node now.
     pub may_close: &'a [Arc<str>],
-    /// The last step of the node's remediation that this process has taken, for each rule.
-    pub remediated: &'a [RemediationStep],
     /// Since when this process has been the leader.
     pub watching_since: Timestamp,
 }

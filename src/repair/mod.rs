@@ -4,7 +4,6 @@
 mod deadline;
 mod health;
 mod karpenter;
-mod remediation;
 mod settling;
 mod situation;
 #[cfg(test)]
@@ -17,7 +16,6 @@ pub use deadline::Deadline;
 pub use health::{Census, Group};
 pub use karpenter::{Karpenter, NodeClaims};
 pub(crate) use karpenter::{NoClaim, pool_name};
-pub use remediation::{RemediationObject, RemediationRecord, RemediationStep, StepKind};
 pub(crate) use settling::Settling;
 pub use situation::Situation;
 pub(crate) use situation::{BLOCKED_INTERVAL, Headcount, Postponed};

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
-use crate::api::{MaxUnhealthy, RemediationTemplate, Repair, RepairAction};
+use crate::api::{MaxUnhealthy, Repair, RepairAction};
 use crate::object::karpenter::ClaimStage;
-use crate::object::{Node, NodeClaim, ObjectKey};
+use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
 
 /// A node that a rule gates, with everything that matters for its repair.
@@ -40,6 +40,8 @@ pub enum Verdict<'a> {
     Spare(Spared<'a>),
     /// It is late, but so many others are unhealthy that the cause is probably elsewhere.
     Blocked(Blocked<'a>),
+    /// It is late, and has no claim to delete.
+    Impossible(NoClaim<'a>),
     /// It is late, and this is done.
     Repair(Remedy<'a>),
 }
@@ -76,15 +78,9 @@ pub enum Spared<'a> {
     /// The node will return from a reboot.
     #[error("Karpenter is rebooting the node")]
     Rebooting,
-    /// There is no claim to delete.
-    #[error(transparent)]
-    NoClaim(NoClaim<'a>),
-    /// There is no template to make a remediation from.
-    #[error("the rule names no remediationTemplate")]
-    NoTemplate,
-    /// There is no Machine to annotate.
-    #[error("the node's annotations name no Cluster API Machine")]
-    NoMachine,
+    /// Its claim may forbid repair.
+    #[error("NodeClaims have not been seen yet")]
+    ClaimUnseen,
 }
 
 /// An object whose annotation forbids the repair of a node.
@@ -141,27 +137,10 @@ impl fmt::Display for Blocked<'_> {
 pub enum Remedy<'a> {
     /// Its claim is deleted, so that a new node replaces it.
     DeleteNodeClaim(&'a NodeClaim),
-    /// A remediation is made from this template, for another controller.
-    Remediate(&'a RemediationTemplate),
-    /// This Machine of it is annotated, for Cluster API.
-    AnnotateMachine(&'a ObjectKey),
-    /// It is opened with unmet conditions.
+    /// It is released with unmet conditions.
     Release,
-    /// It is reported in an Event.
+    /// It is only reported.
     Report,
-}
-
-impl Remedy<'_> {
-    /// The rule's action that this is.
-    pub fn action(self) -> RepairAction {
-        match self {
-            Self::DeleteNodeClaim(_) => RepairAction::DeleteNodeClaim,
-            Self::Remediate(_) => RepairAction::Remediate,
-            Self::AnnotateMachine(_) => RepairAction::AnnotateMachine,
-            Self::Release => RepairAction::Release,
-            Self::Report => RepairAction::None,
-        }
-    }
 }
 
 impl<'a> Case<'a> {
@@ -192,6 +171,9 @@ impl<'a> Case<'a> {
         if let Some(forbidden) = self.forbidden() {
             return Some(forbidden);
         }
+        if self.karpenter == Karpenter::Unseen {
+            return Some(Spared::ClaimUnseen);
+        }
         match claim?.stage {
             ClaimStage::Deleting => Some(Spared::ClaimDeleting),
             ClaimStage::Rebooting => Some(Spared::Rebooting),
@@ -220,26 +202,6 @@ impl<'a> Case<'a> {
         if let Some(spared) = self.spared() {
             return Verdict::Spare(spared);
         }
-        let remedy = match self.repair.action {
-            RepairAction::None => return Verdict::Repair(Remedy::Report),
-            // Its claim may forbid repair.
-            _ if self.karpenter == Karpenter::Unseen => {
-                return Verdict::Spare(Spared::NoClaim(NoClaim::Unseen));
-            }
-            RepairAction::Release => Remedy::Release,
-            RepairAction::Remediate => match &self.repair.remediation_template {
-                Some(template) => Remedy::Remediate(template),
-                None => return Verdict::Spare(Spared::NoTemplate),
-            },
-            RepairAction::AnnotateMachine => match &self.node.machine {
-                Some(machine) => Remedy::AnnotateMachine(machine),
-                None => return Verdict::Spare(Spared::NoMachine),
-            },
-            RepairAction::DeleteNodeClaim => match self.karpenter.claim() {
-                Ok(claim) => Remedy::DeleteNodeClaim(claim),
-                Err(why) => return Verdict::Spare(Spared::NoClaim(why)),
-            },
-        };
         let (group, limit) = (self.group(), self.repair.max_unhealthy);
         let count = census.of(group);
         if count.exceeds(limit) {
@@ -249,7 +211,14 @@ impl<'a> Case<'a> {
                 limit,
             });
         }
-        Verdict::Repair(remedy)
+        match self.repair.action {
+            RepairAction::None => Verdict::Repair(Remedy::Report),
+            RepairAction::Release => Verdict::Repair(Remedy::Release),
+            RepairAction::DeleteNodeClaim => match self.karpenter.claim() {
+                Ok(claim) => Verdict::Repair(Remedy::DeleteNodeClaim(claim)),
+                Err(why) => Verdict::Impossible(why),
+            },
+        }
     }
 }
 

@@ -373,7 +373,6 @@ impl World {
             read_live: &self.read_live,
             memories: &self.memories,
             may_close: &self.may_close,
-            remediated: &[],
             watching_since: at(0),
         }
     }

@@ -56,12 +56,13 @@ pub const KARPENTER: Definitions = Definitions {
     ],
 };
 
+/// `MachineHealthCheck`s.
 pub const CLUSTER_API: Definitions = Definitions {
     name: "Cluster API",
     source: "cluster-api",
     module: "sigs.k8s.io/cluster-api",
     folder: "core/config/crd/bases",
-    files: &["cluster.x-k8s.io_machines.yaml"],
+    files: &["cluster.x-k8s.io_machinehealthchecks.yaml"],
 };
 
 /// The node class of Karpenter's kwok provider.

@@ -107,14 +107,6 @@ impl Cluster {
         self.install_karpenter_rbac().await
     }
 
-    pub async fn install_remediation_rbac(&self) -> Result<()> {
-        let folder = config("remediation");
-        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
-            .await
-            .context("installing the RBAC for remediations")?;
-        Ok(())
-    }
-
     pub async fn install_karpenter_rbac(&self) -> Result<()> {
         let folder = config("karpenter");
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])

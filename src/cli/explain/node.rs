@@ -15,7 +15,7 @@ use crate::engine::broken::Identity;
 use crate::engine::passed_over_message;
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::plan::{Outcome, PassedOver, WhyPassedOver};
-use crate::repair::{Deadline, RemediationRecord, Verdict};
+use crate::repair::{Deadline, Verdict};
 use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{Reach, Rule, RuleSet, WhyStray};
 
@@ -187,13 +187,8 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
             remarks.push(format!("it is not repaired: {why}"));
         }
         Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
+        Some(Verdict::Impossible(why)) => remarks.push(format!("it cannot be repaired: {why}")),
         _ => {}
-    }
-    if let Some(record) = RemediationRecord::recorded(node, &rule.uid).filter(|it| it.done) {
-        remarks.push(match &record.object {
-            Some(object) => format!("{} was made for it", object.of_node(&node.name)),
-            None => "its Machine was annotated for remediation".into(),
-        });
     }
     if outcome.rebooted.is_some() {
         remarks.push(

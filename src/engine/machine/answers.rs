@@ -39,15 +39,6 @@ impl Engine {
                     self.cache.mark(&node);
                 }
             }
-            Purpose::Remediation(name, rule) => {
-                let (cache, rules, out) = (&mut self.cache, &mut self.rules, &mut self.out);
-                if self
-                    .remediations
-                    .answered(&name, &rule, answer, cache, rules, out)
-                {
-                    self.cache.mark(&name);
-                }
-            }
             Purpose::LiveRead(name) => {
                 let answer = answer.and_then(Answer::node_evidence);
                 let read =

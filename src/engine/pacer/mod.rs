@@ -40,7 +40,7 @@ pub enum Class {
     Node,
     /// Rules' finalizers and statuses.
     Rule,
-    /// `NodeClaim`s and remediations.
+    /// `NodeClaim`s.
     Claim,
     /// Live reads, which change nothing.
     LiveRead,

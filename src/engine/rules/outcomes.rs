@@ -153,16 +153,6 @@ impl Rules {
         closing.map(|rule| rule.uid.clone()).collect()
     }
 
-    /// Notes why a remediation for the rule with this UID was refused; `None` if it was not.
-    pub fn refused_remediation(&mut self, uid: &str, why: Option<&str>, out: &mut Effects) {
-        if let Some(work) = self.works.get_mut(uid)
-            && work.refused_remediation.as_deref() != why
-        {
-            work.refused_remediation = why.map(str::to_owned);
-            work.status_changed(out);
-        }
-    }
-
     /// Notes that a rule's taint was added to a node.
     pub fn closed(&mut self, uid: &str, node: &str) {
         let work = self.works.get_mut(uid);

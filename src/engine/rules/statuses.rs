@@ -223,7 +223,7 @@ impl RuleWork {
 
     /// Finds out what keeps the rule from repairing any node, and logs changes.
     fn update_obstacle(&mut self, rule: &Rule, cache: &Cache) {
-        let found = obstacle(cache, rule, self.refused_remediation.as_deref());
+        let found = obstacle(cache, rule);
         if let Some(obstacle) = &found
             && self.obstacle.as_ref() != Some(obstacle)
         {

@@ -26,8 +26,6 @@ pub struct RuleWork {
     pub backing: Backing,
     /// The obstacle to any repair that was last logged.
     pub obstacle: Option<String>,
-    /// Why the last remediation for it was refused; `None` if it was not.
-    pub refused_remediation: Option<String>,
     pub closures: Option<Closures>,
     /// The generation whose rejection was announced.
     pub rejected: Option<i64>,
@@ -50,7 +48,6 @@ impl RuleWork {
             pending: None,
             backing: Backing::default(),
             obstacle: None,
-            refused_remediation: None,
             closures: None,
             rejected: None,
             finalizers: WriteSlot::default(),

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::basis::{Basis, whole_second};
 use super::remarks::{partial_placements, remarks};
 use super::rule_stats::{Role, RuleStats};
-use crate::api::{NodeReadinessRuleStatus, RepairAction};
+use crate::api::NodeReadinessRuleStatus;
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
@@ -88,12 +88,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     });
     if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
-        let repair = spec.repair.as_ref().map(|repair| repair.action);
-        let reason = match repair {
-            Some(RepairAction::Remediate | RepairAction::AnnotateMachine) => "RemediationRefused",
-            _ => "NoNodeClaims",
-        };
-        conditions.push(condition(REPAIR_UNAVAILABLE, true, reason, message));
+        conditions.push(condition(REPAIR_UNAVAILABLE, true, "NoNodeClaims", message));
     }
     if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;

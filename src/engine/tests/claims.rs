@@ -64,6 +64,13 @@ fn is_being_deleted(bench: &Bench, claim: &str) -> bool {
     !claim["metadata"]["deletionTimestamp"].is_null()
 }
 
+/// What is asked about the claim.
+fn steps(bench: &mut Bench) -> Vec<String> {
+    let mut asked = bench.asked();
+    asked.retain(|it| it != "conditions of n");
+    asked
+}
+
 fn deletions(bench: &mut Bench) -> usize {
     let asked = bench.asked();
     asked.iter().filter(|it| it.starts_with("delete")).count()
@@ -73,7 +80,15 @@ fn deletions(bench: &mut Bench) -> usize {
 fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.wait(2000);
-    assert_eq!(bench.asked(), ["read n", "delete n-claim", "hurry n-claim"]);
+    assert_eq!(
+        bench.asked(),
+        [
+            "conditions of n",
+            "read n",
+            "delete n-claim",
+            "hurry n-claim"
+        ]
+    );
     assert_eq!(
         bench.told(),
         [
@@ -106,7 +121,7 @@ fn a_claim_that_does_not_wait_for_pods_any_more_is_deleted_without_being_told_so
         json!({"karpenter.sh/nodeclaim-termination-timestamp": at(0)});
     bench.shows(Watch::NodeClaims, claim);
     bench.wait(2000);
-    assert_eq!(bench.asked(), ["read n", "delete n-claim"]);
+    assert_eq!(steps(&mut bench), ["read n", "delete n-claim"]);
 }
 
 #[test]
@@ -141,7 +156,7 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
         let mut bench = late(&[deleting()], &[node("n")]);
         change(&mut bench);
         bench.wait(1000);
-        assert_eq!(bench.asked()[..2], *asked, "{name}");
+        assert_eq!(steps(&mut bench)[..2], *asked, "{name}");
         bench.wait(5000);
         assert!(!is_being_deleted(&bench, "n-claim"), "{name}");
         assert!(bench.told().iter().all(|it| !it.starts_with("NodeClaim")));
@@ -289,7 +304,7 @@ fn a_deletion_goes_no_further_once_the_process_is_to_stop() {
     bench.wait(1000);
     bench.take(vec![Input::Stop]);
     bench.answers();
-    assert_eq!(bench.asked(), ["read n"]);
+    assert_eq!(steps(&mut bench), ["read n"]);
 }
 
 #[test]

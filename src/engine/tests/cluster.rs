@@ -13,7 +13,6 @@ use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{MetadataObject, Version};
 use crate::plan::StaleKinds;
-use crate::repair::RemediationObject;
 
 /// All objects, by watch and name.
 #[derive(Debug, Default)]
@@ -168,17 +167,6 @@ impl Cluster {
                         .map(|_| Answer::Done)
                 });
                 (format!("delete {name}"), answer)
-            }
-            Request::MakeRemediation { name, template, .. } => {
-                let made = RemediationObject::of(&template).of_node(&name);
-                (format!("make {made}"), Ok(Answer::Done))
-            }
-            Request::AnnotateMachine { name, machine } => {
-                (format!("annotate {machine} of {name}"), Ok(Answer::Done))
-            }
-            Request::DeleteRemediation { name, object, .. } => {
-                let made = object.of_node(&name);
-                (format!("unmake {made}"), Ok(Answer::Done))
             }
             Request::ReadNodeLive {
                 name,

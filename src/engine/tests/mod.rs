@@ -14,7 +14,6 @@ mod lives;
 mod named;
 mod nodes;
 mod order;
-mod remediations;
 mod rules;
 mod terms;
 mod told;

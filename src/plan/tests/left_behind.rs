@@ -103,15 +103,3 @@ fn the_rule_stays_until_its_taint_is_gone() {
         None
     );
 }
-
-#[test]
-fn a_remediation_that_is_to_be_withdrawn_keeps_its_own_rule_alone() {
-    let record =
-        r#"{"deadline":"","object":{"api-version":"v1","kind":"Reboot","namespace":"fencing"}}"#;
-    let node = unmet().annotation("nodegate.dev/remediation-first-uid", record);
-    let rules = ["first", "second"].map(|name| gate(name).deleting());
-    let world = world(&node).with_rules(&rules);
-    let plan = world.plan();
-    let stays = world.rules().iter().map(|rule| plan.writes_for(rule));
-    assert_eq!(stays.collect::<Vec<_>>(), [true, false]);
-}

@@ -1,9 +1,9 @@
 //! Synthesized conditions on the Node.
 
-use super::{gate, met};
+use super::{NETWORK, gate, gated_by, met};
 use crate::api::ConditionStatus;
 use crate::plan::Urgency::{self, Detail, Status, Unsettled};
-use crate::testing::{Builder, NodeBuilder, World, at, daemon_set, node, rule, world};
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, daemon_set, node, rule, world};
 
 const READY: &str = "node.gardener.cloud/CriticalPodsReady";
 
@@ -222,4 +222,80 @@ fn the_published_condition_is_the_same_whatever_rules_ask_of_it() {
         assert_eq!(publishes(&world), [format!("+{GPU} True")], "{more}");
         assert_eq!(world.plan().conditions.set[0].reason, "ResourceAllocatable");
     }
+}
+
+const LATE: &str = "nodegate.dev/NotReadyInTime";
+
+/// A rule with a `repair` that takes this action.
+fn repairing(action: &str) -> RuleBuilder {
+    let repair = format!("repair: {{readinessTTL: 15m, action: {action}}}");
+    gate("r").bootstrap_only().spec(&repair)
+}
+
+/// A node of this name that the rule holds, with a deadline at minute 15.
+fn late(name: &str) -> NodeBuilder {
+    let deadline = "nodegate.dev/ready-deadline-r-uid";
+    gated_by(node(name), "r").annotation(deadline, &at(900).to_string())
+}
+
+/// The same, with the condition in this status.
+fn called(status: &str) -> NodeBuilder {
+    late("worker-1").condition_with(serde_json::json!({
+        "type": LATE, "status": status, "reason": "ReadinessTTLPassed", "message": "",
+        "lastTransitionTime": "2026-01-01T00:15:00Z",
+    }))
+}
+
+#[test]
+fn a_late_node_is_called_so_for_as_long_as_the_rule_holds_it() {
+    let published = |sign| match sign {
+        ' ' => vec![],
+        '-' => vec![format!("-{LATE}")],
+        sign => vec![format!("{sign}{LATE} True")],
+    };
+    let as_it_is: fn(World) -> World = |world| world;
+    let spared = |node: NodeBuilder| node.annotation("nodegate.dev/do-not-repair", "");
+    let (new, true_) = (late("worker-1"), called("True"));
+    let reports = repairing("None");
+    #[rustfmt::skip]
+    let cases = [
+        ("reported", &new, &reports, as_it_is, '+'),
+        ("to be released", &new, &repairing("Release"), as_it_is, '+'),
+        ("without a claim to delete", &new, &repairing("DeleteNodeClaim"), as_it_is, '+'),
+        ("in another wording", &true_, &reports, as_it_is, '~'),
+        ("denied by somebody", &called("False"), &reports, as_it_is, '+'),
+        ("not late yet", &new, &reports, |world| world.now(at(899)), ' '),
+        ("a dry run", &new, &repairing("None").dry_run(), as_it_is, ' '),
+        ("spared", &spared(new.clone()), &reports, as_it_is, ' '),
+        ("not published", &new, &reports, World::without_publishing, ' '),
+        ("while evidence is stale", &true_, &reports, World::stale, ' '),
+        ("while suspended", &true_, &repairing("None").suspended(), as_it_is, ' '),
+        ("ready", &true_.clone().condition(NETWORK, "True"), &reports, as_it_is, '-'),
+        ("spared since", &spared(true_.clone()), &reports, as_it_is, '-'),
+        ("without repair", &true_, &gate("r").bootstrap_only(), as_it_is, '-'),
+        ("under no rule", &true_, &reports.clone().selects("a", "b"), as_it_is, '-'),
+        ("not published any more", &true_, &reports, World::without_publishing, '-'),
+        ("one of two, which is too many", &new, &reports, |world| world.neighbour(&late("b")), ' '),
+        ("one of two since", &true_, &reports, |world| world.neighbour(&late("b")), '-'),
+    ];
+    for (name, node, rule, change, expected) in cases {
+        let world = change(world(node).rule(rule));
+        assert_eq!(publishes(&world), published(expected), "{name}");
+    }
+    let released = world(&true_).rule(&repairing("Release")).carried_out();
+    assert_eq!(publishes(&released), published('-'));
+}
+
+#[test]
+fn the_condition_of_a_late_node_names_the_rule_and_what_it_lacks() {
+    let world = world(&called("True")).rule(&repairing("None"));
+    let plan = world.plan();
+    let condition = &plan.conditions.set[0];
+    assert_eq!(condition.reason, "ReadinessTTLPassed");
+    assert_eq!(
+        condition.message,
+        "Rule 'r' holds this node. The node should have been ready by 2026-01-01T00:15:00Z: NetworkReady is not reported (counts as \
+         Unknown, must be True)"
+    );
+    assert_eq!(condition.transition, Some(at(900)), "since it is late");
 }

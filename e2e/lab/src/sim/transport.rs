@@ -100,12 +100,6 @@ pub(super) fn carry(
             let answer = cluster.request(who, &delete);
             answer.map(|_| Answer::Done).map_err(|it| refused(&it))
         }
-        Request::MakeRemediation { .. }
-        | Request::AnnotateMachine { .. }
-        | Request::DeleteRemediation { .. } => {
-            let why = "the kind is not installed in this cluster";
-            Err(RequestError::Failed(why.into()))
-        }
         Request::ReadNode { name } => {
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))

@@ -123,11 +123,13 @@ fn every_example_is_played_through() -> Result<()> {
 }
 
 /// Kinds of whole manifests that the API server of a test does not know.
-const ELSEWHERE: [&str; 5] = [
+const ELSEWHERE: [&str; 7] = [
     "Application",
     "HelmRelease",
     "KubeletConfiguration",
     "Kustomization",
+    "MachineHealthCheck",
+    "NodeHealthCheck",
     "NodePool",
 ];
 

@@ -114,11 +114,6 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
         (_, "unhealthyZoneThreshold") => vec![json!(0.1), json!(0.55), json!(1), json!(2)],
         (_, "largeClusterSizeThreshold") => vec![json!(0), json!(3), json!(50), json!(-1)],
         (_, "maxUnhealthy") => vec![json!(0), json!(3), json!("20%"), json!("101%")],
-        ("remediationTemplate", "apiVersion") => {
-            texts(&["self-node-remediation.medik8s.io/v1alpha1", "v1"])
-        }
-        ("remediationTemplate", "kind") => texts(&["SelfNodeRemediationTemplate", "Absent"]),
-        ("remediationTemplate", "name" | "namespace") => texts(&["template", "default"]),
         _ => Vec::new(),
     }
 }

@@ -126,7 +126,6 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ("webhook", &["components/webhook"], &["webhook.enabled=true"]),
         ("cert-manager", &["components/webhook", "components/cert-manager"], &["webhook.enabled=true", "webhook.certificate=cert-manager"]),
         ("karpenter", &["components/karpenter"], &["karpenter.enabled=true"]),
-        ("remediation", &["components/remediation"], &["remediation.enabled=true"]),
         ("karpenter-nodes", &["components/karpenter-nodes"], &["offKarpenterNodes=false"]),
         ("policies", &["policy"], &["policies.enabled=true"]),
         ("birth", &["birth"], &[]),

@@ -5,7 +5,7 @@
 //! Tests of what is not about time record a deadline that has passed or is near.
 
 mod late;
-mod remediation;
+mod remediators;
 mod without;
 
 use std::time::Duration;

@@ -246,15 +246,10 @@ pub(crate) const CASES: &[Case] = &[
     create("repair that is paused", BOOTSTRAP, "{repair: {readinessTTL: 1m, maxUnhealthy: 0}}"),
     create("repair without a time", BOOTSTRAP, "{repair: {action: Release}}").fails("spec.repair.readinessTTL: Required value"),
     create("repair within less than a minute", BOOTSTRAP, "{repair: {readinessTTL: 30s}}").fails(TTL),
-    create("an action that does not exist", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: Reboot}}").fails("supported values: \"DeleteNodeClaim\", \"Remediate\", \"AnnotateMachine\", \"Release\", \"None\""),
+    create("an action that does not exist", BOOTSTRAP, "{repair: {readinessTTL: 15m, action: Reboot}}").fails("supported values: \"DeleteNodeClaim\", \"Release\", \"None\""),
     create("a limit above 100%", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: 101%}}").fails(MAX_UNHEALTHY),
     create("a limit without a percent sign", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: '20'}}").fails(MAX_UNHEALTHY),
     create("a negative limit", BOOTSTRAP, "{repair: {readinessTTL: 15m, maxUnhealthy: -1}}").fails(MAX_UNHEALTHY),
-    create("repair by a remediation", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate, remediationTemplate: {apiVersion: a.example.com/v1, kind: RebootTemplate, name: reboot, namespace: fencing}}}"),
-    create("repair by a Machine", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: AnnotateMachine}}"),
-    create("a remediation without a template", BOOTSTRAP, "{repair: {readinessTTL: 1m, action: Remediate}}").fails("action Remediate needs a remediationTemplate"),
-    create("a template of no template's kind", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: a.example.com/v1, kind: Rebooting, name: reboot, namespace: fencing}}}").fails("kind must end with Template"),
-    create("a template without a group", BOOTSTRAP, "{repair: {readinessTTL: 1m, remediationTemplate: {apiVersion: v1beta1, kind: RebootTemplate, name: reboot, namespace: fencing}}}").fails("apiVersion must be a group and a version"),
 
     // A condition about a DaemonSet must name one.
     create("a DaemonSet", CONTINUOUS, "{conditions: [{type: daemonset.nodegate.dev/kube-system.cilium, requiredStatus: 'True'}]}"),

@@ -69,7 +69,6 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
         read_live: &StaleKinds::default(),
         memories: &[],
         may_close: &[],
-        remediated: &[],
         watching_since: at(0),
     };
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);

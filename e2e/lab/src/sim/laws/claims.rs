@@ -1,17 +1,19 @@
-//! Nodegate deletes no claim whose node was ever open, is not closed, or cannot be late yet; and none while too many nodes of
-//! its pool are late. It hurries the termination of no claim that is not being deleted.
+//! Nodegate deletes no claim whose node was ever released, is not held, or cannot be late yet; and none while too many nodes of
+//! its pool are late. It hurries the termination of no claim that is not being deleted. It calls no other node late either, by
+//! the condition on which others act, and takes that back with the taint.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use nodegate::api::RepairAction;
-use nodegate::api::names::READY_DEADLINE_PREFIX;
+use nodegate::api::names::{NOT_READY_IN_TIME, READY_DEADLINE_PREFIX};
 use serde_json::Value;
 
 use super::ledger::is_ours;
 use super::rule::{Rule, forbids_repair};
 use super::{longest_age, seconds, steps};
-use crate::sim::actors::ask::text;
+use crate::sim::actors::ask::{items, text};
 use crate::sim::cluster::Change;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
@@ -27,7 +29,17 @@ pub(super) struct Claims;
 impl Law for Claims {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for change in moment.new_changes() {
-            if change.key.kind != Kind::NodeClaim || !is_ours(change.who) {
+            if !is_ours(change.who) {
+                continue;
+            }
+            if change.key.kind == Kind::Node
+                && let (Some(before), Some(after)) = (&change.before, &change.after)
+                && !is_called_late(before)
+                && is_called_late(after)
+            {
+                judge_call(moment, change, before)?;
+            }
+            if change.key.kind != Kind::NodeClaim {
                 continue;
             }
             let is_deleted = |claim: &Value| claim["metadata"].get("deletionTimestamp").is_some();
@@ -54,6 +66,48 @@ impl Law for Claims {
         }
         Ok(())
     }
+
+    fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {
+        for (key, node) in moment.cluster.objects(Kind::Node) {
+            let is_held = moment
+                .all_rules()
+                .any(|rule| rule.spec.repair.is_some() && rule.taint().is_on(node));
+            if is_called_late(node) && !is_held {
+                return Err(format!("{key} is still called late, and no rule holds it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_called_late(node: &Value) -> bool {
+    let mut conditions = items(&node["status"]["conditions"]).iter();
+    conditions.any(|it| it["type"] == NOT_READY_IN_TIME && it["status"] == "True")
+}
+
+/// Whether a node may be called late: some rule may have repaired it now, or as far back as the evidence may be from.
+fn judge_call(moment: &Moment<'_>, change: &Change, now: &Value) -> Result<(), String> {
+    let then = moment
+        .cluster
+        .at(change.at.saturating_sub(longest_age(moment)));
+    let then = then.get(&change.key).map(|node| &**node);
+    let mut why = "no rule repairs it".to_owned();
+    for node in [Some(now), then].into_iter().flatten() {
+        if node["metadata"]["labels"]["karpenter.sh/initialized"] == "true" || forbids_repair(node)
+        {
+            "it must be left alone".clone_into(&mut why);
+            continue;
+        }
+        let repairs = |rule: &&Arc<Rule>| rule.spec.repair.is_some() && rule.selects(node);
+        for rule in moment.all_rules().filter(repairs) {
+            match spares(moment, change, rule, node) {
+                None => return Ok(()),
+                Some(spared) => why = spared,
+            }
+        }
+    }
+    let (key, at) = (&change.key, seconds(change.at));
+    Err(format!("{:?} called {key} late at {at}: {why}", change.who))
 }
 
 fn judge(moment: &Moment<'_>, change: &Change, claim: &Value) -> Result<(), String> {
@@ -70,7 +124,7 @@ fn judge(moment: &Moment<'_>, change: &Change, claim: &Value) -> Result<(), Stri
         return Err(format!("node {name} is not to be repaired"));
     }
     let rules = moment.rules(change.revision - 1);
-    let deletes = |rule: &&std::sync::Arc<Rule>| {
+    let deletes = |rule: &&Arc<Rule>| {
         let action = rule.spec.repair.as_ref().map(|repair| repair.action);
         action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
     };
@@ -91,8 +145,7 @@ fn pool_forbade(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
     let then = change.at.saturating_sub(longest_age(moment));
     let before = moment.cluster.at(then);
     let now = moment.cluster.as_of(change.revision - 1);
-    let forbids =
-        |pool: Option<&std::sync::Arc<Value>>| pool.is_some_and(|pool| forbids_repair(pool));
+    let forbids = |pool: Option<&Arc<Value>>| pool.is_some_and(|pool| forbids_repair(pool));
     forbids(before.get(&key)) && forbids(now.get(&key))
 }
 
@@ -132,13 +185,14 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
         ));
     }
     let repair = rule.spec.repair.as_ref()?;
-    let (late, all) = late(moment, change, node);
+    let (late, all) = late(moment, change, rule, node);
     let limit = repair.max_unhealthy.of(all);
     (late > limit).then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
 }
 
-/// How many nodes of the same pool were late during the whole maximum age of evidence, and how many nodes it has.
-fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
+/// How many nodes of the same pool (without one: of the rule) were late during the whole maximum age of evidence, and how many
+/// nodes it has.
+fn late(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> (usize, usize) {
     let pool = |node: &Value| node["metadata"]["labels"]["karpenter.sh/nodepool"].clone();
     let then = change.at.saturating_sub(longest_age(moment));
     let before = moment.cluster.at(then);
@@ -149,7 +203,7 @@ fn late(moment: &Moment<'_>, change: &Change, node: &Value) -> (usize, usize) {
         .as_of(change.revision - 1)
         .objects(Kind::Node)
     {
-        if pool(object) != pool(node) {
+        if pool(object) != pool(node) || pool(node).is_null() && !rule.selects(object) {
             continue;
         }
         count.1 += 1;
@@ -219,6 +273,32 @@ mod tests {
         story.at(at);
         story.delete(Who::Nodegate(0), Key::cluster(Kind::NodeClaim, "c"));
         story.judge(&mut Claims)
+    }
+
+    #[test]
+    fn only_a_late_node_is_called_so_and_only_while_it_is_held() {
+        let conditions = json!([{ "type": NOT_READY_IN_TIME, "status": "True" }]);
+        let called = json!({ "status": { "conditions": conditions } });
+        let story = |at: u64, repair: &Value| {
+            let mut story = Story::default();
+            story.create(rule(
+                json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+            ));
+            let mut node = gated(node("n"));
+            let key = format!("{READY_DEADLINE_PREFIX}{}", story.uid_of_rule("r"));
+            node["metadata"]["annotations"] = json!({ key: "2026-01-01T00:02:00Z" });
+            story.create(node);
+            story.at(at);
+            story.patch_node_status_by_nodegate("n", called.clone());
+            story
+        };
+        let repair = json!({ "readinessTTL": "2m" });
+        story(300, &repair).judged_end(&mut Claims, true, "late");
+        story(30, &repair).judged(&mut Claims, false, "too early");
+        story(300, &Value::Null).judged(&mut Claims, false, "without repair");
+        let mut released = story(300, &repair);
+        released.patch_node("n", json!({ "spec": { "taints": null } }));
+        released.judged_end(&mut Claims, false, "released");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Nodegate leaves others' data alone: taints of no rule, the order of the taints that stay, labels, annotations, cordons and
 //! conditions; of a rule everything but its status and Nodegate's finalizer; of a claim everything but its deletion time.
 
-use nodegate::api::names::FINALIZER;
+use nodegate::api::names::{FINALIZER, NOT_READY_IN_TIME};
 use nodegate::condition::CriticalComponentClass;
 use serde_json::{Value, json};
 
@@ -101,6 +101,7 @@ fn node_of_others(node: &Value, classes: &[CriticalComponentClass]) -> Value {
             || kind.starts_with("daemonsets.nodegate.dev/")
             || kind.starts_with("check.nodegate.dev/")
             || kind.starts_with("resourceslice.nodegate.dev/")
+            || kind == NOT_READY_IN_TIME
             || classes.any(|class| kind.starts_with(&class.condition_prefix))
     };
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {

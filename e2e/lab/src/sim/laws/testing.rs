@@ -170,6 +170,10 @@ impl Story {
         self.merge(NODEGATE, Kind::Node, node, Part::Main, patch);
     }
 
+    pub(super) fn patch_node_status_by_nodegate(&mut self, node: &str, patch: Value) {
+        self.merge(NODEGATE, Kind::Node, node, Part::Status, patch);
+    }
+
     pub(super) fn patch_rule_by_nodegate(&mut self, rule: &str, patch: Value) {
         self.merge(NODEGATE, Kind::NodeReadinessRule, rule, Part::Main, patch);
     }

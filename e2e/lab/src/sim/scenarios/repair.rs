@@ -98,23 +98,6 @@ pub(super) const ALL: &[Base] = &[
     )
     .settings(karpenter),
     Base::new(
-        "remediate-missing: a rule asks for remediations of a kind that the cluster lacks: the others' nodes are opened all the same",
-        s(150),
-        |it| {
-            let template = json!({
-                "apiVersion": "example.com/v1",
-                "kind": "RebootTemplate",
-                "name": "reboot",
-                "namespace": "default",
-            });
-            let repair = json!({"readinessTTL": "1m", "action": "Remediate", "remediationTemplate": template});
-            it.has(rule("network").with("repair", repair))
-                .nodes(joining(5))
-                .acts(Reporter::new(READY).ails("n-1"))
-        },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-1"])],
-    ),
-    Base::new(
         "replace-paused: a rule pauses repair by its number of nodes, until it allows one",
         s(180),
         |it| {
