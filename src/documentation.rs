@@ -6,7 +6,7 @@ const ROOT: &str = match option_env!("NODEGATE_DOCS_URL") {
     None => "https://example.com/nodegate/blob/main/docs",
 };
 
-/// The address of a page, with a section where there is one: `lint.md#ng001`.
+/// The address of a page, with a section where there is one: `kubectl/check.md#ng001`.
 pub(crate) fn page(path: &str) -> String {
     format!("{ROOT}/{path}")
 }

@@ -22,8 +22,7 @@ Exit codes:
    0  answered, and nothing was found
    1  not answered, or not everything that the answer needs could be read
    2  something was found: preview (open nodes that would close, a rule that
-      would be rejected), lint (errors), check (failures), status --wait
-      (timed out)
+      would be rejected), check (errors), status --wait (timed out)
   64  the command line is invalid
 
 Documentation: {}",
@@ -155,19 +154,12 @@ pub enum Command {
         #[command(flatten)]
         access: AccessArgs,
     },
-    /// Check that the cluster has what Nodegate needs, before and after it is installed
+    /// Check the installation, before and after it is made, and find faults across rules, `DaemonSet`s and nodes
     #[command(after_help = after_help(PAGE))]
     Check {
-        /// What every command takes.
-        #[command(flatten)]
-        common: CommonArgs,
-    },
-    /// Find faults in rules, `DaemonSet`s and the configuration of nodes, in the cluster or in files
-    #[command(after_help = after_help(PAGE))]
-    Lint {
-        /// Check the YAML in this folder or file instead of a cluster
-        #[arg(short, long, value_name = "DIR", conflicts_with_all = ["from", "context", "kubeconfig"])]
-        filename: Option<PathBuf>,
+        /// Check what is not applied yet instead: YAML in this file or folder; may be given again
+        #[arg(short, long = "filename", value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
+        files: Vec<PathBuf>,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
@@ -210,16 +202,8 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show the versions of this client, of the controller and of the CRD
-    #[command(after_help = after_help(PAGE))]
-    Version {
-        /// Show this client's version only, and ask no cluster
-        #[arg(long)]
-        client: bool,
-        /// What every command takes.
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    /// Show the version of this client
+    Version,
     /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
     Crd,
     /// Print a script that completes commands, and names of nodes and rules

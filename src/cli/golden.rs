@@ -9,8 +9,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 
+use super::check::check;
 use super::explain::{explain_node, explain_pod, explain_rule};
-use super::lint::lint;
 use super::page::{Page, Render};
 use super::preview::{self, Before, File};
 use super::read::{Configured, KINDS, Lists, ObjectSource, inventory, snapshot, with_rules};
@@ -240,7 +240,10 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
         ),
         ("explain-pod", explain_pod(&all, &pending()).text(&page)),
         ("preview", previewed(&source).text(&page)),
-        ("lint", lint(&inventory.unwrap().unwrap()).text(&page)),
+        (
+            "check",
+            check(Vec::new(), &inventory.unwrap().unwrap()).text(&page),
+        ),
     ];
     printed.extend(width.map(|width| ("top", screen(&fleet, width))));
     printed

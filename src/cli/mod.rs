@@ -27,7 +27,6 @@ mod failure;
 mod fleet;
 #[cfg(test)]
 mod golden;
-mod lint;
 mod page;
 mod preview;
 mod printable;
@@ -41,7 +40,6 @@ mod suggest;
 mod testing;
 mod timeline;
 mod top;
-mod version;
 
 pub use command::{Command, Plugin, after_help, plain};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};

@@ -14,19 +14,18 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::runtime;
 
-use super::check::check;
+use super::check::{check, installation};
 use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output, node_name};
 use super::complete::script;
 use super::dump::{Hidden, dump};
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::CliError;
-use super::lint::lint;
 use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{
-    KINDS, Live, ObjectSource, SUGGESTED_FROM, facts, inventory, inventory_beside,
-    inventory_of_files, pod, unknown, versions, with_rules,
+    KINDS, Live, ObjectSource, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,
+    pod, unknown, with_rules,
 };
 use super::report::ReportPage;
 use super::snapshot::{ResourceKind, Wanted};
@@ -34,7 +33,6 @@ use super::status::status;
 use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use super::top::Fleet;
-use super::version::Version;
 use crate::api;
 use crate::object::RuleObject;
 use access::{configured, page, read, source, write};
@@ -145,20 +143,24 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             since,
             access,
         } => report(&output, since, &access).await,
-        Command::Check { common } => {
-            let facts = facts(&source(&common.access).await?).await;
-            let why = "check needs a cluster: a dump does not contain its state";
-            let facts = facts.ok_or_else(|| CliError::Usage(why.into()))?;
-            say(&check(&facts), &common, facts.at)
-        }
-        Command::Version { client, common } => version(client, &common).await,
-        Command::Lint { filename, common } => {
+        Command::Check { files, common } => {
             let config = common.access.config.as_deref();
-            let read = match filename {
-                Some(path) => inventory_of_files(&path, config)?,
-                None => inventory(&source(&common.access).await?, config, &KINDS).await?,
+            let (parts, read) = if files.is_empty() {
+                let source = source(&common.access).await?;
+                let read = inventory(&source, config, &KINDS).await?;
+                (installation(&source).await, read)
+            } else {
+                (Vec::new(), inventory_of_files(&files, config)?)
             };
-            say(&lint(&read), &common, Timestamp::now())
+            say(&check(parts, &read), &common, Timestamp::now())
+        }
+        Command::Version => {
+            write(concat!(
+                "kubectl nodegate ",
+                env!("CARGO_PKG_VERSION"),
+                "\n"
+            ))?;
+            Ok(ExitCode::SUCCESS)
         }
         Command::Suggest { common } => suggestions(&common).await,
         Command::Timeline {
@@ -184,17 +186,6 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-async fn version(client: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let facts = if client {
-        None
-    } else {
-        let facts = versions(&source(&common.access).await?).await;
-        let why = "version needs a cluster: a dump does not contain the versions";
-        Some(facts.ok_or_else(|| CliError::Usage(why.into()))?)
-    };
-    say(&Version::of(facts), common, Timestamp::now())
-}
-
 async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let (source, config) = (source(&common.access).await?, &common.access.config);
     let read = inventory(&source, config.as_deref(), &SUGGESTED_FROM).await?;
@@ -212,7 +203,7 @@ async fn report(
     access: &AccessArgs,
 ) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
-    // Lint needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
+    // Check needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
     let kinds = KINDS.iter().map(|(kind, _)| *kind);
     let kept = kinds.filter(|kind| *kind != ResourceKind::Nodes);
     let source = source.keeping(kept).await;
@@ -227,7 +218,7 @@ async fn report(
         at: read.at,
         status: status(&read),
         timeline: timelines(&read, since, SLOWEST),
-        lint: lint(&written),
+        checkup: check(Vec::new(), &written),
     };
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report.page()).map_err(unwritable)?;

@@ -21,7 +21,7 @@ const LONGEST: usize = 256;
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
 pub(crate) const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
-/// The texts that webhook warnings and `kubectl nodegate lint` share. `more` counts further objects with the same problem.
+/// The texts that webhook warnings and `kubectl nodegate check` share. `more` counts further objects with the same problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Advice<'a> {
     #[error(

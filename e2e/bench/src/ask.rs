@@ -99,7 +99,7 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
         vec!["explain", "rule/bench-critical"],
         vec!["top", "--once"],
         vec!["timeline"],
-        vec!["lint"],
+        vec!["check"],
         vec!["report", "-o", &report],
         vec!["dump"],
     ] {
@@ -172,7 +172,7 @@ async fn measured(kubeconfig: &Path, words: &[&str]) -> Result<(Duration, f64)> 
         }
     };
     let took = started.elapsed();
-    // `lint` may object to the benchmark's rules.
+    // `check` may object to the benchmark's rules.
     ensure!(
         status.code().is_some_and(|code| code != 1),
         "{words:?}: {status}"

@@ -1,37 +1,81 @@
-//! `check`: whether the cluster has what Nodegate needs, before and after it is installed. It judges the API server's answers
-//! part by part.
+//! `check`: whether the installation works, and what is wrong across rules, `DaemonSet`s, nodes and what makes nodes. Each
+//! finding has an id, a fix and a section in the documentation.
 
-mod facts;
-mod parts;
+mod deadlocks;
+mod finding;
+mod input;
+mod installation;
+mod of_daemon_sets;
+mod of_nodes;
+mod of_rules;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 
 use super::page::{Branch, Line, Look, Page, Render};
-pub(super) use facts::{BIRTH, ClusterFacts, Definition, Lookup, WEBHOOK, WebhookFacts};
-use facts::{Item, ItemHealth};
+use crate::cli::snapshot::Inventory;
+use crate::wording::counted;
+pub(super) use finding::{Check, Finding, Severity};
+use input::CheckInput;
+pub(super) use installation::installation;
 
-/// The results of all checks.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Checkup {
-    pub items: Vec<Item>,
+    /// How many rules were checked.
+    pub rules: usize,
+    /// How many `DaemonSet`s were checked.
+    pub daemon_sets: usize,
+    /// The parts of the installation, and what is wrong with rules and cluster, errors first.
+    pub findings: Vec<Finding>,
+    /// What could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Which lists were refused, if any: they may hold more faults.
+    #[serde(skip)]
+    pub unread: Option<String>,
 }
 
-/// Checks every part.
-pub(super) fn check(facts: &ClusterFacts) -> Checkup {
-    let items = vec![
-        parts::api_server(facts),
-        parts::clock(facts),
-        parts::rights(facts),
-        parts::definition(facts),
-        parts::birth(facts),
-        parts::webhook(facts),
-        parts::leader(facts),
-        parts::deletions(facts),
-    ];
-    Checkup { items }
+impl Checkup {
+    fn count(&self, severity: Severity) -> usize {
+        let findings = self.findings.iter();
+        findings.filter(|it| it.severity == severity).count()
+    }
+}
+
+/// Runs every check. `installation` has the parts of the installation; files and dumps have none.
+pub(super) fn check(installation: Vec<Finding>, inventory: &Inventory) -> Checkup {
+    let input = CheckInput::new(inventory);
+    let unreadable = inventory.unreadable.iter();
+    let unreadable = unreadable.map(|(place, why)| {
+        let fix = "correct it, and run check again";
+        Finding::new(Check::UNREADABLE, place, why, fix)
+    });
+    let mut found: Vec<Finding> = unreadable
+        .chain(of_rules::findings(&input))
+        .chain(of_daemon_sets::findings(&input))
+        .chain(deadlocks::findings(&input))
+        .chain(of_nodes::findings(&input))
+        .collect();
+    found.sort_by(|a, b| {
+        let key = |it: &Finding| (it.severity, it.id, it.object.clone());
+        key(a).cmp(&key(b))
+    });
+    found.dedup();
+    let unknown = installation.iter();
+    let unknown = unknown.filter(|it| it.severity == Severity::Unknown);
+    let unknown: Vec<&str> = unknown.map(|it| it.title).collect();
+    let unknown = (!unknown.is_empty()).then(|| format!("unknown: {}", unknown.join(", ")));
+    let unread: Vec<String> = unknown.into_iter().chain(inventory.unread()).collect();
+    Checkup {
+        rules: inventory.rules.len(),
+        daemon_sets: inventory.daemon_sets.len(),
+        findings: installation.into_iter().chain(found).collect(),
+        notes: inventory.notes.clone(),
+        unread: (!unread.is_empty()).then(|| unread.join("; ")),
+    }
 }
 
 impl Render for Checkup {
@@ -39,41 +83,73 @@ impl Render for Checkup {
 
     fn text(&self, page: &Page) -> String {
         let mut out = String::new();
-        for item in &self.items {
-            let (look, word) = match item.health {
-                ItemHealth::Ok => (Look::Good, "ok     "),
-                ItemHealth::Warning => (Look::Poor, "warning"),
-                ItemHealth::Failed => (Look::Bad, "failed "),
-                ItemHealth::Unknown => (Look::Poor, "unknown"),
-            };
-            let line = Line::new()
-                .with(look, word)
-                .plain("  ")
-                .strong(item.what)
-                .plain(format!(": {}", item.message));
-            let next = item.next.iter().map(|next| Branch::new(next.line()));
-            page.tree(&mut out, &Branch::new(line).over(next));
+        for finding in &self.findings {
+            page.tree(&mut out, &of_finding(finding));
         }
+        page.notes(&mut out, &self.notes);
+        let seen = format!(
+            "checked {} and {}: ",
+            counted(self.rules, "rule"),
+            counted(self.daemon_sets, "DaemonSet")
+        );
+        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
+        let line = match (errors, warnings) {
+            (0, 0) if self.unread.is_some() => Line::new()
+                .plain(seen)
+                .poor("no faults found in what could be read"),
+            (0, 0) => Line::new().plain(seen).good("no faults found"),
+            (errors, warnings) => {
+                let look = if errors > 0 { Look::Bad } else { Look::Poor };
+                let found = format!(
+                    "{}, {}",
+                    counted(errors, "error"),
+                    counted(warnings, "warning")
+                );
+                Line::new().plain(seen).with(look, found)
+            }
+        };
+        page.line(&mut out, line);
         out
     }
 
     fn names(&self) -> Vec<String> {
-        let items = self.items.iter();
-        let amiss = items.filter(|item| item.health != ItemHealth::Ok);
-        amiss
-            .map(|item| format!("check/{}", item.what.replace(' ', "-")))
-            .collect()
+        let wrong = self.findings.iter();
+        let wrong = wrong.filter(|it| it.severity != Severity::Ok);
+        let mut names: Vec<_> = wrong.map(|it| it.object.clone()).collect();
+        names.dedup();
+        names
     }
 
     fn is_no(&self) -> bool {
-        let mut items = self.items.iter();
-        items.any(|item| item.health == ItemHealth::Failed)
+        self.count(Severity::Error) > 0
     }
 
     fn unread(&self) -> Option<String> {
-        let items = self.items.iter();
-        let unknown = items.filter(|item| item.health == ItemHealth::Unknown);
-        let unknown: Vec<_> = unknown.map(|item| item.what).collect();
-        (!unknown.is_empty()).then(|| format!("unknown: {}", unknown.join(", ")))
+        self.unread.clone()
     }
+}
+
+fn of_finding(finding: &Finding) -> Branch {
+    let (look, word) = match finding.severity {
+        Severity::Error => (Look::Bad, "error"),
+        Severity::Warning => (Look::Poor, "warning"),
+        Severity::Unknown => (Look::Poor, "unknown"),
+        Severity::Ok => {
+            let line = Line::new().good("ok  ").strong(&finding.object);
+            return Branch::new(line.plain(format!(": {}", finding.message)));
+        }
+    };
+    let head = Line::new()
+        .with(look, format!("{word} {}", finding.id))
+        .plain("  ")
+        .strong(&finding.object);
+    let head = match finding.title {
+        title if title == finding.object => head,
+        title => head.faint(format!("  {title}")),
+    };
+    let fix = (!finding.fix.is_empty()).then(|| Line::new().strong("fix: ").plain(&finding.fix));
+    Branch::new(head)
+        .over([Branch::new(finding.message.as_str())])
+        .over(fix.map(Branch::new))
+        .over([Branch::new(Line::new().faint(&finding.page))])
 }

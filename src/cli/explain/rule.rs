@@ -147,7 +147,7 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[NodeOfRule]) -> Optio
             is_wrong.then(|| {
                 NextStep::new(
                     "see what else is wrong, and how to correct it",
-                    "kubectl nodegate lint".to_owned(),
+                    "kubectl nodegate check".to_owned(),
                 )
             })
         }

@@ -1,5 +1,6 @@
 //! Lists and single requests to the API server.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use kube::api::{ListParams, Request};
 use kube::client::Body;
-use kube::{Client, Error};
+use kube::{Api, Client, Error, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -134,14 +136,35 @@ impl Cluster {
 
     /// The answer to a GET request, and the time on the API server's clock.
     pub(crate) async fn get(&self, path: &str) -> Result<(Value, Option<Timestamp>), ListError> {
-        self.ask(HttpRequest::get(path).body(Body::empty())).await
+        let request = HttpRequest::get(path).body(Body::empty());
+        let (head, value) = self.exchange(request).await?;
+        let message = || value["message"].as_str().unwrap_or_default().to_owned();
+        match head.status.as_u16() {
+            403 => return Err(ListError::Forbidden(message())),
+            404 => return Err(ListError::NotInstalled),
+            _ if head.status.is_success() => {}
+            code => {
+                let why = format!("the API server answers {code}: {}", message());
+                return Err(ListError::Failed(why));
+            }
+        }
+        let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.and_then(|date| rfc2822::parse(date).ok());
+        Ok((value, date.map(|date| date.timestamp())))
     }
 
-    /// The answer to a POST request that stores nothing.
-    pub(crate) async fn post(&self, path: &str, question: &Value) -> Result<Value, ListError> {
-        let request = HttpRequest::post(path).header(CONTENT_TYPE, "application/json");
-        let request = request.body(Body::from(question.to_string().into_bytes()));
-        Ok(self.ask(request).await?.0)
+    /// The object of this name, if there is one.
+    pub(crate) async fn found<K>(&self, name: &str) -> Result<Option<K>, ListError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let found = Api::<K>::all(self.client.clone()).get_opt(name).await;
+        found.map_err(|error| self.refusal(&error))
+    }
+
+    /// Why this API server gave no answer.
+    pub(crate) fn refusal(&self, error: &Error) -> ListError {
+        refusal(error, &self.server)
     }
 
     /// What the API server makes of a rule, by a write that it does not store. `replaced` is the version of the rule that is
@@ -203,26 +226,6 @@ impl Cluster {
             })?
             .map_err(|error| refusal(&error, &self.server))?;
         Ok((head, serde_json::from_slice(&body).unwrap_or_default()))
-    }
-
-    async fn ask(
-        &self,
-        request: Result<HttpRequest<Body>, HttpError>,
-    ) -> Result<(Value, Option<Timestamp>), ListError> {
-        let (head, value) = self.exchange(request).await?;
-        let message = || value["message"].as_str().unwrap_or_default().to_owned();
-        match head.status.as_u16() {
-            403 => return Err(ListError::Forbidden(message())),
-            404 => return Err(ListError::NotInstalled),
-            _ if head.status.is_success() => {}
-            code => {
-                let why = format!("the API server answers {code}: {}", message());
-                return Err(ListError::Failed(why));
-            }
-        }
-        let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
-        let date = date.and_then(|date| rfc2822::parse(date).ok());
-        Ok((value, date.map(|date| date.timestamp())))
     }
 }
 

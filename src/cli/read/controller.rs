@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::guard::Limits;
 
 /// The leader; `None` without a Lease.
-pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
+pub(crate) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
     let leases: Vec<Lease> = source
         .all(ResourceKind::Leases, &Filter::named(LEASE))
         .await?;
@@ -47,7 +47,7 @@ pub(super) async fn config(
 }
 
 /// The instances in the Lease's namespace.
-pub(super) async fn instances(
+pub(crate) async fn instances(
     source: &ObjectSource,
     leader: Option<&Leader>,
 ) -> Result<Vec<Controller>, ListError> {

@@ -20,7 +20,7 @@ use crate::object::CsiNodeObject;
 /// A kind that is read, with its name in YAML.
 type Written = (ResourceKind, &'static str);
 
-/// The kinds that `lint` reads.
+/// The kinds that `check` reads.
 pub(crate) const KINDS: [Written; 5] = [
     SUGGESTED_FROM[0],
     SUGGESTED_FROM[1],
@@ -30,7 +30,7 @@ pub(crate) const KINDS: [Written; 5] = [
 ];
 const RULES: Written = (ResourceKind::Rules, "NodeReadinessRule");
 const NODES: Written = (ResourceKind::Nodes, "Node");
-/// What `lint` reads where a rule names a CSI driver.
+/// What `check` reads where a rule names a CSI driver.
 const CSI_DRIVERS: Written = (ResourceKind::CsiDrivers, "CSIDriver");
 /// The kinds that `suggest` reads.
 pub(crate) const SUGGESTED_FROM: [Written; 2] = [RULES, (ResourceKind::DaemonSets, "DaemonSet")];
@@ -129,9 +129,9 @@ async fn take_all(source: &ObjectSource, inventory: &mut Inventory, (kind, name)
     or_note(&mut inventory.gaps, kind, listed);
 }
 
-/// The inventory of a file, or of a folder of YAML and JSON files with its subfolders.
+/// The inventory of files, and of folders of YAML and JSON files with their subfolders.
 pub(crate) fn inventory_of_files(
-    path: &Path,
+    paths: &[PathBuf],
     config: Option<&Path>,
 ) -> Result<Inventory, CliError> {
     let mut inventory = Inventory {
@@ -139,7 +139,11 @@ pub(crate) fn inventory_of_files(
         ..Inventory::default()
     };
     let mut configured = None;
-    for file in files(path)? {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(files(path)?);
+    }
+    for file in all {
         let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
         for (line, document) in documents(&text) {
             let place = format!("{}:{line}", file.display());

@@ -5,7 +5,6 @@ mod builder;
 mod certificate;
 mod cluster;
 mod controller;
-mod facts;
 mod folder;
 mod inventory;
 mod list;
@@ -20,8 +19,9 @@ use super::snapshot::{self, Filter, ResourceKind, Snapshot, Specimen, Wanted};
 use crate::condition::CriticalComponentClass;
 
 pub(super) use builder::{Configured, snapshot, with_rules};
+pub(super) use certificate::last_end;
 pub(super) use cluster::{Cluster, DryRunAnswer};
-pub(super) use facts::{facts, versions};
+pub(super) use controller::{instances, leader};
 pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
 pub(super) use inventory::{
     KINDS, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,

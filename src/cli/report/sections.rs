@@ -4,7 +4,7 @@ use super::html::{Html, section, table};
 use jiff::Timestamp;
 
 use super::bars;
-use crate::cli::lint::{Lint, Severity};
+use crate::cli::check::{Checkup, Severity};
 use crate::cli::page::age;
 use crate::cli::status::ClusterStatus;
 use crate::cli::timeline::{Timeline, length};
@@ -17,8 +17,8 @@ pub(crate) struct ReportPage {
     pub status: ClusterStatus,
     /// The starts of nodes.
     pub timeline: Timeline,
-    /// The findings of `lint`.
-    pub lint: Lint,
+    /// What is wrong with rules and cluster.
+    pub checkup: Checkup,
 }
 
 /// The most starts that are drawn.
@@ -214,20 +214,20 @@ pub(super) fn conditions(report: &ReportPage) -> Html {
 }
 
 pub(super) fn findings(report: &ReportPage) -> Html {
-    let rows = report.lint.findings.iter().map(|fault| {
-        let (word, class) = match fault.severity {
+    let rows = report.checkup.findings.iter().map(|finding| {
+        let (word, class) = match finding.severity {
             Severity::Error => ("error", "bad"),
-            Severity::Warning => ("warning", "poor"),
+            _ => ("warning", "poor"),
         };
         vec![
-            (fault.id.to_owned(), "name"),
+            (finding.id.to_owned(), "name"),
             (word.to_owned(), class),
-            (fault.object.clone(), ""),
-            (fault.what.clone(), ""),
-            (fault.fix.clone(), "faint"),
+            (finding.object.clone(), ""),
+            (finding.message.clone(), ""),
+            (finding.fix.clone(), "faint"),
         ]
     });
-    let content = if report.lint.findings.is_empty() {
+    let content = if report.checkup.findings.is_empty() {
         Html::text("Nothing found.").within("p", &[])
     } else {
         table(&["Id", "", "Object", "What", "Fix"], rows)
@@ -240,7 +240,7 @@ pub(super) fn notes(report: &ReportPage) -> Html {
         .status
         .notes
         .iter()
-        .chain(&report.lint.notes)
+        .chain(&report.checkup.notes)
         .collect();
     notes.sort();
     notes.dedup();

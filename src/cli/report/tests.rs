@@ -1,7 +1,7 @@
 //! The page is complete and well-formed, and hostile names stay text.
 
 use super::*;
-use crate::cli::lint::{Fault, FaultKind, Lint};
+use crate::cli::check::{Check, Checkup, Finding};
 use crate::cli::status::status;
 use crate::cli::testing::Scene;
 use crate::cli::timeline::timelines;
@@ -41,10 +41,10 @@ fn report(word: &str) -> ReportPage {
         at: at(60),
         timeline: timelines(&read, None, 10),
         status,
-        lint: Lint {
+        checkup: Checkup {
             rules: 1,
             daemon_sets: 0,
-            findings: vec![Fault::new(FaultKind::CONFLICT, word, word, word)],
+            findings: vec![Finding::new(Check::CONFLICT, word, word, word)],
             notes: Vec::new(),
             unread: None,
         },

@@ -1,4 +1,4 @@
-//! Objects as written, from a cluster, a dump or files: the input of `lint` and `suggest`.
+//! Objects as written, from a cluster, a dump or files: the input of `check` and `suggest`.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -52,7 +52,7 @@ async fn a_command_line_that_cannot_be_used_has_an_exit_code_of_its_own() -> Res
         (&["explain", "cat/tom"][..], "cannot be explained"),
         (&["explain", "worker-1"], "such as node/worker-1"),
         (&["status", "--timeout=10m"], "--wait"),
-        (&["lint", "--nonsense"], "unexpected argument"),
+        (&["check", "--nonsense"], "unexpected argument"),
         (&["nonsense"], "unrecognized subcommand"),
         (&[], "Usage"),
     ] {

@@ -83,7 +83,7 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     for (arguments, code) in [
         (vec!["status"], 0),
         (vec!["explain", "rule/cilium"], 0),
-        (vec!["lint"], 2),
+        (vec!["check"], 2),
     ] {
         let said = ask(&kubeconfig, &arguments).await?;
         ensure!(said.code == code && said.out.contains(MISSING), "{said:?}");
@@ -102,7 +102,7 @@ async fn a_taint_that_no_rule_lifts_is_found_and_explained() -> Result<()> {
     let taint = format!("{MISSPELT}:NoSchedule");
     for (arguments, code, says) in [
         (vec!["status"], 0, format!("taint {taint} on 1 node")),
-        (vec!["lint"], 2, "NG017".to_owned()),
+        (vec!["check"], 2, "NG017".to_owned()),
         (
             vec!["explain", "node/misspelt"],
             0,
@@ -119,7 +119,10 @@ async fn a_taint_that_no_rule_lifts_is_found_and_explained() -> Result<()> {
         .cluster
         .kubectl(&["taint", "node", "misspelt", &format!("{taint}-")])
         .await?;
-    let lint = ask(&kubeconfig, &["lint"]).await?;
-    ensure!(lint.code == 0 && !lint.out.contains("NG017"), "{lint:?}");
+    let checked = ask(&kubeconfig, &["check"]).await?;
+    ensure!(
+        checked.code == 0 && !checked.out.contains("NG017"),
+        "{checked:?}"
+    );
     delete_node(&client, "misspelt").await
 }

@@ -41,15 +41,10 @@ async fn what_the_viewer_may_ask_is_answered() -> Result<()> {
         .kubeconfig_for_service_account("default", "onlooker")
         .await?;
     let checkup = ask_json(&viewer, &["check"]).await?;
-    let items = checkup["items"].as_array().context("no items")?;
-    for item in items {
-        ensure!(item["health"] == "ok", "{checkup:#}");
-    }
-    let lint = ask(&viewer, &["lint"]).await?;
-    ensure!(
-        lint.code == 0 && !lint.out.contains("not allowed"),
-        "{lint:?}"
-    );
+    let findings = checkup["findings"].as_array().context("no findings")?;
+    let installed = findings.iter().filter(|it| it["severity"] == "ok");
+    assert_eq!(installed.count(), 8, "{checkup:#}");
+    assert_eq!(checkup["notes"], serde_json::Value::Null, "{checkup:#}");
     let suggested = ask(&viewer, &["suggest"]).await?;
     ensure!(suggested.code == 0, "{suggested:?}");
     let file = std::env::temp_dir().join(format!("nodegate-report-{}.html", std::process::id()));
@@ -104,15 +99,12 @@ async fn an_object_says_what_it_is() -> Result<()> {
         assert_eq!(said["kind"], kind, "{question:?}");
         assert_eq!(said["apiVersion"], version, "{question:?}");
     }
-    let said = ask(&kubeconfig, &["version"]).await?;
-    let definition = "CRD         v1alpha1, with all fields";
-    ensure!(said.code == 0 && said.out.contains(definition), "{said:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn files_are_looked_over_without_a_cluster() -> Result<()> {
-    let folder = std::env::temp_dir().join(format!("nodegate-lint-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("nodegate-check-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let samples = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -122,13 +114,13 @@ async fn files_are_looked_over_without_a_cluster() -> Result<()> {
     let name = folder.display().to_string();
     let nowhere = folder.join("no-kubeconfig");
     std::fs::write(folder.join("good.yaml"), &sample)?;
-    let good = ask(&nowhere, &["lint", "-f", &name]).await?;
+    let good = ask(&nowhere, &["check", "-f", &name]).await?;
     ensure!(good.code == 0, "{good:?}");
     std::fs::write(
         folder.join("bad.yaml"),
         format!("{sample}---\nkind: {{{{ .Values.kind }}}}\n"),
     )?;
-    let bad = ask(&nowhere, &["lint", "-f", &name]).await?;
+    let bad = ask(&nowhere, &["check", "-f", &name]).await?;
     ensure!(bad.code == 2 && bad.out.contains("NG015"), "{bad:?}");
     ensure!(bad.out.contains("helm template"), "{bad:?}");
     std::fs::remove_dir_all(&folder)?;

@@ -185,7 +185,7 @@ pub(crate) const INSTALLED: [Page; 34] = [
     page("docs/kubectl/timeline.md", At::Repository),
     Page {
         names: &[("manifests/", "config/samples/")],
-        ..page("docs/lint.md", At::Repository)
+        ..page("docs/kubectl/check.md", At::Repository)
     },
     Page {
         before: &[("get nrr istio-cni", "kubectl apply -f 0.yaml")],

@@ -7,13 +7,13 @@ use crate::cli::snapshot::{Agent, Inventory};
 use crate::condition::can_share_a_node;
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 
-pub(super) struct LintInput<'a> {
+pub(super) struct CheckInput<'a> {
     pub inventory: &'a Inventory,
     /// The rules, by precedence.
     pub rules: RuleSet,
 }
 
-impl<'a> LintInput<'a> {
+impl<'a> CheckInput<'a> {
     pub(super) fn new(inventory: &'a Inventory) -> Self {
         let rules = inventory.rules.iter().map(|rule| {
             let spec = rule.spec.clone();

@@ -1,7 +1,7 @@
 //! Faults of the `DaemonSet`s that nodes wait for.
 
-use super::fault::{Fault, FaultKind};
-use super::input::{LintInput, name};
+use super::finding::{Check, Finding};
+use super::input::{CheckInput, name};
 use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
 use crate::documentation;
@@ -20,13 +20,13 @@ const LATE: [(&str, &str); 4] = [
     ),
 ];
 
-pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for agent in &field.inventory.daemon_sets {
-        faults.extend(labels(field, agent));
+pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for agent in &input.inventory.daemon_sets {
+        found.extend(labels(input, agent));
     }
-    for (_, spec) in field.usable() {
-        for agent in field.waited_for(spec) {
+    for (_, spec) in input.usable() {
+        for agent in input.waited_for(spec) {
             let daemon_set = &agent.daemon_set;
             if !tolerates(daemon_set, &spec.taint) {
                 let advice = Advice::ShutOut {
@@ -41,18 +41,18 @@ pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
                     spec.taint.key
                 );
                 let what = advice.to_string();
-                faults.push(Fault::new(FaultKind::SHUT_OUT, name(agent), what, fix));
+                found.push(Finding::new(Check::SHUT_OUT, name(agent), what, fix));
             }
-            faults.extend(late(agent));
+            found.extend(late(agent));
         }
     }
-    faults
+    found
 }
 
 /// Labels that do not have the intended effect.
-fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for (index, class) in field.inventory.classes.iter().enumerate() {
+fn labels(input: &CheckInput<'_>, agent: &Agent) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, class) in input.inventory.classes.iter().enumerate() {
         let daemon_set = &agent.daemon_set;
         let on_itself = class.selector.matches(&agent.labels);
         let on_template = class.selector.matches(&daemon_set.template_labels);
@@ -70,14 +70,14 @@ fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
                 class.name, class.selector
             );
             let fix = format!("add it to {missing} too, or remove it");
-            faults.push(Fault::new(
-                FaultKind::LABEL_ON_ONE_PLACE,
+            found.push(Finding::new(
+                Check::LABEL_ON_ONE_PLACE,
                 name(agent),
                 what,
                 fix,
             ));
         }
-        let mut rules = field.usable();
+        let mut rules = input.usable();
         let is_wanted = rules.any(|(_, spec)| {
             spec.waits_for_class(index) && can_share_a_node(daemon_set, &spec.selector)
         });
@@ -90,15 +90,15 @@ fn labels(field: &LintInput<'_>, agent: &Agent) -> Vec<Fault> {
             let page = documentation::page("conditions.md#configuration-file");
             let fix = format!("name the namespace in the class: {page}");
             let what = advice.to_string();
-            faults.push(Fault::new(
-                FaultKind::OUTSIDE_NAMESPACES,
+            found.push(Finding::new(
+                Check::OUTSIDE_NAMESPACES,
                 name(agent),
                 what,
                 fix,
             ));
         }
     }
-    faults
+    found
 }
 
 /// The first late label by which a `DaemonSet` selects its nodes, and the component that sets it.
@@ -125,7 +125,7 @@ pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
 }
 
 /// A critical `DaemonSet` that does not match a new node until another component labels it.
-fn late(agent: &Agent) -> Option<Fault> {
+fn late(agent: &Agent) -> Option<Finding> {
     let (label, who) = late_label(agent)?;
     let what = format!(
         "it selects nodes by {label}, which {who} sets after they join: until then it is not meant for the node, is not waited for, \
@@ -133,5 +133,5 @@ fn late(agent: &Agent) -> Option<Fault> {
     );
     let fix = "select nodes by a label that they join with (of the node group or NodePool), or wait for what it provides, \
                  such as resource.nodegate.dev/<resource>";
-    Some(Fault::new(FaultKind::LATE_LABEL, name(agent), what, fix))
+    Some(Finding::new(Check::LATE_LABEL, name(agent), what, fix))
 }

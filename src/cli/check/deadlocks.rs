@@ -1,7 +1,7 @@
 //! Deadlocks: components that wait for themselves or each other.
 
-use super::fault::{Fault, FaultKind};
-use super::input::{LintInput, name, rule_name};
+use super::finding::{Check, Finding};
+use super::input::{CheckInput, name, rule_name};
 use super::of_daemon_sets::late_label;
 use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
@@ -15,23 +15,23 @@ const LABELLERS: [(&str, &str); 4] = [
     ("node-labeller", "amd.com/"),
 ];
 
-pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
-    let rules: Vec<(&Rule, &CompiledSpec)> = field.usable().collect();
-    let mut faults = Vec::new();
+pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+    let rules: Vec<(&Rule, &CompiledSpec)> = input.usable().collect();
+    let mut found = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {
-        faults.extend(labellers(field, rule, spec));
-        faults.extend(later(field, &rules, (rule, spec)));
+        found.extend(labellers(input, rule, spec));
+        found.extend(later(input, &rules, (rule, spec)));
         for other in &rules[index + 1..] {
-            faults.extend(each_other(field, (rule, spec), *other));
+            found.extend(each_other(input, (rule, spec), *other));
         }
     }
-    faults
+    found
 }
 
 /// Components that label nodes for critical `DaemonSet`s, but cannot start on a closed node themselves.
-fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for critical in field.waited_for(spec) {
+fn labellers(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for critical in input.waited_for(spec) {
         let Some((label, _)) = late_label(critical) else {
             continue;
         };
@@ -43,7 +43,7 @@ fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
                 LABELLERS.iter().any(of)
             })
         };
-        let agents = field.inventory.daemon_sets.iter().filter(labels_it);
+        let agents = input.inventory.daemon_sets.iter().filter(labels_it);
         for agent in agents {
             let daemon_set = &agent.daemon_set;
             if tolerates(daemon_set, &spec.taint) || !can_share_a_node(daemon_set, &spec.selector) {
@@ -63,31 +63,31 @@ fn labellers(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
                 "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
                 spec.taint.key
             );
-            faults.push(Fault::new(FaultKind::DEADLOCK, name(agent), what, fix));
+            found.push(Finding::new(Check::DEADLOCK, name(agent), what, fix));
         }
     }
-    faults
+    found
 }
 
 /// Rules that come after this one, and keep out what it waits for.
 fn later(
-    field: &LintInput<'_>,
+    input: &CheckInput<'_>,
     rules: &[(&Rule, &CompiledSpec)],
     (rule, spec): (&Rule, &CompiledSpec),
-) -> Vec<Fault> {
+) -> Vec<Finding> {
     let comes_after = |(_, later): &&(&Rule, &CompiledSpec)| {
         comes_after(rules, later, rule) && later.selector.overlaps(&spec.selector)
     };
     let later = rules.iter().filter(comes_after);
     later
         .filter_map(|(later, laters)| {
-            let key = &kept_away(field, spec, laters)?.daemon_set.key;
+            let key = &kept_away(input, spec, laters)?.daemon_set.key;
             let what = format!(
                 "it comes after rule '{}', which waits for DaemonSet {key}, and that does not tolerate {}:{}: on a node that                  both close, neither ever lets go",
                 rule.name, laters.taint.key, laters.effect
             );
             let fix = format!("let DaemonSet {key} tolerate both taints");
-            Some(Fault::new(FaultKind::DEADLOCK, rule_name(later), what, fix))
+            Some(Finding::new(Check::DEADLOCK, rule_name(later), what, fix))
         })
         .collect()
 }
@@ -102,11 +102,11 @@ fn comes_after(rules: &[(&Rule, &CompiledSpec)], spec: &CompiledSpec, other: &Ru
 
 /// A `DaemonSet` that one rule waits for and another keeps away, and that could start without that one.
 fn kept_away<'a>(
-    field: &LintInput<'a>,
+    input: &CheckInput<'a>,
     own: &CompiledSpec,
     by: &CompiledSpec,
 ) -> Option<&'a Agent> {
-    let mut agents = field.waited_for(own).into_iter();
+    let mut agents = input.waited_for(own).into_iter();
     agents.find(|agent| {
         let daemon_set = &agent.daemon_set;
         tolerates(daemon_set, &own.taint)
@@ -117,16 +117,16 @@ fn kept_away<'a>(
 
 /// Two rules that each keep out what the other waits for.
 fn each_other(
-    field: &LintInput<'_>,
+    input: &CheckInput<'_>,
     (rule, spec): (&Rule, &CompiledSpec),
     (other, others): (&Rule, &CompiledSpec),
-) -> Option<Fault> {
+) -> Option<Finding> {
     if !spec.selector.overlaps(&others.selector) {
         return None;
     }
     let (ones, twos) = (
-        kept_away(field, spec, others)?,
-        kept_away(field, others, spec)?,
+        kept_away(input, spec, others)?,
+        kept_away(input, others, spec)?,
     );
     let what = format!(
         "it waits for DaemonSet {}, which does not tolerate {}:{} of rule '{}'; that one waits for DaemonSet {}, which \
@@ -140,5 +140,5 @@ fn each_other(
         spec.effect
     );
     let fix = "let both DaemonSets tolerate both taints";
-    Some(Fault::new(FaultKind::DEADLOCK, rule_name(rule), what, fix))
+    Some(Finding::new(Check::DEADLOCK, rule_name(rule), what, fix))
 }

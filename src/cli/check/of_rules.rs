@@ -1,7 +1,7 @@
 //! Faults of rules, and conflicts between them.
 
-use super::fault::{Fault, FaultKind};
-use super::input::{LintInput, rule_name};
+use super::finding::{Check, Finding, Severity};
+use super::input::{CheckInput, rule_name};
 use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::cli::snapshot::{Agent, Program, ResourceKind};
 use crate::condition::{Source, is_meant_for, is_under_our_domain};
@@ -15,35 +15,35 @@ use crate::wording::counted;
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
 
-pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for rule in field.rules.rules() {
-        faults.extend(rejected(rule));
+pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for rule in input.rules.rules() {
+        found.extend(rejected(rule));
     }
-    for (rule, spec) in field.usable() {
-        faults.extend(conflicts(field, rule));
-        faults.extend(conditions(field, rule, spec));
-        faults.extend(scheduler_waits(field, rule, spec));
-        faults.extend(after_unknown(field, rule, spec));
-        faults.extend(evicts(rule, spec));
-        faults.extend(heartbeat(field, rule, spec));
+    for (rule, spec) in input.usable() {
+        found.extend(conflicts(input, rule));
+        found.extend(conditions(input, rule, spec));
+        found.extend(scheduler_waits(input, rule, spec));
+        found.extend(after_unknown(input, rule, spec));
+        found.extend(evicts(rule, spec));
+        found.extend(heartbeat(input, rule, spec));
     }
-    faults
+    found
 }
 
-fn rejected(rule: &Rule) -> Option<Fault> {
+fn rejected(rule: &Rule) -> Option<Finding> {
     let why: &Rejection = rule.spec.as_ref().err()?;
-    let fix = "correct the field; until then the rule has no effect";
-    Some(Fault::new(
-        FaultKind::REJECTED,
+    let fix = "correct the input; until then the rule has no effect";
+    Some(Finding::new(
+        Check::REJECTED,
         rule_name(rule),
         why.to_string(),
         fix,
     ))
 }
 
-fn conflicts<'a>(field: &'a LintInput<'_>, rule: &'a Rule) -> impl Iterator<Item = Fault> {
-    let earlier = field
+fn conflicts<'a>(input: &'a CheckInput<'_>, rule: &'a Rule) -> impl Iterator<Item = Finding> {
+    let earlier = input
         .usable()
         .take_while(|(other, _)| other.name != rule.name);
     earlier
@@ -51,8 +51,8 @@ fn conflicts<'a>(field: &'a LintInput<'_>, rule: &'a Rule) -> impl Iterator<Item
         .map(|conflict| {
             let fix =
                 "give one of them another taint key, or node selectors that match no node in common";
-            Fault::new(
-                FaultKind::CONFLICT,
+            Finding::new(
+                Check::CONFLICT,
                 rule_name(rule),
                 conflict.to_string(),
                 fix,
@@ -61,9 +61,9 @@ fn conflicts<'a>(field: &'a LintInput<'_>, rule: &'a Rule) -> impl Iterator<Item
 }
 
 /// Conditions that cannot be met.
-fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let inventory = field.inventory;
+fn conditions(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let inventory = input.inventory;
     let selected = || {
         let nodes = inventory.nodes.iter();
         nodes.filter(|node| spec.selector.matches(&node.labels))
@@ -91,25 +91,25 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         };
         let page = documentation::page("conditions.md");
         let fix = format!("use one of the types listed in {page}");
-        let fault = advice.map(|advice| {
+        let finding = advice.map(|advice| {
             let what = advice.to_string();
-            Fault::new(FaultKind::NOBODY, rule_name(rule), what, fix)
+            Finding::new(Check::NOBODY, rule_name(rule), what, fix)
         });
         // Nodes are not among files: something may report it.
         let is_open_question = inventory.is_of_files && condition.source == Source::Node;
-        faults.extend(fault.map(|fault| {
+        found.extend(finding.map(|finding| {
             if is_open_question {
-                fault.only_a_warning()
+                finding.but(Severity::Warning)
             } else {
-                fault
+                finding
             }
         }));
     }
     // What could not be read may be there.
-    if !field.inventory.has_read(ResourceKind::DaemonSets) {
-        return faults;
+    if !input.inventory.has_read(ResourceKind::DaemonSets) {
+        return found;
     }
-    let is_missing = |key: &&ObjectKey| field.inventory.daemon_set(key).is_none();
+    let is_missing = |key: &&ObjectKey| input.inventory.daemon_set(key).is_none();
     for daemon_set in spec.daemon_sets().filter(is_missing) {
         let what = Advice::Missing {
             daemon_set,
@@ -117,22 +117,22 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
         }
         .to_string();
         let fix = "kubectl get daemonsets --all-namespaces lists the existing ones";
-        let fault = Fault::new(FaultKind::NO_SUCH_DAEMON_SET, rule_name(rule), what, fix);
+        let finding = Finding::new(Check::NO_SUCH_DAEMON_SET, rule_name(rule), what, fix);
         // The `DaemonSet` may exist outside these files.
-        faults.push(if field.inventory.is_of_files {
-            fault.only_a_warning()
+        found.push(if input.inventory.is_of_files {
+            finding.but(Severity::Warning)
         } else {
-            fault
+            finding
         });
     }
-    faults.extend(on_no_node(field, rule, spec));
+    found.extend(on_no_node(input, rule, spec));
     // Without the configuration, the cluster may have other classes.
-    if !field.inventory.has_read(ResourceKind::ConfigMaps) {
-        return faults;
+    if !input.inventory.has_read(ResourceKind::ConfigMaps) {
+        return found;
     }
-    let classes = field.inventory.classes.iter().enumerate();
+    let classes = input.inventory.classes.iter().enumerate();
     for (_, class) in classes.filter(|(index, _)| spec.waits_for_class(*index)) {
-        let mut agents = field.inventory.daemon_sets.iter();
+        let mut agents = input.inventory.daemon_sets.iter();
         let has_some = agents
             .any(|agent| class.selector.matches(&agent.labels) && class.has(&agent.daemon_set));
         if !has_some {
@@ -145,24 +145,19 @@ fn conditions(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
                  daemonset.nodegate.dev/<namespace>.<name>",
                 class.selector
             );
-            faults.push(Fault::new(
-                FaultKind::EMPTY_CLASS,
-                rule_name(rule),
-                what,
-                fix,
-            ));
+            found.push(Finding::new(Check::EMPTY_CLASS, rule_name(rule), what, fix));
         }
     }
-    faults
+    found
 }
 
 /// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
-fn scheduler_waits(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
+fn scheduler_waits(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let named = spec.conditions.iter().filter_map(|it| match &it.source {
         Source::CsiDriver(driver) => Some(driver),
         _ => None,
     });
-    let named = named.filter(|driver| field.inventory.scheduler_waits_for.contains(*driver));
+    let named = named.filter(|driver| input.inventory.scheduler_waits_for.contains(*driver));
     named
         .map(|driver| {
             let what = format!(
@@ -170,24 +165,24 @@ fn scheduler_waits(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> V
                  preventPodSchedulingIfMissing): what the rule adds is that all other pods wait, too"
             );
             let way_out = "leave the condition out where only pods with its volumes need the driver";
-            Fault::new(FaultKind::SCHEDULER_WAITS, rule_name(rule), what, way_out)
+            Finding::new(Check::SCHEDULER_WAITS, rule_name(rule), what, way_out)
         })
         .collect()
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes.
-fn on_no_node(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
-    let nodes = field.inventory.nodes.iter();
+fn on_no_node(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let nodes = input.inventory.nodes.iter();
     let selected: Vec<&Node> = nodes
         .filter(|node| spec.selector.matches(&node.labels))
         .collect();
     let named = spec
         .daemon_sets()
-        .filter_map(|key| field.inventory.daemon_set(key));
+        .filter_map(|key| input.inventory.daemon_set(key));
     let runs_nowhere = |agent: &&Agent| {
         let mut nodes = selected.iter();
         !nodes.any(|node| {
-            let staying: Vec<&Taint> = field.rules.staying(node);
+            let staying: Vec<&Taint> = input.rules.staying(node);
             let staying = staying.into_iter();
             let staying: Vec<&Taint> = staying
                 .filter(|taint| !taint.is(&spec.taint.key, spec.effect))
@@ -204,31 +199,31 @@ fn on_no_node(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fa
                 counted(selected.len(), "node")
             );
             let fix = "check the DaemonSet's node selector, affinity and tolerations, or the rule's node selector";
-            Fault::new(FaultKind::ON_NO_NODE, rule_name(rule), what, fix)
+            Finding::new(Check::ON_NO_NODE, rule_name(rule), what, fix)
         })
         .collect()
 }
 
 /// Rules that it comes after and that are not there, or cannot be used.
-fn after_unknown(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
-    let unknown = AfterUnknown::of(spec, field.rules.rules())?;
+fn after_unknown(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Finding> {
+    let unknown = AfterUnknown::of(spec, input.rules.rules())?;
     let fix = "kubectl get nodereadinessrules lists the existing ones";
-    let fault = Fault::new(
-        FaultKind::AFTER_UNKNOWN,
+    let finding = Finding::new(
+        Check::AFTER_UNKNOWN,
         rule_name(rule),
         unknown.to_string(),
         fix,
     );
     // The rule may exist outside these files.
-    let is_elsewhere = field.inventory.is_of_files && unknown.rejected.is_empty();
+    let is_elsewhere = input.inventory.is_of_files && unknown.rejected.is_empty();
     Some(if is_elsewhere {
-        fault.only_a_warning()
+        finding.but(Severity::Warning)
     } else {
-        fault
+        finding
     })
 }
 
-fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
+fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Finding> {
     if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
@@ -239,8 +234,8 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
         },
     };
     let fix = "use effect NoSchedule, unless running pods have to be evicted";
-    Some(Fault::new(
-        FaultKind::EVICTS,
+    Some(Finding::new(
+        Check::EVICTS,
         rule_name(rule),
         advice.to_string(),
         fix,
@@ -248,17 +243,17 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Fault> {
 }
 
 /// A rule whose heartbeat timeout is too short for its reporters.
-fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fault> {
-    let Some(timeout) = field.sent(rule).and_then(|sent| sent.heartbeat_timeout) else {
+fn heartbeat(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let Some(timeout) = input.sent(rule).and_then(|sent| sent.heartbeat_timeout) else {
         return Vec::new();
     };
-    let mut faults = Vec::new();
+    let mut found = Vec::new();
     let reported = spec
         .conditions
         .iter()
         .filter(|it| it.source == Source::Node);
     for condition in reported {
-        let agents = field.inventory.daemon_sets.iter();
+        let agents = input.inventory.daemon_sets.iter();
         let mut reporters = agents.flat_map(|agent| &agent.containers);
         let beat = reporters.find_map(|container| beat_of(container, &condition.kind));
         match beat {
@@ -270,8 +265,8 @@ fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
                 );
                 let fix =
                     "shorten the reporter's HEARTBEAT_PERIOD, or lengthen the heartbeatTimeout";
-                faults.push(Fault::new(
-                    FaultKind::SHORT_HEARTBEAT,
+                found.push(Finding::new(
+                    Check::SHORT_HEARTBEAT,
                     rule_name(rule),
                     what,
                     fix,
@@ -280,8 +275,8 @@ fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
             None if timeout.as_std() < SHORTEST_HEARTBEAT => {
                 let what = Advice::ShortHeartbeat(timeout).to_string();
                 let fix = "ignore this if the reporter's heartbeat period is shorter";
-                faults.push(Fault::new(
-                    FaultKind::SHORT_HEARTBEAT,
+                found.push(Finding::new(
+                    Check::SHORT_HEARTBEAT,
                     rule_name(rule),
                     what,
                     fix,
@@ -290,7 +285,7 @@ fn heartbeat(field: &LintInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fau
             _ => {}
         }
     }
-    faults
+    found
 }
 
 /// The heartbeat period of a container, if it is Nodegate's reporter of this condition.

@@ -56,7 +56,7 @@ fn inventory(objects: &[Value]) -> Inventory {
 }
 
 fn found(objects: &[Value]) -> Vec<(&'static str, String)> {
-    let findings = lint(&inventory(objects)).findings.into_iter();
+    let findings = check(Vec::new(), &inventory(objects)).findings.into_iter();
     findings.map(|fault| (fault.id, fault.object)).collect()
 }
 
@@ -279,7 +279,7 @@ fn conditions_that_are_met_on_no_node_are_found() {
     ] {
         let mut inventory = inventory(&[rule("r", kind), node()]);
         inventory.csi_drivers = Some(["b.csi".to_owned()].into());
-        let found = lint(&inventory).findings;
+        let found = check(Vec::new(), &inventory).findings;
         let found: Vec<_> = found
             .iter()
             .map(|fault| (fault.id, &*fault.object))
@@ -299,7 +299,7 @@ fn conditions_that_are_met_on_no_node_are_found() {
 fn what_is_not_among_files_may_be_elsewhere() {
     let mut files = inventory(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
     files.is_of_files = true;
-    let answer = lint(&files);
+    let answer = check(Vec::new(), &files);
     assert_eq!(
         (answer.findings[0].severity, answer.is_no()),
         (Severity::Warning, false)
@@ -320,7 +320,7 @@ fn what_could_not_be_read_is_not_missing() {
             forbidden: true,
             why: String::new(),
         });
-        let answer = lint(&inventory);
+        let answer = check(Vec::new(), &inventory);
         let mut found: Vec<_> = answer.findings.iter().map(|it| it.id).collect();
         found.sort_unstable();
         assert_eq!(found, expected, "{kind:?}");
@@ -342,12 +342,12 @@ fn a_pool_that_the_rule_is_not_about_needs_no_taint() {
 
 #[test]
 fn the_page_about_it_has_a_heading_for_each_id() {
-    let book = include_str!("../../../docs/lint.md");
-    for FaultKind {
+    let book = include_str!("../../../../docs/kubectl/check.md");
+    for Check {
         id,
         severity,
         title,
-    } in FaultKind::ALL
+    } in Check::ALL
     {
         let word = if severity == Severity::Error {
             "error"
@@ -355,7 +355,10 @@ fn the_page_about_it_has_a_heading_for_each_id() {
             "warning"
         };
         let heading = format!("\n## {id}\n\n**{title}** ({word}");
-        assert!(book.contains(&heading), "docs/lint.md lacks {heading}");
+        assert!(
+            book.contains(&heading),
+            "docs/kubectl/check.md lacks {heading}"
+        );
     }
-    assert_eq!(book.matches("\n## NG").count(), FaultKind::ALL.len());
+    assert_eq!(book.matches("\n## NG").count(), Check::ALL.len());
 }

@@ -1,4 +1,4 @@
-//! The kinds of faults, and the faults found.
+//! What is checked, and what was found.
 
 use serde::Serialize;
 
@@ -12,18 +12,22 @@ pub(crate) enum Severity {
     Error,
     /// Something may not work as written.
     Warning,
+    /// It could not be checked.
+    Unknown,
+    /// It works as it should.
+    Ok,
 }
 
-/// A kind of fault.
+/// Something that is checked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FaultKind {
+pub(crate) struct Check {
     pub id: &'static str,
     pub severity: Severity,
     /// The heading in the documentation.
     pub title: &'static str,
 }
 
-impl FaultKind {
+impl Check {
     /// A class's label is on only one of a `DaemonSet` and its pod template.
     pub(crate) const LABEL_ON_ONE_PLACE: Self = Self::error("NG001", "Label in one place only");
     /// A critical `DaemonSet` does not tolerate the taint of the rule that waits for it.
@@ -62,8 +66,8 @@ impl FaultKind {
     pub(crate) const AFTER_UNKNOWN: Self =
         Self::error("NG016", "A rule after one that does not exist");
 
-    /// A taint looks like a rule's, and no rule lifts it.
-    pub(crate) const STRAY_TAINT: Self = Self::error("NG017", "A taint that no rule lifts");
+    /// A taint looks like a rule's, and no rule removes it.
+    pub(crate) const STRAY_TAINT: Self = Self::error("NG017", "A taint that no rule removes");
     /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
     pub(crate) const ON_NO_NODE: Self = Self::warning("NG018", "A DaemonSet on none of the nodes");
 
@@ -71,8 +75,17 @@ impl FaultKind {
     pub(crate) const SCHEDULER_WAITS: Self =
         Self::warning("NG019", "A driver that the scheduler waits for");
 
+    pub(crate) const API_SERVER: Self = Self::error("NG101", "API server");
+    pub(crate) const CLOCK: Self = Self::warning("NG102", "clock");
+    pub(crate) const PERMISSIONS: Self = Self::warning("NG103", "permissions");
+    pub(crate) const DEFINITION: Self = Self::error("NG104", "CRD");
+    pub(crate) const GATED_AT_BIRTH: Self = Self::warning("NG105", "gated at birth");
+    pub(crate) const WEBHOOK: Self = Self::error("NG106", "webhook");
+    pub(crate) const CONTROLLER: Self = Self::error("NG107", "controller");
+    pub(crate) const DELETIONS: Self = Self::error("NG108", "deletions");
+
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -92,6 +105,14 @@ impl FaultKind {
         Self::STRAY_TAINT,
         Self::ON_NO_NODE,
         Self::SCHEDULER_WAITS,
+        Self::API_SERVER,
+        Self::CLOCK,
+        Self::PERMISSIONS,
+        Self::DEFINITION,
+        Self::GATED_AT_BIRTH,
+        Self::WEBHOOK,
+        Self::CONTROLLER,
+        Self::DELETIONS,
     ];
 
     const fn error(id: &'static str, title: &'static str) -> Self {
@@ -110,30 +131,30 @@ impl FaultKind {
     }
 }
 
-/// A fault that was found.
+/// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Fault {
-    /// The id of its kind.
+pub(crate) struct Finding {
     pub id: &'static str,
     pub severity: Severity,
     /// The heading in the documentation.
     #[serde(skip)]
     pub title: &'static str,
-    /// The object, as `kind/name` or `kind/namespace/name`, or its place in a file.
+    /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.
     pub object: String,
-    pub what: String,
+    pub message: String,
     /// How to fix it.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub fix: String,
     /// The address of its section in the documentation.
     pub page: String,
 }
 
-impl Fault {
+impl Finding {
     pub(crate) fn new(
-        check: FaultKind,
+        check: Check,
         object: impl Into<String>,
-        what: impl Into<String>,
+        message: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
         Self {
@@ -141,17 +162,14 @@ impl Fault {
             severity: check.severity,
             title: check.title,
             object: object.into(),
-            what: what.into(),
+            message: message.into(),
             fix: fix.into(),
-            page: documentation::page(&format!("lint.md#{}", check.id.to_lowercase())),
+            page: documentation::page(&format!("kubectl/check.md#{}", check.id.to_lowercase())),
         }
     }
 
-    /// The same fault as a warning.
-    pub(crate) fn only_a_warning(self) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..self
-        }
+    /// The same with another severity.
+    pub(crate) fn but(self, severity: Severity) -> Self {
+        Self { severity, ..self }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fault::{Fault, FaultKind};
-use super::input::LintInput;
+use super::finding::{Check, Finding, Severity};
+use super::input::CheckInput;
 use crate::api::TaintEffect;
 use crate::cli::snapshot::{Pool, Program, ResourceKind};
 use crate::object::karpenter::NODE_POOL_LABEL;
@@ -16,77 +16,77 @@ const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.i
 /// Parts of label keys that nodes have even if a `NodePool` does not list them.
 const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
 
-pub(super) fn faults(field: &LintInput<'_>) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for (rule, spec) in field.usable() {
-        for pool in &field.inventory.node_pools {
-            faults.extend(of_pool(pool, &rule.name, spec));
+pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (rule, spec) in input.usable() {
+        for pool in &input.inventory.node_pools {
+            found.extend(of_pool(pool, &rule.name, spec));
         }
-        for program in &field.inventory.deployments {
-            faults.extend(of_autoscaler(program, &rule.name, spec));
+        for program in &input.inventory.deployments {
+            found.extend(of_autoscaler(program, &rule.name, spec));
         }
     }
     // A rule that could not be read may lift them.
-    if !field.inventory.has_read(ResourceKind::Rules) {
-        return faults;
+    if !input.inventory.has_read(ResourceKind::Rules) {
+        return found;
     }
-    faults.extend(stray_taints(field));
-    for pool in &field.inventory.node_pools {
-        faults.extend(stray_of_pool(field, pool));
+    found.extend(stray_taints(input));
+    for pool in &input.inventory.node_pools {
+        found.extend(stray_of_pool(input, pool));
     }
-    faults
+    found
 }
 
-/// Taints on nodes that no rule lifts, each with its reason once.
-fn stray_taints(field: &LintInput<'_>) -> Vec<Fault> {
+/// Taints on nodes that no rule removes, each with its reason once.
+fn stray_taints(input: &CheckInput<'_>) -> Vec<Finding> {
     let mut nodes: BTreeMap<(String, WhyStray), Vec<&str>> = BTreeMap::new();
-    for node in field.inventory.nodes.iter().filter(|node| !node.deleting) {
-        for (taint, why) in field.rules.stray(node) {
+    for node in input.inventory.nodes.iter().filter(|node| !node.deleting) {
+        for (taint, why) in input.rules.stray(node) {
             let name = format!("{}:{}", taint.key, taint.effect);
             nodes.entry((name, why)).or_default().push(&node.name);
         }
     }
-    let faults = nodes.into_iter().filter_map(|((taint, why), mut nodes)| {
+    let found = nodes.into_iter().filter_map(|((taint, why), mut nodes)| {
         nodes.sort_unstable();
         let first = *nodes.first()?;
         let others = match nodes.len() - 1 {
             0 => String::new(),
             more => format!(" (and {})", counted(more, "other node")),
         };
-        let what = format!("its taint {taint}{others} is lifted by no rule: {why}");
+        let what = format!("its taint {taint}{others} is removed by no rule: {why}");
         let fix = format!(
             "correct what gives nodes this taint (kubelet --register-with-taints), or the rule; \
              kubectl taint node {first} {taint}- removes it"
         );
         let object = format!("node/{first}");
-        Some(Fault::new(FaultKind::STRAY_TAINT, object, what, fix))
+        Some(Finding::new(Check::STRAY_TAINT, object, what, fix))
     });
-    faults.collect()
+    found.collect()
 }
 
-/// Startup taints of a pool that no rule lifts.
-fn stray_of_pool(field: &LintInput<'_>, pool: &Pool) -> Vec<Fault> {
+/// Startup taints of a pool that no rule removes.
+fn stray_of_pool(input: &CheckInput<'_>, pool: &Pool) -> Vec<Finding> {
     let selects = |rule: &Rule| {
         let spec = rule.spec.as_ref();
         spec.is_ok_and(|spec| makes_nodes_for(pool, spec))
     };
-    let faults = pool.startup_taints.iter().filter_map(|(key, effect)| {
-        let why = field.rules.why_stray(key, effect.parse().ok()?, selects)?;
-        let what = format!("its startup taint {key}:{effect} is lifted by no rule: {why}");
+    let found = pool.startup_taints.iter().filter_map(|(key, effect)| {
+        let why = input.rules.why_stray(key, effect.parse().ok()?, selects)?;
+        let what = format!("its startup taint {key}:{effect} is removed by no rule: {why}");
         let fix = "use the key and effect of a rule's taint, or remove it";
         let object = format!("nodepool/{}", pool.name);
-        let fault = Fault::new(FaultKind::STRAY_TAINT, object, what, fix);
+        let finding = Finding::new(Check::STRAY_TAINT, object, what, fix);
         // The rule may exist outside these files.
-        Some(if field.inventory.is_of_files {
-            fault.only_a_warning()
+        Some(if input.inventory.is_of_files {
+            finding.but(Severity::Warning)
         } else {
-            fault
+            finding
         })
     });
-    faults.collect()
+    found.collect()
 }
 
-fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
+fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     let (key, effect) = (&spec.taint.key, spec.effect);
     let has = |taints: &[(String, String)]| {
         let mut taints = taints.iter();
@@ -103,7 +103,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
                  including DaemonSets without a toleration"
             );
             let fix = "use effect NoSchedule, in the rule and in the NodePool";
-            Fault::new(FaultKind::EVICTS, object, what, fix)
+            Finding::new(Check::EVICTS, object, what, fix)
         });
     }
     let (what, fix) = if has(&pool.taints) {
@@ -124,7 +124,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
             ),
         )
     };
-    Some(Fault::new(FaultKind::NODE_POOL, object, what, fix))
+    Some(Finding::new(Check::NODE_POOL, object, what, fix))
 }
 
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
@@ -153,7 +153,7 @@ fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
     wanted.iter().all(is_known) && overlap(wanted, &of_pool)
 }
 
-fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<Fault> {
+fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     let is_it = program.image.contains("cluster-autoscaler")
         || program
             .args
@@ -180,6 +180,6 @@ fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<F
         let fix = format!(
             "add --startup-taint={key} (1.29 and newer), or --startup-taint-prefix=readiness.k8s.io/ (1.36 and newer)"
         );
-        Fault::new(FaultKind::AUTOSCALER, format!("deployment/{}", program.name), what, fix)
+        Finding::new(Check::AUTOSCALER, format!("deployment/{}", program.name), what, fix)
     })
 }

@@ -1,0 +1,485 @@
+//! The parts of an installation: each is read with a request of its own that writes nothing, and judged by a function of the
+//! answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
+
+use super::finding::{Check, Finding, Severity};
+use crate::api;
+use crate::api::names::{
+    CONFIG_MAP, FINALIZER, GROUP, LEASE, MANAGED_BY, NAMESPACE, PLURAL, VERSION,
+};
+use crate::cli::read::{Cluster, ListError, ObjectSource, instances, last_end, leader};
+use crate::cli::snapshot::{Controller, Filter, Leader, LeaderHealth, ResourceKind};
+use crate::instance::is_nodegate;
+use crate::object::RuleObject;
+use crate::wording::counted;
+
+/// The name of the policy that taints nodes at creation, and of its binding.
+const BIRTH: &str = "nrr-gate-at-birth";
+/// The name of the webhook's configuration.
+const WEBHOOK: &str = "nrr-validating-webhook-configuration";
+/// The oldest supported Kubernetes version.
+const OLDEST: (u32, u32) = (1, 30);
+/// How far apart clocks may be: the API server gives whole seconds, and leases last 15.
+const APART: SignedDuration = SignedDuration::from_secs(5);
+/// How long before a certificate expires the check warns.
+const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// How long the deletion of a rule may take.
+const GOING: SignedDuration = SignedDuration::from_mins(2);
+
+/// An object that was looked up: `None` if it does not exist.
+type Lookup<T> = Result<Option<T>, ListError>;
+
+/// The parts of the installation; none for a dump, which does not contain them.
+pub(crate) async fn installation(source: &ObjectSource) -> Vec<Finding> {
+    let ObjectSource::Cluster(cluster) = source else {
+        return Vec::new();
+    };
+    let at_work = async {
+        let leader = leader(source).await;
+        let known = leader.as_ref().ok().and_then(Option::as_ref);
+        let controllers = instances(source, known).await.unwrap_or_default();
+        (leader, controllers)
+    };
+    let webhook_found = async {
+        let found: Lookup<ValidatingWebhookConfiguration> = cluster.found(WEBHOOK).await;
+        let ready = match found.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
+            Some((namespace, name)) => ready(cluster, namespace, name).await,
+            None => None,
+        };
+        (found, ready)
+    };
+    let definition_name = format!("{PLURAL}.{GROUP}");
+    let rules = Filter::default();
+    let (version, denied, found, policies, policy, binding, (hook, ready), at_work, rules) = tokio::join!(
+        cluster.get("/version"),
+        denied(cluster),
+        cluster.found(&definition_name),
+        has_policies(cluster.client()),
+        cluster.found::<MutatingAdmissionPolicy>(BIRTH),
+        cluster.found::<MutatingAdmissionPolicyBinding>(BIRTH),
+        webhook_found,
+        at_work,
+        source.all(ResourceKind::Rules, &rules),
+    );
+    let now = Timestamp::now();
+    let (version, served_at) = match version {
+        Ok((version, date)) => (
+            Ok(serde_json::from_value(version).unwrap_or_default()),
+            date,
+        ),
+        Err(refusal) => (Err(refusal), None),
+    };
+    let (leader, controllers) = at_work;
+    vec![
+        api_server(version),
+        clock(served_at, now),
+        permissions(denied),
+        definition(found),
+        birth(
+            policies,
+            policy.map(|it| it.is_some()),
+            binding.map(|it| it.is_some()),
+        ),
+        webhook(hook, ready, now),
+        controller(leader, &controllers, now),
+        deletions(rules, now),
+    ]
+}
+
+fn ok(check: Check, message: impl Into<String>) -> Finding {
+    Finding::new(check, check.title, message, "").but(Severity::Ok)
+}
+
+fn failed(check: Check, message: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding::new(check, check.title, message, fix).but(Severity::Error)
+}
+
+fn warning(check: Check, message: impl Into<String>, fix: impl Into<String>) -> Finding {
+    failed(check, message, fix).but(Severity::Warning)
+}
+
+fn unknown(check: Check, why: impl ToString) -> Finding {
+    failed(check, why.to_string(), "").but(Severity::Unknown)
+}
+
+fn api_server(version: Result<Info, ListError>) -> Finding {
+    let check = Check::API_SERVER;
+    let version = match version {
+        Ok(version) => version,
+        Err(why) => return unknown(check, why),
+    };
+    let number = |text: &str| {
+        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+        digits.parse::<u32>().ok()
+    };
+    let name = &version.git_version;
+    let client = env!("CARGO_PKG_VERSION");
+    match number(&version.major).zip(number(&version.minor)) {
+        None => unknown(check, "its version cannot be parsed"),
+        Some(numbers) if numbers < OLDEST => {
+            let message = format!("it is {name}; 1.30 is the oldest supported version");
+            failed(check, message, "upgrade Kubernetes")
+        }
+        Some(_) => ok(
+            check,
+            format!("it is {name}; this is kubectl nodegate {client}"),
+        ),
+    }
+}
+
+/// Compares the API server's clock with this machine's.
+fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Finding {
+    let check = Check::CLOCK;
+    let Some(served_at) = served_at else {
+        return unknown(check, "the API server did not say what time it is");
+    };
+    let apart = now.duration_since(served_at);
+    if apart.abs() <= APART {
+        let message = "this machine's and the API server's are no more than seconds apart";
+        return ok(check, message);
+    }
+    let side = if apart.is_positive() {
+        "ahead of"
+    } else {
+        "behind"
+    };
+    let message = format!(
+        "this machine's is {} s {side} the API server's: ages here are wrong by that; on a machine that runs the controller, \
+         heartbeat timeouts and repair would be, too",
+        apart.abs().as_secs()
+    );
+    warning(
+        check,
+        message,
+        "check that the clock is synchronized: timedatectl",
+    )
+}
+
+/// The lists that commands need but the user may not read, and what is unknown without them.
+async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, ListError> {
+    let reviews = ResourceKind::ALL.iter().map(async |kind| {
+        let path = kind.path(None);
+        let mut parts = path.trim_start_matches("/apis/").split('/');
+        let group = parts.next().filter(|_| path.starts_with("/apis/"));
+        // Only one object of these kinds matters, and a role may name it.
+        let name = match kind {
+            ResourceKind::Leases => Some(LEASE.to_owned()),
+            ResourceKind::ConfigMaps => Some(CONFIG_MAP.0.to_owned()),
+            _ => None,
+        };
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    group: group.map(str::to_owned),
+                    resource: Some(kind.name().to_owned()),
+                    verb: Some("list".to_owned()),
+                    name,
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let api = Api::all(cluster.client().clone());
+        let answer = api.create(&PostParams::default(), &review).await;
+        let answer = answer.map_err(|error| cluster.refusal(&error))?;
+        let is_allowed = answer.status.is_some_and(|status| status.allowed);
+        Ok((!is_allowed).then_some(*kind))
+    });
+    let answers: Result<Vec<_>, ListError> = join_all(reviews).await.into_iter().collect();
+    Ok(answers?.into_iter().flatten().collect())
+}
+
+fn permissions(denied: Result<Vec<ResourceKind>, ListError>) -> Finding {
+    let check = Check::PERMISSIONS;
+    match denied {
+        Err(why) => unknown(check, why),
+        Ok(denied) if denied.is_empty() => {
+            ok(check, "you may read everything that these commands need")
+        }
+        Ok(denied) => {
+            let denied = denied.iter();
+            let denied: Vec<_> = denied
+                .map(|kind| format!("{} ({})", kind.name(), kind.tells()))
+                .collect();
+            warning(
+                check,
+                format!("you may not list {}", denied.join(", ")),
+                "ask for the right to read: kubectl create clusterrolebinding nodegate-view --clusterrole=nodegate-view --user=NAME",
+            )
+        }
+    }
+}
+
+fn definition(found: Lookup<CustomResourceDefinition>) -> Finding {
+    const APPLY: &str = "apply the definition: kubectl apply --server-side -k config/crd";
+    let check = Check::DEFINITION;
+    let definition = match found {
+        Ok(Some(definition)) => definition,
+        Ok(None) => {
+            let message = "the CustomResourceDefinition is not installed";
+            return failed(check, message, APPLY);
+        }
+        Err(why) => return unknown(check, why),
+    };
+    let conditions = definition.status.iter().flat_map(|it| &it.conditions);
+    let mut conditions = conditions.flatten();
+    let is_established = conditions.any(|it| it.type_ == "Established" && it.status == "True");
+    let mut versions = definition.spec.versions.iter();
+    if !is_established || !versions.any(|it| it.served && it.name == VERSION) {
+        let message = format!("the API server does not serve its version {VERSION}");
+        return failed(check, message, APPLY);
+    }
+    let labels = definition.metadata.labels.as_ref();
+    if let Some(owner) = labels.and_then(api::other_owner) {
+        let message = format!(
+            "its label {MANAGED_BY} says {owner}: if they run a controller for it, perhaps where you cannot see it, two write \
+             the same taints"
+        );
+        let see = format!(
+            "see who elects leaders; only one of the two may run: \
+             kubectl get leases --all-namespaces --field-selector metadata.name={LEASE}"
+        );
+        return warning(check, message, see);
+    }
+    let lacks: Vec<String> = fields(&api::crd())
+        .difference(&fields(&definition))
+        .cloned()
+        .collect();
+    if lacks.is_empty() {
+        let message = format!("{VERSION} is served, with all fields that this binary knows");
+        return ok(check, message);
+    }
+    let message = format!(
+        "it is older, or the upstream project's, and drops what it does not know of a rule: {}",
+        lacks.join(", ")
+    );
+    warning(check, message, APPLY)
+}
+
+/// The fields of a rule's spec.
+fn fields(definition: &CustomResourceDefinition) -> BTreeSet<String> {
+    let mut versions = definition.spec.versions.iter();
+    let fields = versions.find(|it| it.name == VERSION).and_then(|it| {
+        let schema = it.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+        schema.properties.as_ref()?.get("spec")?.properties.as_ref()
+    });
+    fields
+        .into_iter()
+        .flatten()
+        .map(|it| it.0.clone())
+        .collect()
+}
+
+/// Whether the API server has mutating admission policies.
+async fn has_policies(client: &Client) -> Result<bool, ListError> {
+    let group = "admissionregistration.k8s.io/v1";
+    let listed = client.list_api_group_resources(group).await;
+    let listed = listed.map_err(|error| ListError::Failed(error.to_string()))?;
+    let mut resources = listed.resources.iter();
+    Ok(resources.any(|it| it.name == "mutatingadmissionpolicies"))
+}
+
+fn birth(
+    has_policies: Result<bool, ListError>,
+    policy: Result<bool, ListError>,
+    binding: Result<bool, ListError>,
+) -> Finding {
+    let check = Check::GATED_AT_BIRTH;
+    let gap =
+        "nodes take pods for milliseconds after they are created; startup taints close the gap";
+    match (has_policies, policy, binding) {
+        (Ok(false), ..) => ok(
+            check,
+            format!("this API server has no MutatingAdmissionPolicy v1 (it came with 1.36): {gap}"),
+        ),
+        (Err(why), ..) | (_, Err(why), _) | (_, _, Err(why)) => unknown(check, why),
+        (_, Ok(true), Ok(true)) => ok(check, format!("the policy {BIRTH} is there, and bound")),
+        (_, Ok(false), Ok(false)) => {
+            ok(check, format!("the policy {BIRTH} is not installed: {gap}"))
+        }
+        _ => warning(
+            check,
+            format!("only one of the policy {BIRTH} and its binding is installed: {gap}"),
+            "install both: kubectl apply -k config/birth",
+        ),
+    }
+}
+
+/// The namespace and name of the service that serves the webhook.
+fn service(configuration: &ValidatingWebhookConfiguration) -> Option<(&str, &str)> {
+    let webhook = configuration.webhooks.as_ref()?.first()?;
+    let service = webhook.client_config.service.as_ref()?;
+    Some((&service.namespace, &service.name))
+}
+
+/// How many endpoints of a service are ready, if that may be read.
+async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usize> {
+    let api: Api<EndpointSlice> = Api::namespaced(cluster.client().clone(), namespace);
+    let of_service = format!("kubernetes.io/service-name={service}");
+    let slices = api.list(&ListParams::default().labels(&of_service)).await;
+    let endpoints = slices.ok()?.items.into_iter().flat_map(|it| it.endpoints);
+    let ready = endpoints
+        .flatten()
+        .filter(|it| it.conditions.as_ref().and_then(|it| it.ready) != Some(false));
+    Some(ready.count())
+}
+
+fn webhook(
+    found: Lookup<ValidatingWebhookConfiguration>,
+    ready: Option<usize>,
+    now: Timestamp,
+) -> Finding {
+    let check = Check::WEBHOOK;
+    let configuration = match found {
+        Ok(Some(configuration)) => configuration,
+        Ok(None) => {
+            let message =
+                "it is not installed: conflicting rules are accepted, and their status says so";
+            return ok(check, message);
+        }
+        Err(why) => return unknown(check, why),
+    };
+    let webhook = configuration.webhooks.iter().flatten().next();
+    let bundle = webhook.and_then(|it| it.client_config.ca_bundle.as_ref());
+    let bundle = bundle.filter(|bundle| !bundle.0.is_empty());
+    let policy = webhook.and_then(|it| it.failure_policy.as_deref());
+    let refused = if policy == Some("Ignore") {
+        "rules are accepted without a check"
+    } else {
+        "no rule can be created or changed"
+    };
+    let service = service(&configuration);
+    let look = service.map_or_else(String::new, |(namespace, _)| {
+        format!(
+            "check the controller, which serves it with --enable-webhook: kubectl -n {namespace} get pods"
+        )
+    });
+    let Some(bundle) = bundle else {
+        let message =
+            format!("the API server does not know which CA to trust ({WEBHOOK}): {refused}");
+        return failed(check, message, look);
+    };
+    if ready == Some(0) {
+        let message =
+            format!("nothing serves it: its service has no ready endpoint, and {refused}");
+        return failed(check, message, look);
+    }
+    if service.is_some() && ready.is_none() {
+        let message = "it is configured; its EndpointSlices cannot be listed, so whether anything serves it is unknown";
+        return unknown(check, message);
+    }
+    let ends = last_end(&bundle.0);
+    match ends {
+        Some((end, _)) if end <= now => {
+            let message = format!("the CA that the API server trusts ended at {end}: {refused}");
+            failed(check, message, look)
+        }
+        Some((end, _)) if end.duration_since(now) < SOON => {
+            let message = format!("the CA that the API server trusts ends soon, at {end}");
+            warning(check, message, look)
+        }
+        _ => {
+            let ends = match ends {
+                None => String::new(),
+                // The CA and the certificate were made together, with the same expiry.
+                Some((end, true)) => format!("; its CA and its certificate are good until {end}"),
+                Some((end, false)) => format!("; its CA is good until {end}"),
+            };
+            let ready = ready.map_or_else(String::new, |ready| format!(", {ready} ready"));
+            ok(check, format!("it is configured{ready}{ends}"))
+        }
+    }
+}
+
+fn controller(found: Lookup<Leader>, controllers: &[Controller], now: Timestamp) -> Finding {
+    let check = Check::CONTROLLER;
+    let look = |namespace: &str| format!("check the controller: kubectl -n {namespace} get pods");
+    let leader = match found {
+        Ok(Some(leader)) => leader,
+        Ok(None) => {
+            let message = "no controller has ever led here: nothing gates or releases nodes (without --leader-elect there is no Lease to show it)";
+            return warning(check, message, look(NAMESPACE));
+        }
+        Err(why) => return unknown(check, why),
+    };
+    let mut images: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for controller in controllers {
+        let (all, ready) = images.entry(&controller.image).or_default();
+        *all += 1;
+        *ready += usize::from(controller.ready);
+    }
+    let images = images.into_iter().map(|(image, (all, ready))| {
+        format!(", {image} ({}, {ready} ready)", counted(all, "instance"))
+    });
+    let leads = format!("{} leads{}", leader.pod(), images.collect::<String>());
+    let look = look(&leader.namespace);
+    match leader.health(now) {
+        LeaderHealth::Alive if leader.suspends_all => {
+            warning(check, format!("{leads}, and all rules are suspended"), "")
+        }
+        LeaderHealth::Alive if !is_nodegate(&leader.holder) => {
+            let message =
+                format!("{leads}, which is not Nodegate: Nodegate waits until that one stops");
+            warning(check, message, look)
+        }
+        LeaderHealth::Alive => ok(check, leads),
+        LeaderHealth::Nobody => {
+            let message = "no instance leads: nothing gates or releases nodes";
+            failed(check, message, look)
+        }
+        LeaderHealth::Silent => {
+            let renewed = leader.renewed;
+            let since = renewed.map_or_else(String::new, |at| format!(" since {at}"));
+            failed(
+                check,
+                format!("{leads}, and has not renewed its Lease{since}"),
+                look,
+            )
+        }
+    }
+}
+
+fn deletions(rules: Result<Vec<RuleObject>, ListError>, now: Timestamp) -> Finding {
+    let check = Check::DELETIONS;
+    let rules = match rules {
+        Ok(rules) => rules,
+        Err(ListError::NotInstalled) => Vec::new(),
+        Err(why) => return unknown(check, why),
+    };
+    let deleted = rules.into_iter().filter_map(|rule| {
+        let since = rule.metadata.deletion_timestamp.as_ref()?.0;
+        Some((rule.metadata.name.clone()?, since))
+    });
+    let mut stuck = deleted.filter(|(_, since)| now.duration_since(*since) > GOING);
+    let Some((name, since)) = stuck.next() else {
+        return ok(check, "no rule is stuck while it is deleted");
+    };
+    let message = format!(
+        "rule {name} has been in deletion since {since}: its finalizer {FINALIZER} stays until its taint is off every node, \
+         which takes a controller that leads and may write"
+    );
+    let see = format!(
+        "see which nodes cannot be written: kubectl get nodereadinessrule {name} -o jsonpath='{{.status.failedNodes}}'"
+    );
+    failed(check, message, see)
+}
+
+#[cfg(test)]
+#[path = "tests/installation.rs"]
+mod tests;

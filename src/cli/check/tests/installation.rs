@@ -1,0 +1,170 @@
+//! How each part of an installation is judged.
+
+use super::*;
+use crate::testing::at;
+use Severity::{Error, Ok as Fine, Unknown, Warning};
+use k8s_openapi::ByteString;
+use serde_json::{Value, from_value, json};
+
+fn no<T>() -> Result<T, ListError> {
+    Err(ListError::Failed("no".into()))
+}
+
+/// Asserts how each of these was judged.
+fn judged(cases: impl IntoIterator<Item = (&'static str, Finding, Severity)>) {
+    for (name, finding, expected) in cases {
+        assert_eq!(finding.severity, expected, "{name}: {finding:?}");
+        assert_eq!(finding.object, finding.title, "{name}");
+    }
+}
+
+#[test]
+fn the_api_server_and_its_clock_are_judged() {
+    let version = |minor: &str| {
+        let version = json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}.3")});
+        let version = from_value(version).unwrap_or_default();
+        api_server(Ok(version))
+    };
+    judged([
+        ("new", version("36"), Fine),
+        ("a provider's", version("36+"), Fine),
+        ("old", version("29"), Error),
+        ("not a number", version("x"), Unknown),
+        ("no answer", api_server(no()), Unknown),
+        ("the same time", clock(Some(at(-1)), at(0)), Fine),
+        ("apart", clock(Some(at(-60)), at(0)), Warning),
+        ("no time", clock(None, at(0)), Unknown),
+        ("all", permissions(Ok(Vec::new())), Fine),
+        (
+            "no pods",
+            permissions(Ok(vec![ResourceKind::Pods])),
+            Warning,
+        ),
+    ]);
+}
+
+#[test]
+fn the_definition_is_judged() {
+    let found = |change: &dyn Fn(&mut Value)| {
+        let mut object = serde_json::to_value(api::crd()).unwrap();
+        object["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+        change(&mut object);
+        definition(Ok(Some(from_value(object).unwrap())))
+    };
+    const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    judged([
+        ("ours", found(&|_| {}), Fine),
+        (
+            "not established",
+            found(&|it| it["status"] = json!({})),
+            Error,
+        ),
+        (
+            "not served",
+            found(&|it| it["spec"]["versions"][0]["served"] = json!(false)),
+            Error,
+        ),
+        (
+            "another's",
+            found(&|it| it["metadata"]["labels"][MANAGED_BY] = json!("example-cloud")),
+            Warning,
+        ),
+        (
+            "older",
+            found(&|it| {
+                let fields = it.pointer_mut(SPEC).unwrap().as_object_mut().unwrap();
+                fields.remove("dryRun");
+            }),
+            Warning,
+        ),
+        ("none", definition(Ok(None)), Error),
+        ("no answer", definition(no()), Unknown),
+        ("gated", birth(Ok(true), Ok(true), Ok(true)), Fine),
+        ("not gated", birth(Ok(true), Ok(false), Ok(false)), Fine),
+        ("not known", birth(Ok(false), no(), no()), Fine),
+        ("half", birth(Ok(true), Ok(true), Ok(false)), Warning),
+        ("unread", birth(Ok(true), no(), Ok(false)), Unknown),
+    ]);
+}
+
+#[test]
+fn the_webhook_is_judged() {
+    let authority = |days: i64| {
+        let mut params = rcgen::CertificateParams::default();
+        let end = at(0) + SignedDuration::from_hours(24 * days);
+        params.not_after = std::time::SystemTime::from(end).into();
+        let key = rcgen::KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().pem().into_bytes()
+    };
+    let found = |bundle: Vec<u8>, ready| {
+        let service = json!({"namespace": "nrr-system", "name": "nrr-webhook-service"});
+        let config = json!({"caBundle": ByteString(bundle), "service": service});
+        let hook = json!({"name": "a.b.c", "clientConfig": config, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"]});
+        let found = json!({"metadata": {"name": WEBHOOK}, "webhooks": [hook]});
+        webhook(Ok(Some(from_value(found).unwrap())), ready, at(0))
+    };
+    judged([
+        ("serves", found(authority(365), Some(2)), Fine),
+        ("no CA", found(Vec::new(), Some(2)), Error),
+        ("nobody serves it", found(authority(365), Some(0)), Error),
+        ("unread endpoints", found(authority(365), None), Unknown),
+        ("ended", found(authority(-1), Some(2)), Error),
+        ("ends soon", found(authority(1), Some(2)), Warning),
+        ("none", webhook(Ok(None), None, at(0)), Fine),
+    ]);
+}
+
+#[test]
+fn who_leads_is_judged() {
+    let leads = |holder: &str, renewed, suspends_all| {
+        let leader = Leader {
+            namespace: "nrr-system".into(),
+            holder: holder.into(),
+            renewed: Some(at(renewed)),
+            duration_seconds: 15,
+            suspends_all,
+        };
+        let pod = |ready| Controller {
+            pod: "a".into(),
+            image: "example.com/nodegate:0.1.0".into(),
+            ready,
+        };
+        controller(Ok(Some(leader)), &[pod(true), pod(false)], at(0))
+    };
+    let ours = "nrr-controller-manager-1_1-18f";
+    let upstreams = "nrr-1_0b5c6a1e-52c0-4a6f-9c1d-0f6f7a6b9d10";
+    let said = leads(ours, -3, false).message;
+    let expected =
+        "nrr-controller-manager-1 leads, example.com/nodegate:0.1.0 (2 instances, 1 ready)";
+    assert_eq!(said, expected);
+    judged([
+        ("ours", leads(ours, -3, false), Fine),
+        ("suspended", leads(ours, -3, true), Warning),
+        ("upstream's", leads(upstreams, -3, false), Warning),
+        ("silent", leads(ours, -600, false), Error),
+        ("nobody", leads("", -3, false), Error),
+        ("no Lease", controller(Ok(None), &[], at(0)), Warning),
+    ]);
+}
+
+#[test]
+fn a_rule_that_stays_in_its_deletion_is_told() {
+    let deleted = |seconds| {
+        let mut rule = crate::testing::rule("r").object();
+        rule.metadata.deletion_timestamp = Some(
+            k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(seconds)),
+        );
+        deletions(Ok(vec![rule]), at(0))
+    };
+    judged([
+        ("just now", deleted(-60), Fine),
+        ("long ago", deleted(-600), Error),
+        (
+            "no rules",
+            deletions(Err(ListError::NotInstalled), at(0)),
+            Fine,
+        ),
+        ("no answer", deletions(no(), at(0)), Unknown),
+    ]);
+}
