@@ -6,6 +6,7 @@ DEBUG = $(or $(CARGO_TARGET_DIR),target)/debug
 # count its own jobs, where make's --jobs says no more than that Go builds beside it.
 BUILD = MAKEFLAGS= $(CARGO) build --workspace
 CLUSTER = $(DEBUG)/cluster
+GENERATE = $(BUILD) --quiet --bin nodegate-generate && $(DEBUG)/nodegate-generate
 REALNODE = $(BUILD) --quiet --bin realnode && $(DEBUG)/realnode
 TEST = MAKEFLAGS= $(CARGO) test --workspace
 # The tests in the files and folders of a folder.
@@ -130,19 +131,19 @@ mutants: ## Change the code that decides in small ways and see that a test notic
 	CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_MAX_SHRINK_ITERS=0 \
 		$(CARGO) mutants --package nodegate --shard $(or $(SHARD),0/100) --sharding round-robin --output target $(MUTANTS)
 
-demo: BINS = --bin nodegate --bin demo
+demo: BINS = --bin nodegate-controller --bin kubectl-nodegate --bin demo
 demo: ready ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	$(DEBUG)/demo $(if $(KEEP),--keep)
 
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin bench
 
 bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (10 minutes and more); BENCH='--help' tells more
 	$(BENCH_BIN) $(BENCH)
 
 bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods (some minutes)
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate --bin bench-cli
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin kubectl-nodegate --bin bench-cli
 	$(BENCH_BIN)-cli $(BENCH)
 
 bench-micro: ## Measure single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations
@@ -159,12 +160,12 @@ cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RB
 
 crd: ## Generate the CRD from the Rust types
 	@mkdir -p $(dir $(CRD))
-	$(CARGO) run --quiet -- crd > $(CRD).new
+	$(GENERATE) crd > $(CRD).new
 	mv $(CRD).new $(CRD)
 	$(MAKE) chart
 
 docs: ## Generate the reference pages from the code
-	$(CARGO) run --quiet -- reference docs/reference
+	$(GENERATE) reference docs/reference
 
 book: docs ## Build the documentation as a book, in target/book
 	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
@@ -202,7 +203,7 @@ install.yaml: controlplane ## Write the manifests of a release into dist/; IMAGE
 	$(CLUSTER) kubectl kustomize config/crd > dist/crds.yaml
 	mv dist/install.yaml.new dist/install.yaml
 
-static: ## Build the static binary that images have, and run it in an empty folder (needs root)
+static: ## Build the static binaries that images have, and run them in an empty folder (needs root)
 	hack/check-static "$$(hack/build-static amd64)"
 
 image: ## Build the image that a release has, and load it as IMAGE; CONTAINER_TOOL=podman for Podman, hack/image tells more

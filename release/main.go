@@ -33,8 +33,8 @@ import (
 const usage = `usage:
   release archive --out FILE.tar.gz NAME=PATH...
         A compressed archive of these files.
-  release image --out FOLDER --version V [--revision R] [--source URL] ARCH=BINARY...
-        An OCI layout with an image for each architecture (amd64, arm64). Prints its digest.
+  release image --out FOLDER --version V [--revision R] [--source URL] ARCH=FOLDER...
+        An OCI layout with an image for each architecture (amd64, arm64), of the binaries in a folder. Prints its digest.
   release push [--plain-http] FOLDER REPOSITORY:TAG
         Takes the images to a registry, with the credentials of ~/.docker/config.json. Prints where they are.
   release save --out FILE.tar FOLDER REPOSITORY:TAG ARCH
@@ -183,11 +183,11 @@ func images(arguments []string) error {
 	}
 	var all v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, argument := range flags.Args() {
-		architecture, binary, found := strings.Cut(argument, "=")
+		architecture, folder, found := strings.Cut(argument, "=")
 		if !found {
-			return fmt.Errorf("%q is not ARCH=BINARY", argument)
+			return fmt.Errorf("%q is not ARCH=FOLDER", argument)
 		}
-		image, err := image(architecture, binary, labels)
+		image, err := image(architecture, folder, labels)
 		if err != nil {
 			return err
 		}
@@ -214,18 +214,19 @@ func images(arguments []string) error {
 	return nil
 }
 
-// image is the image of one architecture: the binary, certificate authorities, and nothing else.
-func image(architecture, binary string, labels map[string]string) (v1.Image, error) {
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, err
+// image is the image of one architecture: the binaries in a folder, certificate authorities, and nothing else.
+func image(architecture, folder string, labels map[string]string) (v1.Image, error) {
+	files := []file{{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()}}
+	for _, name := range []string{"nodegate-controller", "nodegate-reporter"} {
+		content, err := os.ReadFile(path.Join(folder, name))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: name, mode: 0o755, content: content})
 	}
-	packed, err := packed([]file{
-		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
-		{name: "nodegate", mode: 0o755, content: content},
-		{name: "kubectl-nodegate", mode: 0o777, link: "nodegate"},
-		{name: "manager", mode: 0o777, link: "nodegate"},
-	})
+	// As a Deployment of the Node Readiness Controller starts it.
+	files = append(files, file{name: "manager", mode: 0o777, link: "nodegate-controller"})
+	packed, err := packed(files)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +259,7 @@ func with(image v1.Image, architecture string, labels map[string]string, date ti
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: date}
 	config.Config.User = "65532:65532"
-	config.Config.Entrypoint = []string{"/nodegate"}
+	config.Config.Entrypoint = []string{"/nodegate-controller"}
 	config.Config.Labels = labels
 	return config
 }

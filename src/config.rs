@@ -1,6 +1,6 @@
 //! The configuration file: critical component classes and other projects' startup taints.
 //!
-//! Read once at startup (`nodegate controller --config FILE`, YAML). Without a file, the default is Gardener's one class.
+//! Read once at startup (`nodegate-controller --config FILE`, YAML). Without a file, the default is Gardener's one class.
 //! Unusable values are rejected with the field's name.
 
 mod yaml;

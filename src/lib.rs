@@ -26,9 +26,9 @@
 //! | `webhook` | the validating webhook for rules |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition on its Node |
 //! | `bucket` | a token bucket |
-//! | `metric` | a registry of metrics |
+//! | `logging` | the log, as flags |
+//! | [`metric`] | a registry of metrics |
 //! | `process` | metrics about this process |
-//! | [`reference`] | the reference pages of the documentation, generated from the code |
 //! | `instance` | the identity of this process |
 //! | `client` | the client of the API server |
 //! | `wording` | truncation of texts and lists |
@@ -39,11 +39,7 @@
 
 #![cfg_attr(
     not(unix),
-    allow(
-        dead_code,
-        unused_imports,
-        reason = "only the reporter and the reference use it"
-    )
+    allow(dead_code, unused_imports, reason = "only the reporter uses it")
 )]
 
 pub mod api;
@@ -58,13 +54,12 @@ mod documentation;
 pub mod engine;
 pub mod guard;
 mod instance;
-mod metric;
+mod logging;
+pub mod metric;
 pub mod object;
 pub mod plan;
 #[cfg(target_os = "linux")]
 mod process;
-#[cfg(unix)]
-pub mod reference;
 pub mod repair;
 #[cfg(unix)]
 pub mod reporter;

@@ -14,10 +14,13 @@ use prometheus::{
 /// A metric, for the reference pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
+    /// Its name.
     pub name: String,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
+    /// The names of its labels.
     pub labels: Vec<String>,
+    /// What it measures.
     pub help: String,
 }
 

@@ -1,9 +1,8 @@
 //! The commands and their flags, as clap definitions.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
 use super::failure::CliError;
@@ -15,7 +14,7 @@ const PAGE: &str = "kubectl.md";
 
 /// What ends the help of a command: the exit codes, of which the documentation's table is in `docs/kubectl.md`, and the address
 /// of the page about it.
-pub fn after_help(page: &str) -> String {
+pub(super) fn after_help(page: &str) -> String {
     format!(
         "\
 Exit codes:
@@ -40,38 +39,6 @@ pub struct Plugin {
     /// What is asked.
     #[command(subcommand)]
     pub command: Command,
-}
-
-impl Plugin {
-    /// Parses a command line.
-    ///
-    /// # Errors
-    /// When it asks for help or is invalid.
-    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = plain(Self::command()).try_get_matches_from(words)?;
-        Self::from_arg_matches(&matches)
-    }
-}
-
-/// The command with help text for terminals: rustdoc's backticks around names are removed.
-pub fn plain(mut command: clap::Command) -> clap::Command {
-    let text = |styled: &clap::builder::StyledStr| styled.to_string().replace('`', "");
-    if let Some(about) = command.get_about().map(text) {
-        command = command.about(about);
-    }
-    if let Some(about) = command.get_long_about().map(text) {
-        command = command.long_about(about);
-    }
-    let command = command.mut_args(|mut argument| {
-        if let Some(help) = argument.get_help().map(text) {
-            argument = argument.help(help);
-        }
-        if let Some(help) = argument.get_long_help().map(text) {
-            argument = argument.long_help(help);
-        }
-        argument
-    });
-    command.mut_subcommands(plain)
 }
 
 /// What people ask.
@@ -204,8 +171,6 @@ pub enum Command {
     },
     /// Show the version of this client
     Version,
-    /// Print the `CustomResourceDefinition` of rules as YAML, for kubectl
-    Crd,
     /// Print a script that completes commands, and names of nodes and rules
     Completion {
         /// The shell
@@ -345,6 +310,7 @@ fn kind_and_name<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_commands_are_sound() {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::{client, config};
 
 /// The exit code of a command line that cannot be used, as in `sysexits.h`: 2, clap's own, means that something was found.
-pub const USAGE: u8 = 64;
+pub(super) const USAGE: u8 = 64;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ impl CliError {
 }
 
 /// The exit code of a command that ends with this error.
-pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref() {
         Some(CliError::Usage(_)) => ExitCode::from(USAGE),
         _ => ExitCode::FAILURE,

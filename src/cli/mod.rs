@@ -1,4 +1,4 @@
-//! The command line for people: `kubectl nodegate`, which is `nodegate` under another name. It gives the controller's answers,
+//! The command line for people: `kubectl nodegate`. It gives the controller's answers,
 //! from a live cluster with read permissions only, or offline from a `dump`.
 //!
 //! ```text
@@ -30,6 +30,7 @@ mod golden;
 mod page;
 mod preview;
 mod printable;
+mod program;
 mod read;
 mod report;
 mod run;
@@ -41,11 +42,10 @@ mod testing;
 mod timeline;
 mod top;
 
-pub use command::{Command, Plugin, after_help, plain};
+pub use command::{Command, Plugin};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
-pub use failure::{USAGE, exit_code};
 pub use fleet::State;
-pub use printable::printable_lines;
+pub use program::main;
 pub use read::{Lists, snapshot_of};
 pub use run::{complete_for_kubectl, run};
 pub use snapshot::{ResourceKind, Snapshot};

@@ -28,7 +28,7 @@ pub(super) fn printable(text: impl Into<String>) -> String {
 }
 
 /// Escapes each line of a text, and keeps the line ends.
-pub fn printable_lines(text: &str) -> String {
+pub(super) fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(printable);
     lines.collect::<Vec<_>>().join("\n")
 }

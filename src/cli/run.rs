@@ -33,7 +33,6 @@ use super::status::status;
 use super::suggest::suggest;
 use super::timeline::{timeline_of, timelines};
 use super::top::Fleet;
-use crate::api;
 use crate::object::RuleObject;
 use access::{configured, page, read, source, write};
 
@@ -93,10 +92,6 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Completion { shell } => {
             write(script(shell))?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Crd => {
-            write(&api::to_yaml(&api::crd())?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Top { once, common } => Box::pin(top(once, &common)).await,

@@ -27,11 +27,13 @@ use tracing::info;
 use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::config::{Config, ConfigError};
+use crate::documentation;
 use crate::engine::election::{Loss, Term};
 use crate::engine::kind::Watch;
 use crate::engine::{Engine, Settings};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
+use crate::logging::LogArgs;
 use crate::metric::Description;
 use crate::serve;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
@@ -53,8 +55,11 @@ const WEBHOOK_GRACE: Duration = Duration::from_secs(5);
 /// How many watch events may wait for the loop before the watches slow down.
 const CHANGES: usize = 1024;
 
-/// Watches the cluster and puts on and lifts the taints of `NodeReadinessRule`s.
-#[derive(Debug, Clone, clap::Args)]
+/// Keeps pods off Kubernetes nodes until everything the node needs is really there, as `NodeReadinessRule`s say.
+// As elsewhere in Kubernetes, what is appended to a Deployment's arguments wins.
+#[derive(Debug, Clone, clap::Parser)]
+#[command(name = "nodegate-controller", version, args_override_self = true,
+          after_help = format!("Documentation: {}", documentation::page("introduction.md")))]
 pub struct ControllerArgs {
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used
     #[arg(long, value_name = "FILE")]
@@ -119,6 +124,10 @@ pub struct ControllerArgs {
     /// What is accepted for the sake of the Node Readiness Controller's Deployments.
     #[command(flatten)]
     pub unused: unused::UnusedArgs,
+
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Parses how many nodes are written at a time. Anything below 1 means the default, as in the Node Readiness Controller.

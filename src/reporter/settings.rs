@@ -11,6 +11,7 @@ use super::state::Policy;
 use crate::api;
 use crate::condition::RESERVED_PREFIXES;
 use crate::documentation;
+use crate::logging::LogArgs;
 use crate::serve::address::{BindAddress, parse_address};
 
 const EXIT_CODES: &str = "Exit codes:
@@ -49,8 +50,8 @@ const TAKEN_TYPES: &[&str] = &[
 ///
 /// Every flag can be given as an environment variable. The values are text that [`ReporterSettings::read`] reads: it names the variable
 /// in an error, and treats an empty value as none; clap would name the flag alone and reject the value.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(after_help = after_help())]
+#[derive(Debug, Clone, Default, clap::Parser)]
+#[command(name = "nodegate-reporter", version, after_help = after_help())]
 pub struct ReporterArgs {
     /// Name of the Node to report on; from the downward API (fieldRef: spec.nodeName)
     #[arg(long, env, value_name = "NAME", hide_env_values = true)]
@@ -111,6 +112,10 @@ pub struct ReporterArgs {
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -17,8 +17,7 @@ use nodegate_testbed::process::Process;
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// The shell command for this repository's controller as shipped.
-const NODEGATE: &str =
-    r#""$NODEGATE" controller --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0"#;
+const NODEGATE: &str = r#""$NODEGATE" --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0"#;
 
 /// How to start the controller.
 #[derive(Debug, Clone)]
@@ -46,7 +45,7 @@ impl Recipe {
     pub fn name(&self) -> String {
         match self {
             Self::Nodegate(binary) => {
-                let mut name = "nodegate controller".to_owned();
+                let mut name = "nodegate-controller".to_owned();
                 if binary.iter().any(|folder| folder == "debug") {
                     name.push_str(" (debug build)");
                 }

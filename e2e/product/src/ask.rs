@@ -1,13 +1,12 @@
-//! `kubectl nodegate`: the same binary, run as kubectl runs its plugins.
+//! `kubectl nodegate`, run as kubectl runs its plugins.
 
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::controller::binary;
+use crate::install::program;
 
 #[derive(Debug)]
 pub struct Said {
@@ -16,11 +15,9 @@ pub struct Said {
     pub err: String,
 }
 
-/// The command line, under the name by which kubectl finds it.
 pub fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
-    let mut command = Command::new(binary()?);
+    let mut command = Command::new(program("kubectl-nodegate")?);
     command
-        .arg0("kubectl-nodegate")
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .stdin(Stdio::null());

@@ -1,6 +1,5 @@
-//! The `nodegate` binary under test: it runs as its own service account, and is observed through its probes and log.
+//! The controller under test: it runs as its own service account, and is observed through its probes and log.
 
-use std::env;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 use kube_testbed::LaggingServer;
 use kube_testbed::fetch::get;
 use kube_testbed::has_failed;
@@ -19,7 +18,7 @@ use kube_testbed::relay::Relay;
 
 use crate::agreement::Question;
 use crate::cluster::Cluster;
-use crate::install::{NAMESPACE, SERVICE_ACCOUNT};
+use crate::install::{NAMESPACE, SERVICE_ACCOUNT, program};
 
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
@@ -109,8 +108,7 @@ impl Controller {
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
-        let arguments = [&["controller"], arguments].concat();
-        let launched = Self::launch_build(build, cluster, &kubeconfig, &arguments, &[])?;
+        let launched = Self::launch_build(build, cluster, &kubeconfig, arguments, &[])?;
         let launched = launched.unasked("this version's command line may disagree with it");
         launched.once_ready().await
     }
@@ -133,8 +131,7 @@ impl Controller {
     ) -> Result<Self> {
         cluster.install().await?;
         let kubeconfig = cluster.kubeconfig_by_way_of(url, NAMESPACE, SERVICE_ACCOUNT);
-        let arguments = [&["controller"], arguments].concat();
-        Self::launch(cluster, &kubeconfig.await?, &arguments, environment)
+        Self::launch(cluster, &kubeconfig.await?, arguments, environment)
     }
 
     /// Starts the binary with these arguments, followed by those for kubeconfig and probes.
@@ -240,27 +237,7 @@ impl DerefMut for Controller {
     }
 }
 
-/// The binary: `NODEGATE_BIN`, or the one that Cargo built for this test.
+/// The controller that Cargo built for this test.
 pub fn binary() -> Result<PathBuf> {
-    if let Some(path) = env::var_os("NODEGATE_BIN").map(PathBuf::from) {
-        ensure!(
-            path.is_file(),
-            "NODEGATE_BIN is {}, which does not exist",
-            path.display()
-        );
-        return Ok(path);
-    }
-    let this = env::current_exe().context("asking for this executable's path")?;
-    let built = this
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join("nodegate"))
-        .find(|path| path.is_file());
-    built.with_context(|| {
-        format!(
-            "no nodegate binary beside {}; type: cargo build --workspace (or: make test)",
-            this.display()
-        )
-    })
+    program("nodegate-controller")
 }

@@ -18,6 +18,21 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// A program that Cargo built beside this test.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let this = std::env::current_exe().context("asking for this executable's path")?;
+    let folders = this.ancestors().skip(1).take(2);
+    let built = folders
+        .map(|folder| folder.join(name))
+        .find(|it| it.is_file());
+    built.with_context(|| {
+        format!(
+            "no {name} beside {}; type: cargo build --workspace (or: make test)",
+            this.display()
+        )
+    })
+}
+
 /// A folder of this repository's `examples/`.
 pub fn example(folder: &str) -> PathBuf {
     repository().join("examples").join(folder)

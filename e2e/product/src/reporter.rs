@@ -1,4 +1,4 @@
-//! The `nodegate` binary as a reporter, configured by environment variables, as in a pod.
+//! The reporter, configured by environment variables, as in a pod.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use kube_testbed::ports;
 use kube_testbed::process::Process;
 
 use crate::cluster::Cluster;
-use crate::controller::binary;
+use crate::install::program;
 
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
@@ -33,9 +33,8 @@ impl Reporter {
     ) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-        let mut command = Command::new(binary()?);
+        let mut command = Command::new(program("nodegate-reporter")?);
         command
-            .arg("reporter")
             .env_clear()
             .env("KUBECONFIG", kubeconfig)
             .env("METRICS_BIND_ADDRESS", address.to_string())

@@ -137,7 +137,7 @@ async fn without_a_cluster_it_keeps_trying() -> Result<()> {
     let kubeconfig = write_kubeconfig(&folder, &format!("https://127.0.0.1:{}", free_port()?))?;
     let mut command = Command::new(binary()?);
     command
-        .args(["controller", "--health-probe-bind-address=0"])
+        .arg("--health-probe-bind-address=0")
         .args(["--metrics-bind-address=0", "--kubeconfig", &kubeconfig])
         .stderr(Stdio::piped());
     let mut controller = command.spawn()?;
@@ -325,7 +325,7 @@ async fn set_verbs(cluster: &Cluster, resource: &str, verbs: &[&str]) -> Result<
 /// apart from the usage after a mistyped flag.
 async fn refuses(arguments: &[&str], code: i32, words: &[&str]) -> Result<String> {
     let mut command = Command::new(binary()?);
-    command.arg("controller").args(arguments);
+    command.args(arguments);
     for flag in ["--health-probe-bind-address", "--metrics-bind-address"] {
         if !arguments.iter().any(|argument| argument.starts_with(flag)) {
             command.arg(format!("{flag}=0"));

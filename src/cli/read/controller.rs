@@ -14,6 +14,9 @@ use crate::cli::snapshot::{Controller, Filter, Gap, Leader, PodDiagnosis, Resour
 use crate::config::Config;
 use crate::guard::Limits;
 
+/// The name of the controller's container, upstream's and ours.
+const CONTAINER: &str = "manager";
+
 /// The leader; `None` without a Lease.
 pub(crate) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
     let leases: Vec<Lease> = source
@@ -79,8 +82,8 @@ fn namespace(leader: Option<&Leader>) -> &str {
 
 /// The name of a Deployment, and the arguments of its controller container.
 fn arguments(deployment: Deployment) -> Option<(String, Vec<String>)> {
-    let containers = deployment.spec?.template.spec?.containers.into_iter();
-    let mut arguments = containers.map(|it| [it.command, it.args].into_iter().flatten().flatten());
-    let arguments = arguments.find(|it| it.clone().any(|it| it == "controller"))?;
-    Some((deployment.metadata.name?, arguments.collect()))
+    let mut containers = deployment.spec?.template.spec?.containers.into_iter();
+    let container = containers.find(|it| it.name == CONTAINER)?;
+    let arguments = [container.command, container.args].into_iter().flatten();
+    Some((deployment.metadata.name?, arguments.flatten().collect()))
 }

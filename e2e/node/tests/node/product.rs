@@ -19,7 +19,7 @@ use crate::scene::{TAINT, closed, create_critical, critical_rule};
 const IMAGE: &str = "docker.io/library/nodegate:0.1.0";
 
 fn image() -> Result<Image> {
-    Image::of(IMAGE, "/nodegate", &binary()?)
+    Image::of(IMAGE, "/nodegate-controller", &binary()?)
 }
 
 #[test]

@@ -6,9 +6,8 @@ use kube_realnode::images::Image;
 use kube_realnode::inside::alone;
 use kube_realnode::node::{NAME, options};
 use kube_realnode::{RealNode, Times};
-use nodegate_testbed::controller::binary;
 use nodegate_testbed::fixtures::{daemon_set, rule};
-use nodegate_testbed::install::config;
+use nodegate_testbed::install::{config, program};
 use nodegate_testbed::sights::node_condition;
 use serde_json::{Value, json};
 
@@ -40,7 +39,7 @@ fn sidecar(check: &str, endpoint: &str, folder: &str) -> Value {
         "name": format!("reporter-{}", check.to_lowercase()),
         "image": IMAGE,
         "imagePullPolicy": "Never",
-        "args": ["reporter"],
+        "command": ["/nodegate-reporter"],
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             {"name": "CHECK_ENDPOINT", "value": endpoint},
@@ -79,7 +78,8 @@ fn every_kind_of_check_reports_on_a_real_process() -> Result<()> {
         }
         components::create(&scene.client, &serde_json::from_value(set)?).await?;
 
-        let image = Image::of(IMAGE, "/nodegate", &binary()?)?.with_pod()?;
+        let image =
+            Image::of(IMAGE, "/nodegate-reporter", &program("nodegate-reporter")?)?.with_pod()?;
         let setup = closed().taint(TAINT, "NoSchedule").image(image);
         let _real = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");

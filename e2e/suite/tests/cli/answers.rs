@@ -297,7 +297,7 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
             "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nrr-controller-manager, namespace: nrr-system, \
              labels: {control-plane: controller-manager}}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: \
              {metadata: {labels: {a: b}}, spec: {containers: [{name: manager, image: nodegate, \
-             args: [controller, --large-cluster-size-threshold=1], env: [{name: PASSWORD, value: hidden}]}]}}}}",
+             args: [--large-cluster-size-threshold=1], env: [{name: PASSWORD, value: hidden}]}]}}}}",
         )
         .await?;
     let said = ask_json(&kubeconfig, &preview).await?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use nodegate_testbed::install::program;
 use tokio::process::Command;
 
 use crate::terminal::Terminal;
@@ -16,7 +17,7 @@ async fn shell(name: &str) -> Result<Option<Command>> {
         eprintln!("there is no {name} here: its completion is not tested");
         return Ok(None);
     }
-    let plugin = plugin()?;
+    let plugin = program("kubectl-nodegate")?;
     folders.insert(0, plugin.parent().context("no folder")?.into());
     let mut command = Command::new(name);
     command
@@ -93,16 +94,4 @@ async fn zsh_completes_names_of_nodes_and_rules() -> Result<()> {
     terminal.shows(HELD).await?;
     terminal.types("\u{15}exit\n")?;
     Ok(())
-}
-
-/// The binary, under the name by which kubectl finds it.
-fn plugin() -> Result<std::path::PathBuf> {
-    let binary = nodegate_testbed::controller::binary()?;
-    let folder = std::env::temp_dir().join(format!("kubectl-nodegate-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    let link = folder.join("kubectl-nodegate");
-    match std::os::unix::fs::symlink(&binary, &link) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
-        _ => Ok(link),
-    }
 }

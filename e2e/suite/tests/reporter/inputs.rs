@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_testbed::controller::binary;
+use nodegate_testbed::install::program;
 
 const GOOD: &[(&str, &str)] = &[
     ("NODE_NAME", "worker-1"),
@@ -43,13 +43,12 @@ fn a_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> {
 
 /// The error of a reporter with these variables in place of valid ones.
 fn complaint(bad: &[(&str, &str)]) -> Result<String> {
-    let output = Command::new(binary()?)
-        .arg("reporter")
+    let output = Command::new(program("nodegate-reporter")?)
         .env_clear()
         .envs(GOOD.iter().copied())
         .envs(bad.iter().copied())
         .output()
-        .context("running nodegate")?;
+        .context("running the reporter")?;
     let errors = String::from_utf8(output.stderr)?;
     ensure!(
         output.status.code() == Some(1),

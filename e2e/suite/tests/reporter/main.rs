@@ -1,4 +1,4 @@
-//! `nodegate reporter` on a real API server, as a sidecar: with a pod's token and the shipped RBAC.
+//! `nodegate-reporter` on a real API server, as a sidecar: with a pod's token and the shipped RBAC.
 
 mod endpoints;
 mod inputs;

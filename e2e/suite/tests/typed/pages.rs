@@ -198,7 +198,7 @@ pub(crate) const INSTALLED: [Page; 34] = [
     },
     Page {
         names: &[NODE],
-        apart: &[("nodegate controller", "it would run until it is stopped")],
+        apart: &[("nodegate-controller", "it would run until it is stopped")],
         ..page("docs/repair.md", At::Repository)
     },
     Page {

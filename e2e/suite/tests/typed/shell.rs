@@ -9,8 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use nodegate_suite::pages::yaml;
 use nodegate_testbed::binaries::{Binaries, Component};
-use nodegate_testbed::controller::binary;
-use nodegate_testbed::install::repository;
+use nodegate_testbed::install::{program, repository};
 use nodegate_testbed::{Cluster, helm, tool};
 
 use super::pages::{At, Page};
@@ -38,8 +37,8 @@ impl Shell {
             tools.join("kubectl"),
         )?;
         symlink(helm::binary()?, tools.join("helm"))?;
-        for name in ["nodegate", "kubectl-nodegate"] {
-            symlink(binary()?, tools.join(name))?;
+        for name in ["nodegate-controller", "kubectl-nodegate"] {
+            symlink(program(name)?, tools.join(name))?;
         }
         Ok(Self {
             home,

@@ -108,7 +108,6 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
         .await?;
     cluster.stop_api_server();
     let mut command = Command::new(binary()?);
-    // Without a subcommand, as in the Node Readiness Controller's Deployment.
     command
         .arg("--kubeconfig")
         .arg(kubeconfig)

@@ -206,7 +206,7 @@ fn a_timeout_below_the_reporters_beat_is_found() {
     let beating = |period: &str| {
         let mut reporter = cni();
         reporter.pointer_mut(POD_SPEC).unwrap()["containers"] = json!([{
-        "name": "r", "image": "nodegate", "args": ["reporter"], "env": [
+        "name": "r", "image": "nodegate", "command": ["/nodegate-reporter"], "env": [
             {"name": "CONDITION_TYPE", "value": "example.com/Ready"},
             {"name": "HEARTBEAT_PERIOD", "value": period},
         ]}]);

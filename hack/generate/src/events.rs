@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::markdown::{GENERATED, cell};
-use crate::engine::notice::Topic;
+use crate::markdown::{GENERATED, cell};
+use nodegate::engine::notice::Topic;
 
 /// The page, with a row for each topic.
-pub(super) fn page(topics: &[&Topic]) -> String {
+pub(crate) fn page(topics: &[&Topic]) -> String {
     let mut text = format!(
         "# Events\n\n{GENERATED}\n\
          Events are in the namespace `default`, as those of all cluster-scoped objects are (`kubectl -n default get events`), \

@@ -4,49 +4,43 @@ use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-use super::markdown::{GENERATED, cell};
+use crate::markdown::{GENERATED, cell};
 
-/// The page, with a table for each visible subcommand.
-pub(super) fn page(mut command: Command) -> String {
-    command.build();
+/// The page, with a table for each program and for each visible subcommand.
+pub(crate) fn page(programs: [Command; 3]) -> String {
     let mut page = format!(
-        "# Command line\n\n{GENERATED}\n`nodegate help SUBCOMMAND` prints the same. A flag wins over its variable.\n"
+        "# Command line\n\n{GENERATED}\n`--help` prints the same. A flag wins over its variable.\n"
     );
-    for subcommand in command.get_subcommands().filter(|sub| is_shown(sub)) {
-        let about = subcommand.get_about().map(ToString::to_string);
-        let _ = write!(
-            page,
-            "\n## `nodegate {}`\n\n{}.\n",
-            subcommand.get_name(),
-            about.unwrap_or_default(),
-        );
-        let flags: Vec<_> = subcommand
-            .get_arguments()
-            .filter(|argument| is_flag(argument))
-            .collect();
-        if flags.is_empty() {
-            continue;
+    for mut program in programs {
+        program.build();
+        if !program.has_subcommands() {
+            describe(&mut page, &program);
         }
-        page.push_str("\n| flag | default | |\n|---|---|---|\n");
-        for flag in flags {
-            let _ = writeln!(
-                page,
-                "| `{}` | {} | {} |",
-                usage(flag),
-                default(flag),
-                meaning(flag)
-            );
+        let subcommands = program.get_subcommands();
+        for subcommand in subcommands.filter(|it| !it.is_hide_set() && it.get_name() != "help") {
+            describe(&mut page, subcommand);
         }
     }
     page
 }
 
-fn is_shown(subcommand: &Command) -> bool {
-    !subcommand.is_hide_set() && subcommand.get_name() != "help"
+fn describe(page: &mut String, command: &Command) {
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    let about = command.get_about().map(ToString::to_string);
+    let _ = write!(page, "\n## `{name}`\n\n{}.\n", about.unwrap_or_default());
+    let flags: Vec<_> = command.get_arguments().filter(|it| is_flag(it)).collect();
+    if flags.is_empty() {
+        return;
+    }
+    page.push_str("\n| flag | default | |\n|---|---|---|\n");
+    for flag in flags {
+        let (usage, default, meaning) = (usage(flag), default(flag), meaning(flag));
+        let _ = writeln!(page, "| `{usage}` | {default} | {meaning} |");
+    }
 }
 
 fn is_flag(argument: &Arg) -> bool {
-    !argument.is_hide_set() && argument.get_id() != "help"
+    !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
 }
 
 /// The flag with the name of its value; of an argument by position, the name of its value alone.

@@ -6,10 +6,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-use super::markdown::{GENERATED, cell};
+use crate::markdown::{GENERATED, cell};
 
 /// The page: for each resource its names, and a table for each part of its schema.
-pub(super) fn page(rules: &CustomResourceDefinition) -> String {
+pub(crate) fn page(rules: &CustomResourceDefinition) -> String {
     let mut page = format!(
         "# API\n\n{GENERATED}\nWhat the fields do to a node: [Concepts](../concepts.md). `kubectl explain nrr.spec` says the \
          same as this page.\n"

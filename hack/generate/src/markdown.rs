@@ -1,10 +1,10 @@
 //! Markdown that all pages share.
 
 /// The comment at the top of a generated page.
-pub(super) const GENERATED: &str = "<!-- Written by `make docs` from the code; change that. -->\n";
+pub(crate) const GENERATED: &str = "<!-- Written by `make docs` from the code; change that. -->\n";
 
 /// Escapes text for a table cell.
-pub(super) fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     text.trim()
         .replace('|', "\\|")
         .replace("\n\n", "<br>")

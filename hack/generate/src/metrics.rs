@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::markdown::{GENERATED, cell};
-use crate::metric::Description;
+use crate::markdown::{GENERATED, cell};
+use nodegate::metric::Description;
 
 /// The page, with a table for each part.
-pub(super) fn page(parts: &[(&str, Vec<Description>)]) -> String {
+pub(crate) fn page(parts: &[(&str, Vec<Description>)]) -> String {
     let mut page = format!(
         "# Metrics\n\n{GENERATED}\nWhat the values tell, what to alert on, and who may scrape: \
          [Status, events, logs and metrics](../observing.md#metrics).\n"

@@ -1,0 +1,83 @@
+//! What all programs do: parse their arguments, run, and end with an exit code and one line that says why.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::failure::{USAGE, exit_code};
+use super::printable::printable_lines;
+use crate::causes::with_causes;
+
+/// Parses these words, runs what they ask for, and prints what went wrong.
+pub fn main<P: Parser>(
+    words: impl IntoIterator<Item = OsString>,
+    run: impl FnOnce(P) -> anyhow::Result<ExitCode>,
+) -> ExitCode {
+    let matches = plain(P::command()).try_get_matches_from(words);
+    let parsed = matches.and_then(|matches| P::from_arg_matches(&matches));
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // A closed terminal needs no message.
+            let _ = error.print();
+            return match error.use_stderr() {
+                true => ExitCode::from(USAGE),
+                false => ExitCode::SUCCESS,
+            };
+        }
+    };
+    run(parsed).unwrap_or_else(|error| {
+        let text = with_causes(error.as_ref());
+        eprintln!("error: {}", printable_lines(&text));
+        exit_code(&error)
+    })
+}
+
+/// The command with help text for terminals: rustdoc's backticks around names are removed.
+fn plain(mut command: clap::Command) -> clap::Command {
+    let text = |styled: &clap::builder::StyledStr| styled.to_string().replace('`', "");
+    if let Some(about) = command.get_about().map(text) {
+        command = command.about(about);
+    }
+    if let Some(about) = command.get_long_about().map(text) {
+        command = command.long_about(about);
+    }
+    let command = command.mut_args(|mut argument| {
+        if let Some(help) = argument.get_help().map(text) {
+            argument = argument.help(help);
+        }
+        if let Some(help) = argument.get_long_help().map(text) {
+            argument = argument.long_help(help);
+        }
+        argument
+    });
+    command.mut_subcommands(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Plugin;
+    use crate::controller::ControllerArgs;
+    use crate::reporter::ReporterArgs;
+    use clap::CommandFactory;
+
+    #[test]
+    fn help_has_no_markup() {
+        fn check(command: &mut clap::Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains('`'), "{help}");
+            command.get_subcommands_mut().for_each(check);
+        }
+        for command in [
+            Plugin::command(),
+            ControllerArgs::command(),
+            ReporterArgs::command(),
+        ] {
+            let mut command = plain(command);
+            command.build();
+            check(&mut command);
+        }
+    }
+}
