@@ -28,7 +28,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo recording bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -92,11 +92,8 @@ test-cli: ready ## Run the tests of kubectl nodegate, against a real control pla
 	$(TEST) --test cli
 
 # Tests that need a browser are not among the others.
-test-report: ready ## Open a report in a headless Chromium, or BROWSER=...; UPDATE_GOLDEN=1 makes the pictures of the docs anew
+test-report: ready ## Open a report in a headless Chromium, or BROWSER=...
 	$(TEST) --test cli -- --ignored page::
-
-recording: ready ## Record kubectl nodegate on a cluster of its own, as docs/kubectl/recording.{cast,svg}
-	$(DEBUG)/recording docs/kubectl
 
 test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
 	$(TEST) --test safety --test repair

@@ -40,10 +40,6 @@ pub const READY_DEADLINE_PREFIX: &str = "nodegate.dev/ready-deadline-";
 /// Type of the condition of a node that is past its readiness TTL under a rule that holds it.
 pub const NOT_READY_IN_TIME: &str = "nodegate.dev/NotReadyInTime";
 
-/// Annotation on a node, followed by a rule's UID: a JSON object with times of how the node started under that rule, written
-/// when it is first opened.
-pub const STARTUP_PREFIX: &str = "nodegate.dev/startup-";
-
 /// Annotation on a Karpenter `NodePool`: the readiness TTL of its nodes, a duration.
 pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";
 

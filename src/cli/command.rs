@@ -66,6 +66,9 @@ pub enum Command {
         /// Wait until no node is held
         #[arg(long, conflicts_with = "from")]
         wait: bool,
+        /// Follow it: redrawn on a terminal, and elsewhere a line for each change
+        #[arg(short = 'w', long, conflicts_with_all = ["wait", "from"])]
+        watch: bool,
         /// How long to wait at most, for example 90s or 10m
         #[arg(
             long,
@@ -98,9 +101,6 @@ pub enum Command {
         /// The folder; it must be empty or not exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
-        /// Replace the names of nodes and pods, consistently throughout the dump
-        #[arg(long)]
-        hash_names: bool,
         /// Leave out the messages of events, conditions and containers
         #[arg(long)]
         redact: bool,
@@ -108,15 +108,12 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write one self-contained HTML page: the fleet, its slowest starts, what takes how long, rules and findings
+    /// Write one self-contained HTML page: the fleet, rules, held nodes and findings
     #[command(after_help = after_help(PAGE))]
     Report {
         /// The file
-        #[arg(short, long, value_name = "FILE", default_value = "report.html")]
-        output: PathBuf,
-        /// Only nodes that were created within this time, such as 24h
-        #[arg(long, value_name = "DURATION")]
-        since: Option<Duration>,
+        #[arg(long, value_name = "FILE", default_value = "report.html")]
+        output_file: PathBuf,
         /// What is asked.
         #[command(flatten)]
         access: AccessArgs,
@@ -134,37 +131,6 @@ pub enum Command {
     /// Write rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs that can be applied
     #[command(after_help = after_help(PAGE))]
     Suggest {
-        /// What every command takes.
-        #[command(flatten)]
-        common: CommonArgs,
-    },
-    /// Show how long each step of a node's start took, and which component is slowest
-    #[command(after_help = after_help(PAGE))]
-    Timeline {
-        /// The node, as node/NAME; by default all nodes
-        #[arg(value_name = "node/NAME")]
-        node: Option<String>,
-        /// The name, if it does not follow the kind with a slash
-        #[arg(value_name = "NAME")]
-        name: Option<String>,
-        /// How many of the slowest starts are shown
-        #[arg(long, value_name = "N", default_value_t = 10)]
-        slowest: usize,
-        /// Only nodes that were created within this time, such as 24h
-        #[arg(long, value_name = "DURATION", conflicts_with = "node")]
-        since: Option<Duration>,
-        /// What every command takes.
-        #[command(flatten)]
-        common: CommonArgs,
-    },
-    /// Show the fleet live: nodes that are joining or held, longest first, with the rules that hold them and why
-    ///
-    /// Where standard output is no terminal, it writes a line for each change: time, node, held or opened (or gone), rule, why.
-    #[command(visible_alias = "watch", after_help = after_help(PAGE))]
-    Top {
-        /// Show it once, as one table; all formats but text and wide always do
-        #[arg(long)]
-        once: bool,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
@@ -233,8 +199,6 @@ pub enum Output {
     Json,
     /// As YAML.
     Yaml,
-    /// Only the names of the objects, as kind/name.
-    Name,
 }
 
 /// When to use colours.
@@ -262,7 +226,7 @@ pub(super) enum ExplainTarget {
 impl ExplainTarget {
     /// Parses `KIND/NAME`, or the kind and the name as two words.
     pub(super) fn of(word: &str, name: Option<&str>) -> Result<Self, CliError> {
-        let (kind, name) = kind_and_name(word, name, "node/worker-1, or node worker-1")?;
+        let (kind, name) = kind_and_name(word, name)?;
         match kind {
             "node" | "nodes" | "no" => Ok(Self::Node(name.into())),
             "rule" | "rules" | "nrr" | "nodereadinessrule" | "nodereadinessrules" => {
@@ -276,22 +240,7 @@ impl ExplainTarget {
     }
 }
 
-/// The name of a node, written as `node/NAME` or as two words.
-pub(super) fn node_name(word: &str, name: Option<&str>) -> Result<String, CliError> {
-    let such_as = "node/worker-1, or node worker-1";
-    match kind_and_name(word, name, such_as)? {
-        ("node" | "nodes" | "no", name) => Ok(name.into()),
-        _ => Err(CliError::Usage(format!(
-            "write node and its name, such as {such_as}"
-        ))),
-    }
-}
-
-fn kind_and_name<'a>(
-    word: &'a str,
-    name: Option<&'a str>,
-    such_as: &str,
-) -> Result<(&'a str, &'a str), CliError> {
+fn kind_and_name<'a>(word: &'a str, name: Option<&'a str>) -> Result<(&'a str, &'a str), CliError> {
     let parts = match (word.split_once('/'), name) {
         (Some(_), Some(name)) => {
             let why = format!("{word} has a name, and {name} is one too many");
@@ -302,8 +251,8 @@ fn kind_and_name<'a>(
     };
     let named = parts.filter(|(_, name)| !name.is_empty());
     named.ok_or_else(|| {
-        let why = format!("write what it is and its name, such as {such_as}");
-        CliError::Usage(why)
+        let why = "write what it is and its name, such as node/worker-1, or node worker-1";
+        CliError::Usage(why.into())
     })
 }
 

@@ -45,7 +45,6 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
             ("rule", ResourceKind::Rules),
             ("pod", ResourceKind::Pods),
         ],
-        "timeline" => &[("node", ResourceKind::Nodes)],
         _ => &[],
     };
     let known = |word: &str| {
@@ -187,8 +186,8 @@ mod tests {
             ("explain node/wo", "node/wo* of nodes None"),
             ("explain node wo", "wo* of nodes None"),
             ("explain -n shop pod/", "pod/* of pods Some(\"shop\")"),
-            ("status -o ", "json name text wide yaml"),
-            ("status --wa", "--wait"),
+            ("status -o ", "json text wide yaml"),
+            ("status --wai", "--wait"),
             ("preview -f ", ""),
             ("completion z", "zsh"),
         ] {

@@ -5,8 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use futures::FutureExt;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 
 use super::check::check;
@@ -16,13 +14,8 @@ use super::preview::{self, Before, File};
 use super::read::{Configured, KINDS, Lists, ObjectSource, inventory, snapshot, with_rules};
 use super::snapshot::{ResourceKind, Snapshot, Specimen, Wanted};
 use super::status::status;
-use super::timeline::{timeline_of, timelines};
-use super::top::{Fleet, TopState, draw};
 use crate::config::Config;
-use crate::rule::StartupRecord;
-use crate::testing::{
-    Builder, NodeBuilder, PodBuilder, RuleBuilder, at, csi_node, daemon_set, node, pod, rule,
-};
+use crate::testing::{Builder, PodBuilder, RuleBuilder, at, csi_node, daemon_set, node, pod, rule};
 
 /// The widths that are checked, and those of the golden files.
 const WIDTHS: [usize; 4] = [80, 100, 120, 200];
@@ -39,20 +32,6 @@ const OPEN: &str = "ip-10-0-12-36.eu-central-1.compute.internal";
 fn on(rule: RuleBuilder, key: &str, condition: &str) -> RuleBuilder {
     let rule = rule.taint(&format!("readiness.k8s.io/{key}"), "NoSchedule");
     rule.waits_for(condition)
-}
-
-/// A node that opened under a rule after this many seconds.
-fn started(node: NodeBuilder, rule: &str, condition: &str, seconds: i64) -> NodeBuilder {
-    let record = StartupRecord {
-        rule_name: rule.into(),
-        created: at(0),
-        tainted: at(0),
-        conditions: [(condition.to_owned(), at(seconds))].into(),
-        left_out: 0,
-        opened: at(seconds),
-    };
-    let key = StartupRecord::key(&format!("{rule}-uid"));
-    node.annotation(&key, &record.value())
 }
 
 /// A pod whose container is killed again and again.
@@ -103,22 +82,10 @@ fn fleet() -> ObjectSource {
     let closed = |name: &str, key: &str| {
         general(name).dated_taint(&format!("readiness.k8s.io/{key}"), "NoSchedule")
     };
-    let open = started(
-        general(OPEN).completed("storage-uid"),
-        "network",
-        CILIUM,
-        64,
-    );
-    let held = started(
-        closed(HELD, "network").completed("storage-uid"),
-        "storage",
-        EBS,
-        31,
-    );
     let mut nodes = [
-        held,
+        closed(HELD, "network").completed("storage-uid"),
         closed(JOINING, "storage"),
-        started(open, "storage", EBS, 23),
+        general(OPEN).completed("storage-uid"),
     ];
     let mut pods = [
         crashing(pod("kube-system/cilium-7h2kd").of(&cilium).on(HELD)),
@@ -190,17 +157,6 @@ fn previewed(source: &ObjectSource) -> preview::Preview {
     preview::preview(&before, &after.unwrap().unwrap(), &written, &[])
 }
 
-/// The screen of `top`.
-fn screen(fleet: &Fleet, width: usize) -> String {
-    let width = u16::try_from(width).unwrap();
-    let mut terminal = Terminal::new(TestBackend::new(width, 9)).unwrap();
-    let drawn = terminal.draw(|frame| draw(frame, fleet, &TopState::default(), false));
-    let buffer = drawn.unwrap().buffer.clone();
-    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
-    let lines = (0..9).map(|y| line(y).trim_end().to_owned() + "\n");
-    lines.collect()
-}
-
 /// What each command prints at this width.
 fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
     let source = fleet();
@@ -210,22 +166,14 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
     };
     let whole = Wanted {
         controllers: true,
-        startups: true,
         ..Wanted::default()
     };
     let all = read(&source, &whole);
     let of_node = read(&source, &Wanted::of_node(HELD));
     let of_open = read(&source, &Wanted::of_node(OPEN));
     let inventory = inventory(&source, None, &KINDS).now_or_never();
-    let fleet = Fleet::of(&all, None);
-    let mut printed = vec![
+    vec![
         ("status", status(&all).text(&page)),
-        ("timeline", timelines(&all, None, 10).text(&page)),
-        (
-            "timeline-node",
-            timeline_of(&all, OPEN).unwrap().text(&page),
-        ),
-        ("top-once", fleet.text(&page)),
         (
             "explain-node",
             explain_node(&of_node, HELD).unwrap().text(&page),
@@ -244,9 +192,7 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
             "check",
             check(Vec::new(), &inventory.unwrap().unwrap()).text(&page),
         ),
-    ];
-    printed.extend(width.map(|width| ("top", screen(&fleet, width))));
-    printed
+    ]
 }
 
 fn words(text: &str) -> BTreeSet<&str> {
@@ -258,10 +204,7 @@ fn nothing_is_wider_than_the_page_nor_broken_within_a_word() {
     let unbroken = printed(None);
     let whole: String = unbroken.iter().map(|(_, text)| text.as_str()).collect();
     let mut known = words(&whole);
-    // Of a clipped line, of a tree, and of the keys and heads of `top`.
-    let of_top = screen(&Fleet::of(&read(&fleet(), &Wanted::default()), None), 1000);
-    known.extend(words(&of_top));
-    known.extend(["…", "│"]);
+    known.insert("│");
     for width in WIDTHS {
         for (command, text) in printed(Some(width)) {
             for line in text.lines() {
@@ -270,12 +213,8 @@ fn nothing_is_wider_than_the_page_nor_broken_within_a_word() {
                     "{command} at {width}: {line}"
                 );
             }
-            // A bar is as long as there is room.
-            let is_bar = |word: &str| word.chars().all(|it| ('▁'..='▏').contains(&it));
             let broken = words(&text).into_iter();
-            let broken: Vec<_> = broken
-                .filter(|word| !known.contains(word) && !is_bar(word))
-                .collect();
+            let broken: Vec<_> = broken.filter(|word| !known.contains(word)).collect();
             assert!(
                 broken.is_empty(),
                 "{command} at {width}: {broken:?}\n{text}"

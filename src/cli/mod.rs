@@ -39,8 +39,6 @@ mod status;
 mod suggest;
 #[cfg(test)]
 mod testing;
-mod timeline;
-mod top;
 
 pub use command::{Command, Plugin};
 pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};

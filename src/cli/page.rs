@@ -9,7 +9,7 @@ mod line;
 mod table;
 
 pub(super) use line::{Line, Look};
-pub(super) use table::{Column, clipped};
+pub(super) use table::Column;
 
 /// An answer, as text or as an object.
 pub(super) trait Render: Serialize {
@@ -19,9 +19,6 @@ pub(super) trait Render: Serialize {
     const KIND: &'static str;
 
     fn text(&self, page: &Page) -> String;
-
-    /// The objects it is about, as `kind/name`, for `-o name`.
-    fn names(&self) -> Vec<String>;
 
     /// Whether the command found what it looks for; scripts see this in the exit code.
     fn is_no(&self) -> bool {
@@ -113,6 +110,7 @@ impl Branch {
 
 impl Page {
     /// A page for a file: no colour, no wrapping.
+    #[cfg(test)]
     pub(super) fn plain(now: Timestamp) -> Self {
         Self {
             width: None,

@@ -3,7 +3,6 @@
 mod access;
 mod follow;
 mod help;
-mod screen;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -15,9 +14,9 @@ use jiff::Timestamp;
 use tokio::runtime;
 
 use super::check::{check, installation};
-use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output, node_name};
+use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output};
 use super::complete::script;
-use super::dump::{Hidden, dump};
+use super::dump::dump;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::failure::CliError;
 use super::page::{Render, Typed};
@@ -31,13 +30,9 @@ use super::report::ReportPage;
 use super::snapshot::{ResourceKind, Wanted};
 use super::status::status;
 use super::suggest::suggest;
-use super::timeline::{timeline_of, timelines};
-use super::top::Fleet;
 use crate::object::RuleObject;
 use access::{configured, page, read, source, write};
 
-/// How many of the slowest starts a report has.
-const SLOWEST: usize = 10;
 /// The exit code when something was found.
 const FOUND: u8 = 2;
 /// How long a command may take before a terminal shows a progress line.
@@ -57,7 +52,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         // These say themselves what they do.
         let goes_on = matches!(
             command,
-            Command::Top { .. } | Command::Status { wait: true, .. }
+            Command::Status { watch: true, .. } | Command::Status { wait: true, .. }
         );
         let answering = answer(command);
         tokio::pin!(answering);
@@ -94,7 +89,6 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             write(script(shell))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Top { once, common } => Box::pin(top(once, &common)).await,
         Command::Complete { words } => help::complete(&words).await,
         Command::Explain {
             target,
@@ -106,21 +100,24 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             explain(target, namespace, &common).await
         }
         Command::Status {
-            wait: false,
+            watch: true,
             common,
             ..
-        } => {
-            let (source, wanted) = (source(&common.access).await?, of_status());
-            let read = read(&source, &common.access, &wanted).await?;
+        } => follow::run(&common).await,
+        Command::Status {
+            wait: true,
+            timeout,
+            common,
+            ..
+        } => wait(timeout, &common).await,
+        Command::Status { common, .. } => {
+            let source = source(&common.access).await?;
+            let read = read(&source, &common.access, &of_status()).await?;
             say(&status(&read), &common, read.at)
         }
-        Command::Status {
-            timeout, common, ..
-        } => wait(timeout, &common).await,
         Command::Preview { files, common } => preview_files(&files, &common).await,
         Command::Dump {
             folder,
-            hash_names,
             redact,
             common,
         } => {
@@ -130,14 +127,13 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
                 ..Wanted::default()
             };
             let read = read(&source, &common.access, &outline).await?;
-            let dumped = dump(&source, &read, &folder, Hidden { hash_names, redact }).await?;
+            let dumped = dump(&source, &read, &folder, redact).await?;
             say(&dumped, &common, read.at)
         }
         Command::Report {
-            output,
-            since,
+            output_file,
             access,
-        } => report(&output, since, &access).await,
+        } => report(&output_file, &access).await,
         Command::Check { files, common } => {
             let config = common.access.config.as_deref();
             let (parts, read) = if files.is_empty() {
@@ -158,26 +154,6 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Suggest { common } => suggestions(&common).await,
-        Command::Timeline {
-            node,
-            name,
-            slowest,
-            since,
-            common,
-        } => {
-            if let Some(word) = node {
-                let name = node_name(&word, name.as_deref())?;
-                return node_timeline(&name, &common).await;
-            }
-            let wanted = Wanted {
-                startups: true,
-                ..Wanted::default()
-            };
-            let source = source(&common.access).await?;
-            let read = read(&source, &common.access, &wanted).await?;
-            let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
-            say(&timelines(&read, since, slowest), &common, read.at)
-        }
     }
 }
 
@@ -192,46 +168,23 @@ async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the report into a file.
-async fn report(
-    file: &Path,
-    since: Option<crate::api::Duration>,
-    access: &AccessArgs,
-) -> anyhow::Result<ExitCode> {
+async fn report(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
     // Check needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
     let kinds = KINDS.iter().map(|(kind, _)| *kind);
     let kept = kinds.filter(|kind| *kind != ResourceKind::Nodes);
     let source = source.keeping(kept).await;
-    let wanted = Wanted {
-        startups: true,
-        ..of_status()
-    };
-    let read = read(&source, access, &wanted).await?;
+    let read = read(&source, access, &of_status()).await?;
     let written = inventory_beside(&source, &read).await;
-    let since = since.and_then(|since| read.at.checked_sub(since.as_std()).ok());
     let report = ReportPage {
         at: read.at,
         status: status(&read),
-        timeline: timelines(&read, since, SLOWEST),
         checkup: check(Vec::new(), &written),
     };
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report.page()).map_err(unwritable)?;
     write(&format!("wrote {}\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-async fn node_timeline(name: &str, common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let source = source(&common.access).await?;
-    let wanted = Wanted {
-        startups: true,
-        ..Wanted::of_node(name)
-    };
-    let read = read(&source, &common.access, &wanted).await?;
-    match timeline_of(&read, name) {
-        Some(answer) => say(&answer, common, read.at),
-        None => Err(no_node(&source, name).await.into()),
-    }
 }
 
 async fn explain(
@@ -364,23 +317,6 @@ async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Res
     }
 }
 
-/// Shows the fleet live, or once.
-async fn top(once: bool, common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let source = source(&common.access).await?;
-    let wanted = Wanted::default();
-    let is_text = matches!(common.output, Output::Text | Output::Wide);
-    if once || !is_text {
-        let read = read(&source, &common.access, &wanted).await?;
-        return say(&Fleet::of(&read, None), common, read.at);
-    }
-    let live = Live::begin(&source, configured(&common.access), &wanted).await?;
-    if io::stdout().is_terminal() {
-        Box::pin(screen::run(live, &source, common)).await
-    } else {
-        Box::pin(follow::run(live)).await
-    }
-}
-
 fn of_status() -> Wanted {
     Wanted {
         controllers: true,
@@ -393,10 +329,6 @@ fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Res
         Output::Text | Output::Wide => answer.text(&page(common, at)),
         Output::Json => printable_lines(&serde_json::to_string_pretty(&Typed::of(answer))?) + "\n",
         Output::Yaml => printable_lines(&serde_saphyr::to_string(&Typed::of(answer))?),
-        Output::Name => {
-            let names = answer.names().into_iter().map(printable);
-            names.collect::<Vec<_>>().join("\n") + "\n"
-        }
     };
     write(&text)?;
     if let Some(unread) = answer.unread() {

@@ -4,22 +4,20 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
-use super::snapshot::{NodeOrigin, Recorded, Snapshot};
+use super::snapshot::Snapshot;
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::Watch;
 use crate::object::RuleObject;
-use crate::testing::{Builder, NodeBuilder, RuleBuilder};
+use crate::testing::{NodeBuilder, RuleBuilder};
 
 /// Builds the snapshot of these objects, with the default configuration.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
     nodes: Vec<NodeBuilder>,
     rules: Vec<RuleObject>,
-    claims: Vec<Value>,
 }
 
 impl Scene {
@@ -38,12 +36,7 @@ impl Scene {
         self
     }
 
-    pub(super) fn claim(mut self, claim: Value) -> Self {
-        self.claims.push(claim);
-        self
-    }
-
-    pub(super) fn read(mut self, at: Timestamp) -> Snapshot {
+    pub(super) fn read(self, at: Timestamp) -> Snapshot {
         let classes = Config::default().classes().unwrap();
         let now = Now {
             wall: at,
@@ -72,9 +65,6 @@ impl Scene {
             view.listed(watch);
         }
         view.settle();
-        let nodes = self.nodes.iter_mut();
-        let records = nodes.filter_map(|node| Recorded::of_node(&node.json().to_string()));
-        let claims = self.claims.iter();
         Snapshot {
             at,
             rules: self.rules,
@@ -83,10 +73,6 @@ impl Scene {
             leader: None,
             controllers: Vec::new(),
             unready: BTreeMap::new(),
-            records: records.collect(),
-            origins: claims
-                .filter_map(|it| NodeOrigin::of_claim(&it.to_string()))
-                .collect(),
             gaps: Vec::new(),
             unreadable: Vec::new(),
         }

@@ -85,6 +85,8 @@ pub struct Completed {
     pub hold: Option<Hold>,
     /// Whether an Event reports it. None does if the taint kept no pods off, or if another project's wording reports it.
     pub is_told: bool,
+    /// The condition that was met last, if that is known.
+    pub last: Option<Arc<str>>,
 }
 
 /// How a write ended.
@@ -120,15 +122,14 @@ impl WriteWork {
         out: &mut Effects,
     ) {
         match self.choose(node, &mut plan, out) {
-            Choice::Write(mut write, subject) => {
-                startups.put_on_record(node, &mut write, out.now.wall);
+            Choice::Write(write, subject) => {
                 let request = Request::PatchNode {
                     name: node.name.clone(),
                     patch: patch::node(node, &write),
                 };
                 self.slot.begin(NodeWrite {
                     subject,
-                    completed: completed(node, &plan, &write),
+                    completed: completed(node, &plan, &write, startups),
                     annotations: annotations(&write).collect(),
                     taints: write.taints(node),
                     changes: write.changes,
@@ -327,7 +328,12 @@ fn key_of(taint: Option<&TaintId>) -> &str {
     taint.map_or("", |taint| &taint.key)
 }
 
-fn completed(node: &Node, plan: &NodePlan<'_>, write: &TaintPlan) -> Vec<Completed> {
+fn completed(
+    node: &Node,
+    plan: &NodePlan<'_>,
+    write: &TaintPlan,
+    startups: &Startups,
+) -> Vec<Completed> {
     let completes = |outcome: &&Outcome<'_>| write.completes.contains(&outcome.rule.uid);
     plan.outcomes
         .iter()
@@ -342,6 +348,7 @@ fn completed(node: &Node, plan: &NodePlan<'_>, write: &TaintPlan) -> Vec<Complet
                 since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
                 hold,
                 is_told: hold.is_some() && !spec.is_some_and(is_foreigns),
+                last: startups.last(&outcome.rule.uid),
             }
         })
         .collect()
@@ -372,7 +379,7 @@ mod tests {
         let since = |world: &crate::testing::World| {
             let plan = world.plan();
             let write = TaintPlan::merged(plan.taints.clone());
-            let completed = completed(&world.node, &plan, &write);
+            let completed = completed(&world.node, &plan, &write, &Startups::default());
             completed.into_iter().map(|it| it.since).collect::<Vec<_>>()
         };
         let first = world(&booted("a")).rule(&gate);

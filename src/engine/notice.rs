@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use super::broken::Broken;
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use crate::api::names::{GROUP, KIND, VERSION};
@@ -73,7 +75,8 @@ topics! {
     TAINT_NOT_REMOVED: Warning (REMOVE_TAINT_ERROR) "RemoveTaint" on "Node",
         "The API server refuses to remove a rule's taint. Repeated when its message changes.";
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
-        "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Not of another project's taint.";
+        "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Says after \
+         how long, and which condition came last. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
         "A rule has kept the node closed for a minute: what each condition lacks, or that another rule comes first \
          (`WaitsForRule`); again when that is something else. Critical components that it waits for have events with names of \
@@ -275,8 +278,19 @@ impl Notice {
     }
 
     /// A bootstrap that was completed.
-    pub fn of_completion(node: About, rule: &str) -> Self {
-        let note = format!("Bootstrap of this node completed under rule '{rule}'");
+    pub fn of_completion(
+        node: About,
+        rule: &str,
+        took: Option<SignedDuration>,
+        last: Option<&str>,
+    ) -> Self {
+        let took = took.map(|took| format!(" after {}s", took.as_secs().max(0)));
+        let last = last.map(|condition| format!("; {condition} came last"));
+        let note = format!(
+            "Bootstrap of this node completed under rule '{rule}'{}{}",
+            took.unwrap_or_default(),
+            last.unwrap_or_default()
+        );
         Self::new(node, &BOOTSTRAP_COMPLETED, note)
     }
 

@@ -7,11 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::io::{Count, StartupStage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
-use crate::plan::{
-    ChangeKind, Finding, NodePlan, Outcome, Standing, TaintChange, TaintPlan, is_new,
-};
+use crate::plan::{Finding, NodePlan, Outcome, Standing, is_new};
 use crate::repair::has_been_open;
-use crate::rule::StartupRecord;
 
 /// The rules that hold a node that has never been open.
 #[derive(Debug, Default)]
@@ -64,19 +61,17 @@ impl Startups {
         }
     }
 
-    /// Adds to the plan a record of the startup under each rule that opens the node for the first time.
-    pub fn put_on_record(&self, node: &Node, plan: &mut TaintPlan, now: Timestamp) {
-        let opens = |change: &&TaintChange| change.kind == ChangeKind::Removed && !change.gave_up;
-        for change in plan.changes.iter().filter(opens) {
-            let mut startups = self.0.iter();
-            let Some(startup) = startups.find(|it| *it.rule_uid == *change.rule_uid) else {
-                continue;
-            };
-            if let Some(record) = startup.record(node, change, now) {
-                let key = StartupRecord::key(&startup.rule_uid);
-                plan.annotations.insert(key, Some(record.value()));
-            }
-        }
+    /// The condition that was met last under this rule, if that is known.
+    pub fn last(&self, rule_uid: &str) -> Option<Arc<str>> {
+        let startup = self.0.iter().find(|it| *it.rule_uid == *rule_uid)?;
+        let met = startup
+            .stages
+            .iter()
+            .filter_map(|(condition, met)| match met {
+                Met::At(at) => Some((at, condition)),
+                Met::NotYet | Met::Earlier => None,
+            });
+        met.max_by_key(|(at, _)| *at).map(|(_, it)| it.clone())
     }
 
     /// The rule has opened the node: returns the known times.
@@ -147,23 +142,6 @@ impl Startup {
             stages: findings
                 .map(|finding| (finding.requirement.kind.clone(), met(finding)))
                 .collect(),
-        })
-    }
-
-    /// The record of the startup, if this change opens the node now.
-    fn record(&self, node: &Node, change: &TaintChange, now: Timestamp) -> Option<StartupRecord> {
-        let created = node.created?;
-        let met = |(condition, met): &(Arc<str>, Met)| match met {
-            Met::At(at) => Some((condition.to_string(), *at)),
-            Met::NotYet | Met::Earlier => None,
-        };
-        Some(StartupRecord {
-            rule_name: self.rule.to_string(),
-            created,
-            tainted: node.tainted_since(&change.key, change.effect)?,
-            conditions: self.stages.iter().filter_map(met).collect(),
-            left_out: 0,
-            opened: now,
         })
     }
 

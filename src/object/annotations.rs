@@ -3,24 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::api::names::{
-    BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, STARTUP_PREFIX, TAINT_ADDED_BY_PREFIX,
+    BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX,
 };
 
-const PREFIXES: [&str; 4] = [
+const PREFIXES: [&str; 3] = [
     BOOTSTRAP_COMPLETED_PREFIX,
     TAINT_ADDED_BY_PREFIX,
     READY_DEADLINE_PREFIX,
-    STARTUP_PREFIX,
 ];
 
-/// Keeps our annotations. Of a startup record, only the key is kept.
+/// Keeps our annotations.
 pub(super) fn own(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
     annotations.retain(|key, _| PREFIXES.iter().any(|prefix| key.starts_with(prefix)));
-    for (key, value) in &mut annotations {
-        if key.starts_with(STARTUP_PREFIX) {
-            *value = String::new();
-        }
-    }
     annotations
 }
 
@@ -29,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_annotations_and_what_nothing_is_decided_by_take_no_memory() {
+    fn others_annotations_take_no_memory() {
         let annotations = |entries: &[(&str, &str)]| -> BTreeMap<String, String> {
             let entries = entries.iter();
             entries
@@ -39,13 +33,11 @@ mod tests {
         let all = annotations(&[
             ("example.com/other", "x"),
             ("nodegate.dev/ready-deadline-u", "never"),
-            ("nodegate.dev/startup-u", r#"{"rule-name":"r"}"#),
             ("nodegate.dev/taint-added-by-u", "{}"),
             ("readiness.k8s.io/bootstrap-completed-u", "{}"),
         ]);
         let expected = annotations(&[
             ("nodegate.dev/ready-deadline-u", "never"),
-            ("nodegate.dev/startup-u", ""),
             ("nodegate.dev/taint-added-by-u", "{}"),
             ("readiness.k8s.io/bootstrap-completed-u", "{}"),
         ]);

@@ -34,7 +34,7 @@ pub struct Node {
     pub deleting: bool,
     /// The node's labels.
     pub labels: BTreeMap<String, String>,
-    /// Our annotations on the node, with startup records emptied. `None` if the node has no annotations at all, which matters
+    /// Our annotations on the node. `None` if the node has no annotations at all, which matters
     /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
     /// The annotation that forbids repair, if there is one.

@@ -5,7 +5,7 @@ use super::draft::{Contender, Draft, Taints, equal};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, owner_key};
-use crate::rule::{CompiledSpec, Reach, Rule, StartupRecord};
+use crate::rule::{CompiledSpec, Reach, Rule};
 
 impl<'a> Draft<'a> {
     /// The node's taints that are to stay; those that a rule left behind are about to be removed. `owned` is sorted by taint.
@@ -113,7 +113,6 @@ impl<'a> Draft<'a> {
             for key in rule.completion_keys.clone() {
                 self.remove_annotation(key);
             }
-            self.remove_annotation(StartupRecord::key(&rule.uid));
             let is_inherited = |reach: &Reach| self.has_heir(&reach.key, reach.effect);
             if !rule.reach.as_ref().is_some_and(is_inherited) {
                 self.remove_annotation(owner_key(&rule.uid));

@@ -9,7 +9,6 @@ pub mod ownership;
 mod rejection;
 mod requirement;
 mod set;
-mod startup;
 mod stray;
 mod taint_key;
 #[cfg(test)]
@@ -24,6 +23,5 @@ pub use ownership::Ownership;
 pub(crate) use rejection::Rejection;
 pub(crate) use requirement::{Minimum, RequiredCondition};
 pub use set::RuleSet;
-pub(crate) use startup::StartupRecord;
 pub(crate) use stray::WhyStray;
 pub(crate) use taint_key::is_foreign;

@@ -97,10 +97,8 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
         vec!["status"],
         vec!["explain", &node],
         vec!["explain", "rule/bench-critical"],
-        vec!["top", "--once"],
-        vec!["timeline"],
         vec!["check"],
-        vec!["report", "-o", &report],
+        vec!["report", "--output-file", &report],
         vec!["dump"],
     ] {
         tell(words[0]);
@@ -154,7 +152,7 @@ pub fn costs(all: &[Asked]) -> String {
 
 /// A command without file names.
 fn shown(words: &[&str]) -> String {
-    let words = words.iter().take_while(|word| **word != "-o");
+    let words = words.iter().take_while(|word| **word != "--output-file");
     words.copied().collect::<Vec<_>>().join(" ")
 }
 

@@ -22,7 +22,6 @@ fn the_demo_tells_its_story_and_everything_in_it_really_happens() -> Result<()> 
             "ok   all 3 nodes are open, and all 12 workload pods run",
             "$ kubectl nodegate explain node/node-2",
             "✗ node.gardener.cloud/CriticalPodsReady is False: pod kube-system/cni-",
-            "$ kubectl nodegate timeline",
             "$ kubectl nodegate report",
         ],
     );

@@ -112,14 +112,6 @@ impl Render for Checkup {
         out
     }
 
-    fn names(&self) -> Vec<String> {
-        let wrong = self.findings.iter();
-        let wrong = wrong.filter(|it| it.severity != Severity::Ok);
-        let mut names: Vec<_> = wrong.map(|it| it.object.clone()).collect();
-        names.dedup();
-        names
-    }
-
     fn is_no(&self) -> bool {
         self.count(Severity::Error) > 0
     }

@@ -1,7 +1,6 @@
 //! `dump`: writes what the other commands need into a folder, for `--from`.
 
 mod fields;
-mod hashed;
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -23,14 +22,6 @@ use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::engine::kind::Watch;
 use crate::selector::Selector;
 use fields::{kept, redacted};
-use hashed::Hashed;
-
-/// What a dump leaves out.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hidden {
-    pub hash_names: bool,
-    pub redact: bool,
-}
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Dumped {
@@ -41,12 +32,12 @@ pub(super) struct Dumped {
     pub missing: Vec<Missing>,
 }
 
-/// Writes a dump of the cluster that the snapshot is from.
+/// Writes a dump of the cluster that the snapshot is from; `redact` leaves out messages.
 pub(super) async fn dump(
     source: &ObjectSource,
     snapshot: &Snapshot,
     folder: &Path,
-    hidden: Hidden,
+    redact: bool,
 ) -> Result<Dumped, CliError> {
     private_folder(folder).map_err(|error| CliError::dump(folder, error))?;
     let mut there = fs::read_dir(folder).map_err(|error| CliError::dump(folder, error))?;
@@ -70,13 +61,11 @@ pub(super) async fn dump(
             }),
         }
     }
-    if hidden.redact {
+    if redact {
         for text in lists.values_mut().flatten() {
-            *text = redacted(parsed(text)).to_string();
+            let object = serde_json::from_str(text).unwrap_or_default();
+            *text = redacted(object).to_string();
         }
-    }
-    if hidden.hash_names {
-        hash(&mut lists).map_err(|error| CliError::dump(folder, error))?;
     }
     let mut objects = BTreeMap::new();
     for (kind, items) in lists {
@@ -94,7 +83,7 @@ pub(super) async fn dump(
     Ok(Dumped {
         folder: folder.display().to_string(),
         objects,
-        redacted: hidden.redact,
+        redacted: redact,
         missing,
     })
 }
@@ -212,46 +201,6 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
     }
 }
 
-/// Replaces the names of nodes and pods, and other values that reveal them.
-fn hash(lists: &mut BTreeMap<ResourceKind, Vec<String>>) -> Result<(), &'static str> {
-    let mut hashed = Hashed::new().map_err(|_| "the system has no random numbers")?;
-    for (kind, word) in [
-        (ResourceKind::Nodes, "node"),
-        (ResourceKind::Pods, "pod"),
-        (ResourceKind::NodeClaims, "claim"),
-    ] {
-        for text in lists.get(&kind).into_iter().flatten() {
-            let object = parsed(text);
-            let labels = &object["metadata"]["labels"];
-            let names = [
-                &object["metadata"]["name"],
-                &object["spec"]["providerID"],
-                &labels["kubernetes.io/hostname"],
-            ];
-            for name in names.into_iter().filter_map(Value::as_str) {
-                hashed.add(word, name);
-            }
-        }
-    }
-    for (kind, list) in lists {
-        for (index, text) in list.iter_mut().enumerate() {
-            let mut object = parsed(text);
-            hashed.replace(&mut object);
-            // An event's name contains its object's name.
-            if *kind == ResourceKind::Events {
-                object["metadata"]["name"] = format!("event-{index}").into();
-            }
-            *text = object.to_string();
-        }
-    }
-    Ok(())
-}
-
-/// Parses JSON that this module wrote.
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
-}
-
 impl Render for Dumped {
     const KIND: &'static str = "Dump";
 
@@ -281,9 +230,5 @@ impl Render for Dumped {
             ),
         );
         out
-    }
-
-    fn names(&self) -> Vec<String> {
-        vec![self.folder.clone()]
     }
 }

@@ -21,10 +21,6 @@ impl Render for NodeExplanation {
         end(&mut out, page, self.next.as_ref(), &self.notes);
         out
     }
-
-    fn names(&self) -> Vec<String> {
-        vec![format!("node/{}", self.node)]
-    }
 }
 
 fn tree(node: &NodeExplanation, page: &Page) -> Branch {
@@ -67,10 +63,6 @@ impl Render for RuleExplanation {
         end(&mut out, page, self.next.as_ref(), &self.notes);
         out
     }
-
-    fn names(&self) -> Vec<String> {
-        vec![format!("nodereadinessrule/{}", self.status.rule)]
-    }
 }
 
 impl Render for PodExplanation {
@@ -81,10 +73,6 @@ impl Render for PodExplanation {
         page.tree(&mut out, &whole_pod(self, page));
         end(&mut out, page, self.next.as_ref(), &self.notes);
         out
-    }
-
-    fn names(&self) -> Vec<String> {
-        vec![format!("pod/{}", self.pod)]
     }
 }
 

@@ -127,22 +127,6 @@ impl Line {
         lines.into_iter().map(Self::trimmed).collect()
     }
 
-    /// The line, or as many of its words as have room with an ellipsis.
-    pub fn clipped(self, room: usize) -> Self {
-        const MORE: &str = "…";
-        if self.len() <= room {
-            return self;
-        }
-        let mut line = Self::new();
-        for word in self.words(room) {
-            if line.len() + word.clone().trimmed().len() + 2 > room {
-                break;
-            }
-            line = line.then(word);
-        }
-        line.faint(MORE)
-    }
-
     /// Its words with the blanks behind them. Blanks at its beginning belong to the first word; joined words count as one if
     /// that has room.
     fn words(&self, room: usize) -> Vec<Self> {
@@ -285,14 +269,6 @@ mod tests {
             (Line::new(), 5, &[""]),
         ] {
             assert_eq!(texts(&line.wrapped(room, room)), expected, "{line:?}");
-        }
-    }
-
-    #[test]
-    fn what_has_no_room_is_left_out_by_words() {
-        for (room, expected) in [(13, "one two three"), (12, "one two …"), (3, "…")] {
-            let line = Line::from("one two three").clipped(room);
-            assert_eq!(texts(&[line]), [expected], "{room}");
         }
     }
 }

@@ -4,9 +4,8 @@ use super::line::{Line, Look};
 
 /// The blanks between two columns.
 const GAP: usize = 3;
-/// The least width that a column of sentences is given while others can go: where they are broken, and where they are cut.
+/// The least width that a column of sentences is given while others can go.
 const BROKEN: usize = 24;
-const CUT: usize = 32;
 /// The blanks before a cell that stands below its row.
 const BELOW: usize = 2;
 
@@ -74,18 +73,6 @@ pub(crate) fn wrapped(
             lines
         })
         .collect()
-}
-
-/// The same with one line for each row: its last cell is cut behind a word.
-pub(crate) fn clipped(columns: &[Column], rows: &[Vec<Line>], width: usize) -> Vec<Line> {
-    let mut layout = Layout::of(columns, rows, Some(width), Some(CUT));
-    layout.below = None;
-    if let Some((_, last)) = layout.shown.last_mut() {
-        *last = usize::MAX;
-    }
-    let rows = with_heads(columns, rows);
-    let lines = rows.iter().flat_map(|row| layout.row(row));
-    lines.map(|line| line.clipped(width)).collect()
 }
 
 /// The rows, after a row of heads if there are any.
@@ -248,14 +235,5 @@ mod tests {
         ];
         assert_eq!(text(Some(45), true, "3", why), expected);
         assert_eq!(text(Some(45), false, "3", why), expected);
-    }
-
-    #[test]
-    fn a_clipped_row_is_one_line() {
-        let row = ["node-1", "5s", "3", "not Ready for some time now"].map(Line::from);
-        let lines = clipped(&COLUMNS, &[row.to_vec()], 30);
-        let text = |line: &Line| line.pieces().map(|(_, text)| text).collect::<String>();
-        let lines: Vec<_> = lines.iter().map(text).collect();
-        assert_eq!(lines, ["NAME     WHY", "node-1   not Ready for some …"]);
     }
 }

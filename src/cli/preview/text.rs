@@ -37,11 +37,6 @@ impl Render for Preview {
         out
     }
 
-    fn names(&self) -> Vec<String> {
-        let nodes = self.closes.iter().chain(&self.opens);
-        nodes.map(|it| format!("node/{}", it.node)).collect()
-    }
-
     fn is_no(&self) -> bool {
         let is_faulty = self.rules.iter().any(|it| !it.faults.is_empty());
         !self.closes.is_empty() || self.is_refused || is_faulty

@@ -21,8 +21,8 @@ use super::source::{ObjectSource, or_note};
 use super::watches::Watchers;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{
-    Binding, EventAbout, Filter, Gap, Leader, NodeOrigin, PodDiagnosis, PodEvent, Recorded,
-    ResourceKind, Snapshot, Wanted,
+    Binding, EventAbout, Filter, Gap, Leader, PodDiagnosis, PodEvent, ResourceKind, Snapshot,
+    Wanted,
 };
 use crate::condition::ComponentGroup;
 use crate::condition::{self, CriticalComponentClass};
@@ -140,8 +140,6 @@ impl<'a> SnapshotBuilder<'a> {
                 leader,
                 controllers: Vec::new(),
                 unready: BTreeMap::new(),
-                records: BTreeMap::new(),
-                origins: Vec::new(),
                 gaps,
                 unreadable: Vec::new(),
             },
@@ -335,12 +333,6 @@ impl<'a> SnapshotBuilder<'a> {
                 let pod = PodDiagnosis::read(json).filter(|it| !it.ready.0);
                 snapshot.unready.extend(pod.map(|it| (it.key.clone(), it)));
             }
-            Watch::Nodes if self.wanted.startups => {
-                snapshot.records.extend(Recorded::of_node(json));
-            }
-            Watch::NodeClaims if self.wanted.startups => {
-                snapshot.origins.extend(NodeOrigin::of_claim(json));
-            }
             _ => {}
         }
     }
@@ -480,7 +472,7 @@ impl Needs {
             required.any(|it| matches!(it.source, condition::Source::CsiDriver(_)));
         Self {
             csi_nodes: is_of_a_driver || classes.contains(&true),
-            karpenter: wanted.startups || specs().any(|spec| spec.repair.is_some()),
+            karpenter: specs().any(|spec| spec.repair.is_some()),
             classes,
         }
     }

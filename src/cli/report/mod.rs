@@ -1,7 +1,6 @@
 //! `report`: one self-contained HTML page for a post-mortem or a pull request. It has no scripts and no external resources,
 //! supports dark and light themes, and can be printed.
 
-mod bars;
 mod html;
 mod sections;
 #[cfg(test)]
@@ -17,8 +16,6 @@ impl ReportPage {
             .with(sections::fleet(self))
             .with(sections::rules(self))
             .with(sections::held(self))
-            .with(sections::starts(self))
-            .with(sections::conditions(self))
             .with(sections::findings(self))
             .with(sections::notes(self));
         format!(

@@ -3,11 +3,9 @@
 use super::html::{Html, section, table};
 use jiff::Timestamp;
 
-use super::bars;
 use crate::cli::check::{Checkup, Severity};
 use crate::cli::page::age;
 use crate::cli::status::ClusterStatus;
-use crate::cli::timeline::{Timeline, length};
 
 /// The content of the page.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,14 +13,9 @@ pub(crate) struct ReportPage {
     /// When the cluster was read.
     pub at: Timestamp,
     pub status: ClusterStatus,
-    /// The starts of nodes.
-    pub timeline: Timeline,
     /// What is wrong with rules and cluster.
     pub checkup: Checkup,
 }
-
-/// The most starts that are drawn.
-const DRAWN: usize = 10;
 
 pub(super) fn head(report: &ReportPage) -> Html {
     let title = Html::text("Nodegate report").within("h1", &[]);
@@ -147,70 +140,6 @@ pub(super) fn held(report: &ReportPage) -> Html {
         "Held nodes, longest first",
         table(&["Node", "Rule", "For", "Why"], rows),
     )
-}
-
-pub(super) fn starts(report: &ReportPage) -> Html {
-    let drawn = report.timeline.starts.iter().take(DRAWN).map(|start| {
-        let how = match start.opened {
-            Some(_) => format!("opened after {}", length(start.seconds)),
-            None => format!("held for {} so far", length(start.seconds)),
-        };
-        let caption = Html::text(&format!("{}: {how} under rule {}", start.node, start.rule));
-        let caption = caption.within("figcaption", &[]);
-        caption.with(bars::of_start(start)).within("figure", &[])
-    });
-    let drawn: Html = drawn.collect();
-    let counts = format!(
-        "{} starts on record, {} not ended yet. Bars begin with the creation of the Node; what came last is marked.",
-        report.timeline.recorded, report.timeline.held
-    );
-    let counts = Html::text(&counts).within("p", &[("class", "faint")]);
-    section("Slowest starts", counts.with(drawn))
-}
-
-pub(super) fn conditions(report: &ReportPage) -> Html {
-    let spreads: Vec<_> = report
-        .timeline
-        .conditions
-        .iter()
-        .filter(|it| it.nodes > 0)
-        .collect();
-    if spreads.is_empty() {
-        return Html::default();
-    }
-    let rows = spreads.iter().map(|spread| {
-        let is_whole = spread.condition.is_empty();
-        let condition = if is_whole {
-            "opened"
-        } else {
-            &spread.condition
-        };
-        let number = |text: String| (if is_whole { String::new() } else { text }, "number");
-        vec![
-            (spread.rule.clone(), ""),
-            (condition.to_owned(), "name"),
-            (spread.nodes.to_string(), "number"),
-            (length(spread.p50), "number"),
-            (length(spread.p90), "number"),
-            (length(spread.max), "number"),
-            (spread.slowest.clone(), ""),
-            number(spread.last.to_string()),
-            number(length(spread.delay)),
-        ]
-    });
-    let heads = [
-        "Rule",
-        "Condition",
-        "Nodes",
-        "p50",
-        "p90",
-        "max",
-        "Slowest",
-        "Last on",
-        "Delay",
-    ];
-    let figure = bars::of_spreads(&spreads).within("figure", &[]);
-    section("What takes how long", table(&heads, rows).with(figure))
 }
 
 pub(super) fn findings(report: &ReportPage) -> Html {

@@ -3,10 +3,7 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use jiff::Timestamp;
-#[cfg(windows)]
-use ratatui::crossterm::terminal;
-#[cfg(unix)]
-use rustix::termios::tcgetwinsize;
+use terminal_size::{Height, Width, terminal_size};
 
 use crate::cli::command::{AccessArgs, Colour, CommonArgs, Output};
 use crate::cli::failure::CliError;
@@ -38,10 +35,10 @@ pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError
 }
 
 pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
-    let out = io::stdout();
-    let is_terminal = out.is_terminal();
-    let width = is_terminal.then(|| columns(&out)).flatten();
-    let width = width.map(usize::from).filter(|width| *width >= 40);
+    let is_terminal = io::stdout().is_terminal();
+    let size = is_terminal.then(terminal_size).flatten();
+    let width = size.map(|(Width(width), _)| width.into());
+    let width = width.filter(|width| *width >= 40);
     let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Page {
         width,
@@ -55,15 +52,9 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
     }
 }
 
-/// How many columns standard output has, if it is a terminal.
-#[cfg(unix)]
-fn columns(out: &io::Stdout) -> Option<u16> {
-    tcgetwinsize(out).ok().map(|size| size.ws_col)
-}
-
-#[cfg(windows)]
-fn columns(_: &io::Stdout) -> Option<u16> {
-    terminal::size().ok().map(|(columns, _)| columns)
+/// How many lines a terminal shows.
+pub(super) fn rows() -> usize {
+    terminal_size().map_or(24, |(_, Height(rows))| rows.into())
 }
 
 /// Writes to standard output. A closed pipe is not an error.

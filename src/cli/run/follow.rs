@@ -1,59 +1,95 @@
-//! Follows the fleet without a terminal: one line for each change.
+//! `status --watch`: the status redrawn on a terminal, and elsewhere a line for each change.
 
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::time::{sleep_until, timeout_at};
 
-use super::access::write_on;
+use super::access::{configured, page, rows, source, write_on};
+use super::of_status;
+use crate::cli::command::CommonArgs;
+use crate::cli::fleet::{OnNode, State, clock, fleet};
+use crate::cli::page::Render;
 use crate::cli::printable::printable;
 use crate::cli::read::Live;
-use crate::cli::top::{Fleet, ToldChanges};
+use crate::cli::snapshot::Snapshot;
+use crate::cli::status::status;
 use crate::shutdown::told_to_stop;
 
-/// Changes within this time are reported together.
+/// Changes within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(200);
 /// The longest time between two evaluations, so that changes by time alone are seen.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-/// Writes a line for each change until the reader is gone or the process is told to stop.
-pub(super) async fn run(mut live: Live<'_>) -> anyhow::Result<ExitCode> {
+/// Follows the status until the reader is gone or the process is told to stop.
+pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
+    let (source, wanted) = (source(&common.access).await?, of_status());
+    let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
     let mut stop = std::pin::pin!(told_to_stop()?);
-    let mut told = ToldChanges::default();
-    let mut problem = None;
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut held = BTreeMap::new();
     loop {
-        let now_problem = live.problem();
-        let snapshot = live.at(Timestamp::now());
-        let fleet = Fleet::of(snapshot, now_problem.clone());
-        let is_there = |name: &str| snapshot.view.node(name).is_some();
-        for line in told.lines(&fleet, is_there) {
-            if !write_on(&(printable(line) + "\n"))? {
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-        if problem != now_problem {
-            match &now_problem {
-                Some(problem) => {
-                    eprintln!("note: not up to date: {}", printable(problem));
-                }
-                None => eprintln!("note: up to date again"),
-            }
-            problem = now_problem;
-        }
-        if !live.is_live() {
+        let problem = live.problem();
+        let read = live.at(Timestamp::now());
+        let text = if is_terminal {
+            let mut status = status(read);
+            let stale = problem.map(|problem| format!("not up to date: {problem}"));
+            status.notes.extend(stale);
+            let text = status.text(&page(common, read.at));
+            let shown = text.lines().take(rows().saturating_sub(1));
+            let lines: String = shown.map(|line| format!("{line}\u{1b}[K\n")).collect();
+            format!("\u{1b}[H{lines}\u{1b}[J")
+        } else {
+            changes(&mut held, read)
+        };
+        if !write_on(&text)? {
             return Ok(ExitCode::SUCCESS);
         }
         let now = Instant::now();
-        let changes = async {
+        let changed = async {
             changed_by(&mut live, now + AT_LEAST).await;
             changes_until(&mut live, Instant::now() + TOGETHER).await;
         };
         tokio::select! {
             () = &mut stop => return Ok(ExitCode::SUCCESS),
-            () = changes => {}
+            () = changed => {}
         }
     }
+}
+
+/// A node and a rule.
+type Pair = (Arc<str>, Arc<str>);
+
+/// A line for each node that is held for another reason than before, or not any more: time, node, what, rule, why.
+fn changes(held: &mut BTreeMap<Pair, OnNode>, read: &Snapshot) -> String {
+    let rows = fleet(read).into_iter();
+    let rows = rows.filter(|it| it.state.holds() || it.state == State::Opening);
+    let now: BTreeMap<Pair, OnNode> = rows
+        .map(|it| ((it.node.clone(), it.rule.clone()), it))
+        .collect();
+    let at = clock(read.at);
+    let gone = held.keys().filter(|pair| !now.contains_key(*pair));
+    let gone = gone.map(|(node, rule)| {
+        let is_there = read.view.node(node).is_some();
+        let what = if is_there { "released" } else { "gone" };
+        format!("{at} {node} {what} {rule}")
+    });
+    let is_news = |pair: &Pair, it: &OnNode| {
+        let before = held.get(pair);
+        before.is_none_or(|before| it.state.holds() && before.why != it.why)
+    };
+    let news = now.iter().filter(|(pair, it)| is_news(pair, it));
+    let news = news.map(|((node, rule), it)| format!("{at} {node} held {rule} {}", it.why));
+    let lines: String = gone
+        .chain(news)
+        .map(|line| printable(line) + "\n")
+        .collect();
+    *held = now;
+    lines
 }
 
 /// Waits for a change until `end` at the latest.

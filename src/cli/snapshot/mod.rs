@@ -6,7 +6,6 @@ mod inventory;
 mod kind;
 mod leader;
 mod pod;
-mod startup;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +22,6 @@ pub use kind::ResourceKind;
 pub(crate) use kind::{Binding, EventAbout, Filter, name};
 pub(super) use leader::{Leader, LeaderHealth};
 pub(super) use pod::{Controller, PodDiagnosis, PodEvent, Specimen};
-pub(super) use startup::{NodeOrigin, Recorded};
 
 /// The cluster at one time.
 #[derive(Debug)]
@@ -42,10 +40,6 @@ pub struct Snapshot {
     pub controllers: Vec<Controller>,
     /// The pods that are not Ready.
     pub unready: BTreeMap<ObjectKey, PodDiagnosis>,
-    /// Startup records by node name, if wanted.
-    pub records: BTreeMap<String, Vec<Recorded>>,
-    /// The origins of nodes that Karpenter made, if wanted.
-    pub origins: Vec<NodeOrigin>,
     /// The lists that could not be read, at all or to their end.
     pub gaps: Vec<Gap>,
     /// Objects that cannot be parsed, as sentences.
@@ -54,10 +48,6 @@ pub struct Snapshot {
 
 /// What a command wants read. Everything that decides about a node is always read; every other part costs requests.
 #[derive(Debug, Clone, Default)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each part is wanted or not, whatever becomes of the others"
-)]
 pub(super) struct Wanted {
     /// Only this node, with its pods.
     pub node: Option<String>,
@@ -65,7 +55,6 @@ pub(super) struct Wanted {
     pub outline: bool,
     pub controllers: bool,
     pub limits: bool,
-    pub startups: bool,
     /// Rules that are not in the cluster, whose evidence is wanted too.
     pub rules: Vec<RuleObject>,
 }

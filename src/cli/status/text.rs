@@ -84,13 +84,6 @@ impl Render for ClusterStatus {
         out
     }
 
-    fn names(&self) -> Vec<String> {
-        let rules = self.rules.iter();
-        rules
-            .map(|rule| format!("nodereadinessrule/{}", rule.rule))
-            .collect()
-    }
-
     fn is_no(&self) -> bool {
         self.is_too_late
     }

@@ -194,11 +194,6 @@ impl Render for Suggestions {
         }
         out
     }
-
-    fn names(&self) -> Vec<String> {
-        let rules = self.rules.iter();
-        rules.map(|rule| format!("rule/{}", rule.name)).collect()
-    }
 }
 
 /// The rules as objects.

@@ -114,7 +114,12 @@ impl Engine {
             });
             if completed.is_told {
                 let about = About::node(node, uid);
-                self.out.tell(Notice::of_completion(about, &completed.rule));
+                let took = completed
+                    .since
+                    .map(|since| self.out.now.wall.duration_since(since));
+                let last = completed.last.as_deref();
+                let notice = Notice::of_completion(about, &completed.rule, took, last);
+                self.out.tell(notice);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The sources of gauges and histograms: which conditions keep nodes closed, and for how long.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Bench;
 use crate::engine::io::{Count, Hold, StartupStage};
@@ -121,29 +121,11 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
             expected,
             "{mode}: when each was met first"
         );
-        let key = "nodegate.dev/startup-r-uid";
-        let record = bench.node("n")["metadata"]["annotations"][key].clone();
-        let time = |seconds: i64| json!(at(100 + seconds));
-        let expected = json!({
-            "rule-name": "r",
-            "created": time(0),
-            "tainted": time(0),
-            "conditions": { "Net": time(20), "Disk": time(60) },
-            "opened": time(60),
-        });
-        let text = record.as_str().unwrap_or_default();
-        assert_eq!(
-            serde_json::from_str::<Value>(text).unwrap(),
-            expected,
-            "{mode}"
-        );
         report(&mut bench, &[("Net", "False")]);
         bench.wait(5000);
         report(&mut bench, &[("Net", "True"), ("Disk", "True")]);
         bench.wait(5000);
         assert_eq!(stages(&mut bench), Vec::<Vec<_>>::new(), "{mode}: once");
-        let record_after = &bench.node("n")["metadata"]["annotations"][key];
-        assert_eq!(*record_after, record, "{mode}: once");
         bench.sees_rule(&rule.deleting());
         bench.wait(5000);
         let annotations = bench.node("n")["metadata"]["annotations"].clone();

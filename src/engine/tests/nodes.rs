@@ -49,7 +49,7 @@ fn a_change_is_told_and_counted_once_when_it_has_been_made() {
         bench.told(),
         [
             "TaintRemoved n: Taint 'readiness.k8s.io/gate:NoSchedule' removed by rule 'r'",
-            "BootstrapCompleted n: Bootstrap of this node completed under rule 'r'",
+            "BootstrapCompleted n: Bootstrap of this node completed under rule 'r' after 102s; Net came last",
         ]
     );
     assert_eq!(

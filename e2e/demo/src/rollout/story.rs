@@ -79,10 +79,12 @@ pub async fn tell(
         "\nWhile {} was closed:\n\n{}",
         ending.broken, ending.explained
     );
-    println!("{}", ask(cluster, &["timeline", "--slowest", "3"]).await?);
     let page = binary()?.with_file_name("demo-report.html");
     let page = page.to_string_lossy();
-    println!("{}", ask(cluster, &["report", "--output", &page]).await?);
+    println!(
+        "{}",
+        ask(cluster, &["report", "--output-file", &page]).await?
+    );
     Ok(all_happened)
 }
 

@@ -182,7 +182,6 @@ pub(crate) const INSTALLED: [Page; 34] = [
         )],
         ..page("docs/kubectl/suggest.md", At::Repository)
     },
-    page("docs/kubectl/timeline.md", At::Repository),
     Page {
         names: &[("manifests/", "config/samples/")],
         ..page("docs/kubectl/check.md", At::Repository)
