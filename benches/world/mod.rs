@@ -17,7 +17,7 @@ use nodegate::object::{
     RuleObject,
 };
 use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds, plan};
-use nodegate::repair::{Census, Karpenter, Situation};
+use nodegate::repair::{Census, Karpenter};
 use nodegate::rule::{Rule, RuleSet};
 use serde_json::{Value, json};
 
@@ -138,11 +138,8 @@ impl World {
             rules: &self.rules,
             publish_conditions: true,
             stale: &NOTHING,
-            repair: Situation {
-                is_stale: false,
-                settles_at: None,
-                headcount: &self.census,
-            },
+            census: Some(&self.census),
+            repair_after: None,
         };
         let state = NodeState {
             node: &self.node,

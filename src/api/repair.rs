@@ -14,7 +14,7 @@ use super::words::words;
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
 pub struct Repair {
-    /// How long a node may stay closed by this rule, counted from when the node joined or the rule was created,
+    /// How long this rule may hold a node, counted from when the node joined or the rule was created,
     /// whichever came later. At least 1m, for example 15m. The annotation `nodegate.dev/readiness-ttl` on a Karpenter
     /// `NodePool` takes precedence for that pool's nodes.
     #[serde(rename = "readinessTTL")]

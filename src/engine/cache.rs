@@ -3,7 +3,6 @@
 
 mod cached_rule;
 mod certain;
-mod claims;
 mod components;
 mod dirty;
 mod groups;
@@ -21,7 +20,8 @@ mod understood;
 mod unreadable;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -34,7 +34,7 @@ use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{Backing, ClusterState, NodeState, StaleKinds};
-use crate::repair::{Census, Settling, Situation};
+use crate::repair::{Census, may_be_late};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
 use dirty::Dirty;
@@ -76,9 +76,9 @@ struct Weighed {
     /// Whether no kind was stale, including Karpenter's.
     is_certain: bool,
     /// Until when repair is postponed.
-    settles_at: Option<Timestamp>,
-    /// The health of all nodes, computed on first use.
-    census: OnceLock<Census>,
+    repair_after: Option<Timestamp>,
+    /// The health of all nodes, once a late node was to be evaluated.
+    census: Option<Census>,
 }
 
 impl Entry {
@@ -96,8 +96,8 @@ impl Default for Weighed {
             at: Timestamp::MIN,
             stale: StaleKinds::default(),
             is_certain: false,
-            settles_at: None,
-            census: OnceLock::new(),
+            repair_after: None,
+            census: None,
         }
     }
 }
@@ -159,7 +159,7 @@ pub struct Cache {
     weighed: Weighed,
     /// The nodes on which the controller did not act because something was stale.
     withheld: Set<Arc<str>>,
-    settling: Settling,
+    repair_after: Option<Instant>,
     unreadables: Unreadables,
 }
 
@@ -209,7 +209,7 @@ impl Cache {
             outage_ended: false,
             weighed: Weighed::default(),
             withheld: Set::default(),
-            settling: Settling::default(),
+            repair_after: None,
             unreadables: Unreadables::default(),
         }
     }
@@ -228,11 +228,8 @@ impl Cache {
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
             stale: &self.weighed.stale,
-            repair: Situation {
-                is_stale: !self.weighed.is_certain,
-                settles_at: self.weighed.settles_at,
-                headcount: self,
-            },
+            census: self.census().filter(|_| self.weighed.is_certain),
+            repair_after: self.weighed.repair_after,
         }
     }
 
@@ -250,6 +247,29 @@ impl Cache {
             entry.observations.see_deadlines(node, repairing);
             entry.selected_at = self.rule_generation;
         }
+        self.count_health(name);
+    }
+
+    /// Counts the health of all nodes, if this one may be late and it is not counted yet.
+    fn count_health(&mut self, name: &str) {
+        let at = self.weighed.at;
+        let Some(entry) = self.entries.get(name) else {
+            return;
+        };
+        let rules = self.rule_set.rules();
+        let mut selecting = entry.selecting.iter().map(|index| &rules[*index]);
+        let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
+        if self.weighed.census.is_none() && entry.node.as_ref().is_some_and(is_late) {
+            let nodes = self.nodes();
+            let nodes = nodes.map(|node| (node, self.karpenter.pool_name(node)));
+            let census = Census::take(nodes, rules, |_| false, at);
+            self.weighed.census = Some(census);
+        }
+    }
+
+    /// The health of all nodes, if it was counted since the last [`Self::weigh`].
+    pub fn census(&self) -> Option<&Census> {
+        self.weighed.census.as_ref()
     }
 
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 
 use super::cache::Cache;
-use super::claims::Claims;
 use super::clock::Clock;
 use super::conditions::NodeQueue;
 use super::effects::Effects;
@@ -21,7 +20,7 @@ use super::io::{Effect, Input, Now};
 use super::nodes::Nodes;
 use super::notice::Notice;
 use super::pacer::{Class, Pacer, Rate};
-use super::repairs::deletion;
+use super::repairs::Repairs;
 use super::rules::{Evaluated, Rules};
 use super::survey::Survey;
 use super::timers::Timer;
@@ -29,7 +28,6 @@ use super::unreadable::tell_unreadable;
 use crate::condition::CriticalComponentClass;
 use crate::guard;
 use crate::plan::{self, NodeHistory};
-use crate::repair::Postponed;
 
 /// The engine reads its clock at least this often, to notice when the process stood still.
 const PULSE: Duration = Duration::from_secs(1);
@@ -70,7 +68,7 @@ pub struct Engine {
     /// The nodes whose conditions wait to be published.
     conditions: NodeQueue,
     live_reads: LiveReads,
-    claims: Claims,
+    repairs: Repairs,
     clock: Clock,
     out: Effects,
     /// Since when this instance has been the leader.
@@ -101,7 +99,7 @@ impl Engine {
             nodes: Nodes::default(),
             conditions: NodeQueue::default(),
             live_reads: LiveReads::default(),
-            claims: Claims::default(),
+            repairs: Repairs::default(),
             clock: Clock::new(now.wall, now.monotonic),
             out: Effects::new(pacer, now),
             leading_since: None,
@@ -220,7 +218,7 @@ impl Engine {
             Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {
                 self.is_stopping = true;
-                self.claims.stop();
+                self.repairs.stop();
                 self.out.pacer.try_nothing_again();
             }
         }
@@ -401,15 +399,16 @@ impl Engine {
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
 
-        let deletion = deletion(node, &plan);
         let stale = plan.live_read.clone();
         let is_stale = !stale.is_empty()
-            || plan.postponed == Some(Postponed::Stale)
+            || plan.repair_is_postponed
             || (!cluster.stale.is_empty() && plan.waits_for_a_guard());
         let conditions = std::mem::take(&mut plan.conditions);
         let queue = &mut self.conditions;
         work.conditions
             .publish(node, conditions, is_busy, queue, &mut self.out);
+        let karpenter = self.cache.karpenter();
+        self.repairs.begin(node, &plan, karpenter, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
         let ended = if stale.is_empty() {
             None
@@ -417,10 +416,6 @@ impl Engine {
             self.live_reads
                 .begin(name, &work.live_read, stale, &self.cache, &mut self.out)
         };
-        if let Some(deletion) = deletion {
-            self.claims
-                .delete(deletion, self.cache.karpenter(), &mut self.out);
-        }
         if is_stale {
             self.cache.withhold(name);
         }

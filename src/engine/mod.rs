@@ -5,7 +5,6 @@
 mod announce;
 pub mod broken;
 mod cache;
-mod claims;
 mod clock;
 mod closures;
 mod conditions;

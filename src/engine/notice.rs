@@ -52,7 +52,7 @@ pub struct Topic {
 
 macro_rules! topics {
     ($($name:ident: $tone:ident $reason:tt $action:literal on $on:literal, $when:literal;)*) => {
-        $(const $name: Topic = Topic {
+        $(pub(super) const $name: Topic = Topic {
             reason: $reason,
             action: $action,
             tone: Tone::$tone,
@@ -182,7 +182,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    fn new(about: About, topic: &'static Topic, note: String) -> Self {
+    pub(super) fn new(about: About, topic: &'static Topic, note: String) -> Self {
         Self {
             about,
             related: None,
@@ -213,8 +213,9 @@ impl Notice {
         };
         let mut notices = vec![Self::new(node.clone(), topic, note)];
         if change.gave_up {
-            let note =
-                format!("Rule '{rule_name}' has opened this node although it is not ready: {why}");
+            let note = format!(
+                "Rule '{rule_name}' has released this node although it is not ready: {why}"
+            );
             notices.push(Self::new(node.clone(), &RELEASED_UNREADY, note));
         }
         notices
@@ -337,35 +338,6 @@ impl Notice {
         Self::new(node, &TAINT_CONTENDED, note)
     }
 
-    /// The node was not ready in time, and the rule asks for no repair.
-    pub fn of_lateness(node: About, rule: &str, why: &str) -> Self {
-        Self::new(node, &LATE, format!("{why} (rule '{rule}')"))
-    }
-
-    /// The node is not repaired because an annotation forbids it.
-    pub fn of_spared_node(node: About, rule: &str, why: &str) -> Self {
-        let note = format!("Rule '{rule}' does not repair this node: {why}");
-        Self::new(node, &REPAIR_SPARED, note)
-    }
-
-    /// The node cannot be repaired.
-    pub fn of_impossible_repair(node: About, rule: &str, why: &str) -> Self {
-        let note = format!("Rule '{rule}' cannot repair this node: {why}");
-        Self::new(node, &REPAIR_IMPOSSIBLE, note)
-    }
-
-    /// The node is not repaired because too many others are unhealthy.
-    pub fn of_blocked_repair(node: About, rule: &str, why: &str) -> Self {
-        let note = format!("Rule '{rule}' does not repair this node: {why}");
-        Self::new(node, &REPAIR_BLOCKED, note)
-    }
-
-    /// A claim that was deleted.
-    pub fn of_deleted_claim(node: About, claim: &str, rule: &str, why: &str) -> Self {
-        let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
-        Self::new(node, &CLAIM_DELETED, note)
-    }
-
     /// The controller leaves a node as it is because one of its objects is unreadable.
     pub fn of_unreadable_node(node: About, broken: &Broken) -> Self {
         let note = format!("This node is left as it is: {broken}");
@@ -416,7 +388,7 @@ mod tests {
     #[test]
     fn a_note_is_as_long_as_the_api_server_takes() {
         let about = About::node(&"n".into(), &"uid".into());
-        let notice = Notice::of_lateness(about, "r", &"é".repeat(MAX_NOTE));
+        let notice = Notice::new(about, &LATE, "é".repeat(MAX_NOTE + 1));
         assert!(notice.note.len() <= MAX_NOTE, "{}", notice.note.len());
         assert!(notice.note.ends_with("..."), "{}", notice.note);
     }

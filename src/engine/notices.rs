@@ -60,11 +60,12 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::notice::About;
+    use crate::engine::notice::{About, LATE};
     use crate::testing::at;
 
     fn notice(why: &str) -> Notice {
-        Notice::of_lateness(About::node(&"n".into(), &"uid".into()), "r", why)
+        let about = About::node(&"n".into(), &"uid".into());
+        Notice::new(about, &LATE, why.into())
     }
 
     #[test]

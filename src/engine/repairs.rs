@@ -1,25 +1,230 @@
-//! Reports on nodes that are not ready in time. [`crate::repair`] decides what to do with them, as part of the node's plan.
+//! Repairs late nodes as their plans ask, and reports on those that are not repaired.
+//!
+//! A `NodeClaim`'s deletion cannot be undone, so the node is read again first, past all caches, and node and claim must be exactly
+//! those that were evaluated. Karpenter's finalizer keeps a deleted claim for as long as its node is drained: only then Karpenter
+//! is told not to wait for pods, so that no claim says so which is not being deleted.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
-use super::cache::Cache;
-use super::claims::Deletion;
-use super::effects::Effects;
-use super::io::Count;
-use super::notice::{About, Notice};
+use super::cache::{Cache, KarpenterCache};
+use super::effects::{Effects, Purpose};
+use super::error::RequestError;
+use super::io::{Answer, Count, Request};
+use super::map::Map;
+use super::notice::{self, About, Notice};
+use super::pacer::{Class, WriteSlot};
+use super::patch;
 use super::status::{Prospects, RuleStats};
 use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
-use crate::object::Node;
-use crate::plan::NodePlan;
-use crate::repair::{BLOCKED_INTERVAL, Census, NoTtl, Remedy, Spared, Verdict};
+use crate::object::{Node, NodeClaim};
+use crate::plan::{NodePlan, Outcome};
+use crate::repair::{BLOCKED_INTERVAL, Census, NoTtl, Spared, Verdict};
 use crate::rule::Rule;
 
-/// What was announced about a node's repair, by rule.
+/// How long a deletion that found no free slot waits before it tries again.
+const TURN: Duration = Duration::from_millis(250);
+
+/// The repairs of nodes by deleting their `NodeClaim`s, by the claim's name.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    work: Map<Arc<str>, Repair>,
+    is_stopping: bool,
+}
+
+/// The state of one `NodeClaim`'s deletion.
+#[derive(Debug, Default)]
+struct Repair {
+    /// The claim's UID. Another UID means another claim.
+    uid: Arc<str>,
+    slot: WriteSlot<(Deletion, Step)>,
+    /// The deletion succeeded: nothing more to do.
+    is_done: bool,
+}
+
+#[derive(Debug)]
+struct Deletion {
+    claim: NodeClaim,
+    /// The node as it was evaluated.
+    node: Node,
+    rule: Arc<str>,
+    /// Why, as a complete sentence.
+    why: String,
+}
+
+/// The request that a deletion waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The live read of the node.
+    Read,
+    /// The delete request.
+    Delete,
+    /// The patch that tells Karpenter not to wait for the node's pods.
+    Hurry,
+}
+
+impl Repairs {
+    /// Starts the deletion of a node's claim, if the plan asks for it. If it has to wait, the node is evaluated again then.
+    pub(super) fn begin(
+        &mut self,
+        node: &Node,
+        plan: &NodePlan<'_>,
+        karpenter: &KarpenterCache,
+        out: &mut Effects,
+    ) {
+        let Some((claim, outcome)) = plan.deletion() else {
+            return;
+        };
+        self.work
+            .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
+        let work = self.work.entry(claim.name.clone()).or_default();
+        if work.slot.is_under_way() {
+            return;
+        }
+        if work.uid != claim.uid {
+            *work = Repair {
+                uid: claim.uid.clone(),
+                ..Repair::default()
+            };
+        }
+        if work.is_done {
+            return;
+        }
+        let now = out.now.monotonic;
+        let mut later = work.slot.not_before(now);
+        if later.is_none() && !out.pacer.may_begin(Class::Claim, now) {
+            later = out.pacer.not_before(Class::Claim, now).or(Some(now + TURN));
+        }
+        if let Some(at) = later {
+            out.timers.wake_node(&node.name, at);
+            return;
+        }
+        let deletion = Deletion {
+            claim: claim.clone(),
+            node: node.clone(),
+            rule: outcome.rule.name.clone(),
+            why: outcome.lateness(),
+        };
+        work.slot.begin((deletion, Step::Read));
+        let read = Request::ReadNode {
+            name: node.name.clone(),
+        };
+        out.ask(Purpose::Claim(claim.name.clone()), read);
+    }
+
+    /// Stops all deletions: a request under way may end, and no further step begins.
+    pub(super) fn stop(&mut self) {
+        self.is_stopping = true;
+        for work in self.work.values_mut() {
+            work.slot.take_if(|(_, step)| *step == Step::Read);
+        }
+    }
+
+    /// Handles the answer to a step of a claim's deletion, and takes the next one. If the deletion failed or was given up, the
+    /// node is evaluated again.
+    pub(super) fn answered(
+        &mut self,
+        name: &Arc<str>,
+        answer: Result<Answer, RequestError>,
+        cache: &mut Cache,
+        out: &mut Effects,
+    ) {
+        let Some(work) = self.work.get_mut(name) else {
+            return;
+        };
+        let Some((deletion, step)) = work.slot.take() else {
+            return;
+        };
+        let claim = &deletion.claim;
+        let (step, request) = match (step, answer) {
+            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => return cache.update_claim(*shown),
+            (Step::Hurry, answer) => {
+                // The claim is being deleted all the same, and may be gone.
+                debug!(claim = %name, ?answer, "Karpenter may wait for the node's pods");
+                return;
+            }
+            (Step::Read, Ok(Answer::Node(read))) => {
+                let is_confirmed = deletion.is_confirmed_by(read.clone().read().ok(), cache);
+                cache.update_node(*read, out.now);
+                if !is_confirmed {
+                    work.slot
+                        .judge(Some(&RequestError::Conflict), out.now.monotonic);
+                    return cache.mark(&deletion.node.name);
+                }
+                let delete = Request::DeleteNodeClaim {
+                    name: name.clone(),
+                    uid: claim.uid.clone(),
+                    version: claim.version,
+                };
+                (Step::Delete, delete)
+            }
+            (_, Ok(_)) => {
+                work.is_done = true;
+                deletion.tell(out);
+                let patch = patch::claim_termination(claim, out.now.wall);
+                let Some(patch) = patch.filter(|_| !self.is_stopping) else {
+                    return;
+                };
+                let name = name.clone();
+                (Step::Hurry, Request::PatchNodeClaim { name, patch })
+            }
+            (_, Err(error)) => {
+                work.slot.judge(Some(&error), out.now.monotonic);
+                deletion.tell_failure(&error, out);
+                return cache.mark(&deletion.node.name);
+            }
+        };
+        work.slot.begin((deletion, step));
+        out.ask(Purpose::Claim(name.clone()), request);
+    }
+}
+
+impl Deletion {
+    /// Whether a read of the node shows it as it was evaluated, and its rule is still in force.
+    fn is_confirmed_by(&self, read: Option<Node>, cache: &Cache) -> bool {
+        // The condition that it is late may have come on meanwhile.
+        let evaluated = |mut node: Node| {
+            node.conditions.retain(|it| it.kind != NOT_READY_IN_TIME);
+            node
+        };
+        let rule = cache.rules().get(&self.rule).map(|it| &it.rule);
+        rule.is_some_and(|rule| rule.live().is_some() && !rule.is_suspended())
+            && read.map(evaluated) == Some(evaluated(self.node.clone()))
+    }
+
+    fn tell(&self, out: &mut Effects) {
+        let Self {
+            claim,
+            node,
+            rule,
+            why,
+        } = self;
+        info!(node = %node.name, %rule, claim = %claim.name, why, "NodeClaim deleted");
+        out.count(Count::Repaired {
+            rule: rule.clone(),
+            action: RepairAction::DeleteNodeClaim.as_str(),
+        });
+        let note = format!("NodeClaim '{}' deleted by rule '{rule}'. {why}", claim.name);
+        let about = About::node(&node.name, &node.uid);
+        out.tell(Notice::new(about, &notice::CLAIM_DELETED, note));
+    }
+
+    fn tell_failure(&self, error: &RequestError, out: &mut Effects) {
+        let (node, rule, claim) = (&self.node.name, &self.rule, &self.claim.name);
+        if error.is_refusal() {
+            warn!(%node, %rule, %claim, "cannot delete the NodeClaim: {error}");
+            out.count(Count::RepairFailed { rule: rule.clone() });
+        } else {
+            debug!(%node, %error, "evaluating the node again before its NodeClaim is deleted");
+        }
+    }
+}
+
+/// What was announced about a node's repair.
 #[derive(Debug, Default)]
 pub struct RepairTold(Vec<Told>);
 
@@ -27,114 +232,92 @@ pub struct RepairTold(Vec<Told>);
 #[derive(Debug)]
 struct Told {
     rule: Arc<str>,
-    what: Message,
+    notice: Notice,
     at: Instant,
 }
 
-/// What to announce about a node that is not repaired.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Message {
-    /// The node is late, and the rule asks for nothing else.
-    Late(String),
-    /// Which annotation spares the node.
-    Spared(String),
-    /// Why repair is impossible.
-    Impossible(String),
-    /// How many nodes are unhealthy, so that repair is blocked.
-    Blocked(String),
-}
-
-/// The deletion of the node's claim, if its plan asks for it.
-pub(super) fn deletion(node: &Node, plan: &NodePlan<'_>) -> Option<Deletion> {
-    let (claim, outcome) = plan.deletion()?;
-    Some(Deletion {
-        claim: claim.clone(),
-        node: node.clone(),
-        rule: outcome.rule.name.clone(),
-        why: outcome.lateness(),
-    })
-}
-
 impl RepairTold {
-    /// Announces why a late node is not repaired.
+    /// Announces why a late node is not repaired, once. A blocked repair is announced again after a while, and one that is
+    /// impossible when the reason changes. While repair is postponed, earlier announcements stand.
     pub fn tell_of(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
-        if plan.postponed.is_some() {
+        if plan.repair_is_postponed {
             return;
         }
-        let mut messages = Vec::new();
-        for outcome in plan.outcomes.iter().filter(|it| !it.is_dry_run()) {
-            let rule = outcome.rule;
-            let message = match (&outcome.deadline, outcome.verdict) {
-                (Some(Err(why @ NoTtl::Unreadable { .. })), _) => {
-                    Message::Impossible(why.to_string())
-                }
-                (_, Some(Verdict::Impossible(why))) => Message::Impossible(why.to_string()),
-                (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => {
-                    Message::Spared(format!("{why}. {}", outcome.lateness()))
-                }
-                (_, Some(Verdict::Spare(why))) => {
-                    debug!(node = %node.name, rule = %rule.name, %why, "not repaired");
-                    continue;
-                }
-                (_, Some(Verdict::Repair(Remedy::Report))) => Message::Late(outcome.lateness()),
-                (_, Some(Verdict::Blocked(blocked))) if outcome.only_reports() => {
-                    let why = outcome.lateness();
-                    Message::Late(format!(
-                        "{why}. It has no condition {NOT_READY_IN_TIME}: {blocked}"
-                    ))
-                }
-                (_, Some(Verdict::Blocked(blocked))) => Message::Blocked(blocked.to_string()),
-                _ => continue,
-            };
-            messages.push((rule, message));
-        }
-        self.tell(node, &messages, out);
-    }
-
-    /// Announces what is new. A blocked repair is announced again after a while.
-    fn tell(&mut self, node: &Node, messages: &[(&Rule, Message)], out: &mut Effects) {
         let now = out.now.monotonic;
-        self.0
-            .retain(|told| messages.iter().any(|(rule, _)| rule.uid == told.rule));
-        for (rule, message) in messages {
-            let is_news = |told: &Told| match (&told.what, message) {
-                (Message::Blocked(_), Message::Blocked(_)) => now >= told.at + BLOCKED_INTERVAL,
-                (Message::Late(_), Message::Late(_)) | (Message::Spared(_), Message::Spared(_)) => {
-                    false
-                }
-                (before, now) => before != now,
+        let mut known = std::mem::take(&mut self.0);
+        for outcome in plan.outcomes.iter().filter(|it| !it.is_dry_run()) {
+            let Some(notice) = notice(node, outcome) else {
+                continue;
             };
-            let known = self.0.iter().position(|told| told.rule == rule.uid);
-            if known.is_some_and(|known| !is_news(&self.0[known])) {
+            let rule = &outcome.rule.uid;
+            let told = known.iter().position(|told| told.rule == *rule);
+            let told = told.map(|index| known.swap_remove(index));
+            let stands = |told: &Told| {
+                told.notice.topic == notice.topic
+                    && (told.notice.topic != &notice::REPAIR_BLOCKED
+                        || now < told.at + BLOCKED_INTERVAL)
+                    && (told.notice.topic != &notice::REPAIR_IMPOSSIBLE
+                        || told.notice.note == notice.note)
+            };
+            if let Some(told) = told.filter(stands) {
+                self.0.push(told);
                 continue;
             }
-            let name = rule.name.clone();
-            let about = About::node(&node.name, &node.uid);
-            let notice = match message {
-                Message::Late(why) => {
-                    let action = RepairAction::None.as_str();
-                    out.count(Count::Repaired { rule: name, action });
-                    Notice::of_lateness(about, &rule.name, why)
-                }
-                Message::Spared(why) => Notice::of_spared_node(about, &rule.name, why),
-                Message::Impossible(why) => Notice::of_impossible_repair(about, &rule.name, why),
-                Message::Blocked(why) => {
-                    out.count(Count::RepairBlocked { rule: name });
-                    Notice::of_blocked_repair(about, &rule.name, why)
-                }
-            };
-            warn!(node = %node.name, rule = %rule.name, "{}", notice.note);
-            out.tell(notice);
-            if let Some(known) = known {
-                self.0.remove(known);
+            let name = outcome.rule.name.clone();
+            warn!(node = %node.name, rule = %name, "{}", notice.note);
+            if notice.topic == &notice::LATE {
+                let action = RepairAction::None.as_str();
+                out.count(Count::Repaired { rule: name, action });
+            } else if notice.topic == &notice::REPAIR_BLOCKED {
+                out.count(Count::RepairBlocked { rule: name });
             }
+            out.tell(notice.clone());
             self.0.push(Told {
-                rule: rule.uid.clone(),
-                what: message.clone(),
+                rule: rule.clone(),
+                notice,
                 at: now,
             });
         }
     }
+}
+
+/// What to announce about a node that its rule does not repair.
+fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
+    let rule = &outcome.rule.name;
+    let late = || outcome.lateness();
+    let (topic, note) = match (&outcome.deadline, outcome.verdict) {
+        (Some(Err(why @ NoTtl::Unreadable { .. })), _) => (
+            &notice::REPAIR_IMPOSSIBLE,
+            format!("Rule '{rule}' cannot repair this node: {why}"),
+        ),
+        (_, Some(Verdict::Impossible(why))) => (
+            &notice::REPAIR_IMPOSSIBLE,
+            format!("Rule '{rule}' cannot repair this node: {why}"),
+        ),
+        (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => (
+            &notice::REPAIR_SPARED,
+            format!("Rule '{rule}' does not repair this node: {why}. {}", late()),
+        ),
+        (_, Some(Verdict::Spare(why))) => {
+            debug!(node = %node.name, %rule, %why, "not repaired");
+            return None;
+        }
+        (_, Some(Verdict::Report)) => (&notice::LATE, format!("{} (rule '{rule}')", late())),
+        (_, Some(Verdict::Blocked(blocked))) if outcome.only_reports() => (
+            &notice::LATE,
+            format!(
+                "{} (rule '{rule}'). It has no condition {NOT_READY_IN_TIME}: {blocked}",
+                late()
+            ),
+        ),
+        (_, Some(Verdict::Blocked(blocked))) => (
+            &notice::REPAIR_BLOCKED,
+            format!("Rule '{rule}' does not repair this node: {blocked}"),
+        ),
+        (_, None | Some(Verdict::DeleteNodeClaim(_) | Verdict::Release)) => return None,
+    };
+    let about = About::node(&node.name, &node.uid);
+    Some(Notice::new(about, topic, note))
 }
 
 /// What keeps a rule from repairing any node, if anything does.
@@ -147,6 +330,7 @@ pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     unavailable.map(|why| why.to_string())
 }
 
+/// What a dry run would repair.
 pub(super) fn prospects(
     cache: &Cache,
     stats: &RuleStats,

@@ -14,7 +14,6 @@ use crate::condition::CriticalComponentClass;
 use crate::guard::{Limits, Report};
 use crate::object::Node;
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds};
-use crate::repair::Situation;
 use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale, and count as a live read of each node.
@@ -136,11 +135,8 @@ impl View {
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CERTAIN,
-            repair: Situation {
-                is_stale: false,
-                settles_at: None,
-                headcount: &self.cache,
-            },
+            census: self.cache.census(),
+            repair_after: None,
             ..self.cache.cluster()
         }
     }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::field::{Field, Form, Unreadable, items, objects};
 use super::meta::{self, Metadata, Version};
+use super::node::Node;
 use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
@@ -46,6 +47,14 @@ pub struct NodeClaim {
     pub termination: Option<String>,
     /// The annotation that forbids repair, if there is one.
     pub do_not_repair: Option<&'static str>,
+}
+
+impl NodeClaim {
+    /// Whether it names this node, by its name or its instance.
+    pub fn names(&self, node: &Node) -> bool {
+        self.node_name.as_ref() == Some(&node.name)
+            || self.provider_id.is_some() && self.provider_id == node.provider_id
+    }
 }
 
 /// The stage of a `NodeClaim`.

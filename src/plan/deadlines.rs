@@ -1,4 +1,4 @@
-//! Readiness deadlines of nodes that a rule gates and has never opened, on record or to be recorded.
+//! Readiness deadlines of nodes that a rule holds and has never released, on record or to be recorded.
 
 use jiff::Timestamp;
 
@@ -8,13 +8,12 @@ use super::outcome::Standing;
 use super::stale_kinds::StaleKinds;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::repair::{
-    BLOCKED_INTERVAL, Case, Deadline, NoTtl, Postponed, ReadinessTtl, Verdict, has_been_open,
-    in_force,
+    BLOCKED_INTERVAL, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_open, in_force, judge,
 };
 use crate::rule::CompiledSpec;
 
 impl<'a> Draft<'a> {
-    /// The readiness deadline of a node that the rule gates and has never opened: the recorded one, or a new one.
+    /// The readiness deadline of a node that the rule holds and has never released: the recorded one, or a new one.
     pub(super) fn deadline(
         &self,
         Contender { rule, spec, .. }: Contender<'a>,
@@ -27,7 +26,7 @@ impl<'a> Draft<'a> {
                 && !has_been_open(self.node, rule)
         })?;
         let recorded = Deadline::recorded(self.node, &rule.uid);
-        // An open node has lost its taint, perhaps while the rule was a dry run, so its recorded deadline no longer applies.
+        // A node that is not held has lost its taint, perhaps while the rule was a dry run, so its recorded deadline no longer applies.
         let recorded = recorded.filter(|_| spec.dry_run || decision == Decision::Hold);
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
@@ -37,7 +36,7 @@ impl<'a> Draft<'a> {
                 .observations
                 .set_forward_since_deadline(&rule.uid);
             let recorded = recorded.later_by(step);
-            // Those who can annotate the node must not be able to open it early.
+            // Those who can annotate the node must not be able to release it early.
             let is_bounded = repair.action == RepairAction::Release;
             let soonest = joined.filter(|_| is_bounded).map(|joined| {
                 let rules_own = ReadinessTtl::For(repair.readiness_ttl.as_std());
@@ -68,25 +67,17 @@ impl<'a> Draft<'a> {
             return None;
         }
         let is_to_be_seen = self.cluster.is_to_be_seen(spec);
-        if governs {
-            let unseen = is_to_be_seen.then_some(Postponed::Stale);
-            let postponed = self.cluster.repair.postponed().or(unseen);
-            self.plan.postponed = self.plan.postponed.or(postponed);
-        }
-        if self.plan.postponed.is_some() || is_to_be_seen {
+        let is_postponed =
+            is_to_be_seen || self.cluster.census.is_none() || self.cluster.repair_after.is_some();
+        self.plan.repair_is_postponed |= governs && is_postponed;
+        let census = self.cluster.census.filter(|_| !is_to_be_seen)?;
+        if self.plan.repair_is_postponed {
             return None;
         }
-        let case = Case {
-            node: self.node,
-            rule,
-            repair: spec.repair.as_ref()?,
-            deadline,
-            // A dry run would repair nodes that it had gated.
-            is_gated: tainted || spec.dry_run,
-            karpenter: self.state.karpenter,
-            now: self.now,
-        };
-        let verdict = case.judge(self.cluster.repair.headcount.census());
+        let (repair, karpenter) = (spec.repair.as_ref()?, self.state.karpenter);
+        // A dry run would repair nodes that it had gated.
+        let is_held = tainted || spec.dry_run;
+        let verdict = judge(self.node, rule, repair, is_held, karpenter, census);
         if governs && matches!(verdict, Verdict::Blocked(_)) {
             let again = self.now.checked_add(BLOCKED_INTERVAL).ok();
             self.plan.recheck = earliest(self.plan.recheck, again);
@@ -96,13 +87,13 @@ impl<'a> Draft<'a> {
 
     /// While repair is postponed, drops what dry runs would do, and schedules an evaluation for when that ends.
     pub(super) fn postpone(&mut self) {
-        if self.plan.postponed.is_none() {
+        if !self.plan.repair_is_postponed {
             return;
         }
         for outcome in &mut self.plan.outcomes {
             outcome.verdict = None;
         }
-        self.plan.recheck = earliest(self.plan.recheck, self.cluster.repair.settles_at);
+        self.plan.recheck = earliest(self.plan.recheck, self.cluster.repair_after);
     }
 
     /// Removes the deadline under the rule with this UID, if one is recorded.

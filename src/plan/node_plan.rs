@@ -12,7 +12,7 @@ use super::stale_kinds::StaleKinds;
 use super::taint_plan::TaintPlan;
 use super::waiting::Waiting;
 use crate::object::NodeClaim;
-use crate::repair::{Deadline, Postponed, Remedy, Verdict};
+use crate::repair::{Deadline, Verdict};
 use crate::rule::Rule;
 use crate::rule::ownership::owner_key;
 
@@ -33,8 +33,8 @@ pub struct NodePlan<'a> {
     pub live_read: StaleKinds,
     /// UIDs of the rules that need the live read.
     pub looking: Vec<Arc<str>>,
-    /// Why repair is postponed although the node is late. Earlier announcements about its repair stand.
-    pub postponed: Option<Postponed>,
+    /// Whether repair is postponed although the node is late, because evidence is or was stale. Earlier announcements stand.
+    pub repair_is_postponed: bool,
 }
 
 impl<'a> NodePlan<'a> {
@@ -62,8 +62,8 @@ impl<'a> NodePlan<'a> {
     pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
         self.outcomes
             .iter()
-            .find_map(|outcome| match (outcome.verdict, outcome.is_dry_run()) {
-                (Some(Verdict::Repair(Remedy::DeleteNodeClaim(claim))), false) => {
+            .find_map(|outcome| match outcome.verdict {
+                Some(Verdict::DeleteNodeClaim(claim)) if !outcome.is_dry_run() => {
                     Some((claim, outcome))
                 }
                 _ => None,

@@ -61,8 +61,12 @@ impl Outcome<'_> {
 
     /// Whether the rule is a dry run that would repair the node, or would if too many others were not unhealthy.
     pub fn would_repair(&self) -> bool {
-        let is_meant = matches!(self.verdict, Some(Verdict::Blocked(_) | Verdict::Repair(_)));
-        self.is_dry_run() && is_meant && !self.only_reports()
+        let is_meant = match self.verdict {
+            Some(Verdict::DeleteNodeClaim(_) | Verdict::Release) => true,
+            Some(Verdict::Blocked(_)) => !self.only_reports(),
+            _ => false,
+        };
+        self.is_dry_run() && is_meant
     }
 
     /// Whether the rule only reports late nodes.

@@ -111,12 +111,17 @@ impl Draft<'_> {
                 continue;
             }
             match outcome.verdict {
-                Some(Verdict::Repair(_) | Verdict::Impossible(_)) => {}
+                Some(
+                    Verdict::DeleteNodeClaim(_)
+                    | Verdict::Impossible(_)
+                    | Verdict::Release
+                    | Verdict::Report,
+                ) => {}
                 None | Some(Verdict::Spare(Spared::ClaimDeleting | Spared::ClaimUnseen)) => {
                     stays = true;
                     continue;
                 }
-                Some(Verdict::Early | Verdict::Spare(_) | Verdict::Blocked(_)) => continue,
+                Some(Verdict::Spare(_) | Verdict::Blocked(_)) => continue,
             }
             let message = format!(
                 "Rule '{}' holds this node. {}",

@@ -15,7 +15,7 @@ use super::waiting::Waiting;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Reboot, Source, Trust};
 use crate::object::Taint;
-use crate::repair::{Deadline, NoTtl, Remedy, Verdict, has_been_open};
+use crate::repair::{Deadline, NoTtl, Verdict, has_been_open};
 use crate::rule::Rule;
 use crate::rule::ownership::{
     BootstrapRecord, Ownership, completion_value, owner_key, owner_value,
@@ -467,9 +467,7 @@ impl<'a> Ruling<'a> {
     /// Whether the rule opens the node because it did not become ready in time.
     fn gives_up(&self) -> bool {
         let is_evaluated = self.evaluation.waits_for.is_none();
-        self.governs
-            && is_evaluated
-            && matches!(self.verdict, Some(Verdict::Repair(Remedy::Release)))
+        self.governs && is_evaluated && self.verdict == Some(Verdict::Release)
     }
 
     /// The outcome to report.

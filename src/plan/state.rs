@@ -11,7 +11,7 @@ use crate::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations,
 };
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
-use crate::repair::{Karpenter, Situation};
+use crate::repair::{Census, Karpenter};
 use crate::rule::{CompiledSpec, RuleSet};
 
 /// State that all nodes share.
@@ -29,8 +29,11 @@ pub struct ClusterState<'a> {
     pub publish_conditions: bool,
     /// The stale kinds.
     pub stale: &'a StaleKinds,
-    /// The state of repair that all nodes share.
-    pub repair: Situation<'a>,
+    /// The health of all nodes; `None` while any evidence is stale, Karpenter's included, and repair is postponed. Only late nodes
+    /// need it.
+    pub census: Option<&'a Census>,
+    /// Until when repair is postponed, because evidence was stale.
+    pub repair_after: Option<Timestamp>,
 }
 
 impl<'a> ClusterState<'a> {

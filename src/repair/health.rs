@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -13,6 +14,9 @@ use crate::api::{ConditionStatus, MaxUnhealthy};
 use crate::object::Node;
 use crate::object::karpenter::INITIALIZED_LABEL;
 use crate::rule::Rule;
+
+/// When a repair that too many unhealthy nodes block is evaluated again.
+pub(crate) const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// The nodes that share a repair limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +46,7 @@ impl fmt::Display for Group<'_> {
 /// How many nodes a group has, and how many are unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupHealth {
-    /// Nodes past their deadline, and nodes that have been open and are not Ready.
+    /// Nodes past their deadline, and nodes that have been released and are not Ready.
     pub unhealthy: usize,
     /// All nodes of the group.
     pub total: usize,
@@ -123,6 +127,15 @@ impl Census {
     }
 }
 
+/// Whether a node may be past its deadline under a rule that selects it, recorded or of a dry run, which records none.
+pub(crate) fn may_be_late(node: &Node, rule: &Rule, now: Timestamp) -> bool {
+    rule.active().is_some_and(|spec| {
+        let is_past = |deadline: Deadline| deadline.has_passed(now);
+        spec.repair.is_some()
+            && (spec.dry_run || Deadline::recorded(node, &rule.uid).is_some_and(is_past))
+    })
+}
+
 /// Whether Karpenter has initialized the node, and so counted on it for workload.
 pub(super) fn is_initialized(node: &Node) -> bool {
     node.labels
@@ -130,7 +143,7 @@ pub(super) fn is_initialized(node: &Node) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-/// Whether the node has been open under some rule, in any boot, and is not Ready now.
+/// Whether some rule has released the node, in any boot, and it is not Ready now.
 fn has_stopped_being_ready(node: &Node) -> bool {
     let is_ready = node
         .condition("Ready")

@@ -96,23 +96,41 @@ pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Opt
 #[derive(Debug, Default)]
 pub struct NodeClaims {
     all: BTreeMap<Arc<str>, NodeClaim>,
-    by_node: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
-    by_provider: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    by_node: Names,
+    by_provider: Names,
+}
+
+/// Names of claims, by what they have in common.
+#[derive(Debug, Default)]
+struct Names(HashMap<Arc<str>, BTreeSet<Arc<str>>>);
+
+impl Names {
+    fn insert(&mut self, key: Option<&Arc<str>>, name: &Arc<str>) {
+        if let Some(key) = key {
+            let names = self.0.entry(key.clone()).or_default();
+            names.insert(name.clone());
+        }
+    }
+
+    fn remove(&mut self, key: Option<&Arc<str>>, name: &str) {
+        if let Some(key) = key
+            && let Some(names) = self.0.get_mut(key)
+        {
+            names.remove(name);
+            if names.is_empty() {
+                self.0.remove(key);
+            }
+        }
+    }
 }
 
 impl NodeClaims {
     /// Adds a claim; returns the state that it replaces.
     pub fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
         let known = self.remove(&claim.name);
-        let index = |by: &mut HashMap<Arc<str>, BTreeSet<Arc<str>>>, key: &Option<Arc<str>>| {
-            if let Some(key) = key {
-                by.entry(key.clone())
-                    .or_default()
-                    .insert(claim.name.clone());
-            }
-        };
-        index(&mut self.by_node, &claim.node_name);
-        index(&mut self.by_provider, &claim.provider_id);
+        self.by_node.insert(claim.node_name.as_ref(), &claim.name);
+        self.by_provider
+            .insert(claim.provider_id.as_ref(), &claim.name);
         self.all.insert(claim.name.clone(), claim);
         known
     }
@@ -120,18 +138,8 @@ impl NodeClaims {
     /// Removes a claim; returns its last state.
     pub fn remove(&mut self, name: &str) -> Option<NodeClaim> {
         let known = self.all.remove(name)?;
-        let forget = |by: &mut HashMap<Arc<str>, BTreeSet<Arc<str>>>, key: &Option<Arc<str>>| {
-            if let Some(key) = key
-                && let Some(names) = by.get_mut(key)
-            {
-                names.remove(name);
-                if names.is_empty() {
-                    by.remove(key);
-                }
-            }
-        };
-        forget(&mut self.by_node, &known.node_name);
-        forget(&mut self.by_provider, &known.provider_id);
+        self.by_node.remove(known.node_name.as_ref(), name);
+        self.by_provider.remove(known.provider_id.as_ref(), name);
         Some(known)
     }
 
@@ -145,9 +153,10 @@ impl NodeClaims {
     /// # Errors
     /// There is none, or it is ambiguous.
     pub fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
-        let by_provider = || self.by_provider.get(node.provider_id.as_ref()?);
+        let by_provider = || self.by_provider.0.get(node.provider_id.as_ref()?);
         let mut names = self
             .by_node
+            .0
             .get(&node.name)
             .or_else(by_provider)
             .into_iter()
@@ -261,6 +270,6 @@ mod tests {
         assert!(claims.find(&node("m", "q")).is_ok());
         claims.remove("c");
         assert_eq!(claims.find(&node("m", "q")), Err(NoClaim::NotFound));
-        assert!(claims.by_node.is_empty() && claims.by_provider.is_empty());
+        assert!(claims.by_node.0.is_empty() && claims.by_provider.0.is_empty());
     }
 }

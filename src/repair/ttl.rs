@@ -1,6 +1,5 @@
 //! The readiness TTL, how long a node may stay gated: the rule's, unless its `NodePool` or `NodeClaim` sets another.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::karpenter::Karpenter;
@@ -32,28 +31,10 @@ pub enum NoTtl {
     )]
     Unreadable {
         /// Where it is set.
-        written: TtlSource,
+        written: String,
         /// The text.
         text: String,
     },
-}
-
-/// Where a readiness TTL is set, besides the rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TtlSource {
-    /// In the annotation of the `NodePool` of this name.
-    NodePool(String),
-    /// In the spec of the `NodeClaim` of this name.
-    NodeClaim(String),
-}
-
-impl fmt::Display for TtlSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NodePool(name) => write!(f, "annotation {READINESS_TTL} of NodePool '{name}'"),
-            Self::NodeClaim(name) => write!(f, "spec.readinessTTL of NodeClaim '{name}'"),
-        }
-    }
 }
 
 /// The readiness TTL of a node: that of its claim, else of its pool, else of the rule.
@@ -71,17 +52,19 @@ pub fn in_force(
     if let Ok(claim) = karpenter.claim()
         && let Some(text) = &claim.readiness_ttl
     {
-        return parse(text, || TtlSource::NodeClaim(claim.name.to_string()));
+        let written = || format!("spec.readinessTTL of NodeClaim '{}'", claim.name);
+        return parse(text, written);
     }
     if let Some(pool) = karpenter.pool()
         && let Some(text) = &pool.readiness_ttl
     {
-        return parse(text, || TtlSource::NodePool(pool.name.to_string()));
+        let written = || format!("annotation {READINESS_TTL} of NodePool '{}'", pool.name);
+        return parse(text, written);
     }
     Ok(ReadinessTtl::For(repair.readiness_ttl.as_std()))
 }
 
-fn parse(text: &str, written: impl Fn() -> TtlSource) -> Result<ReadinessTtl, NoTtl> {
+fn parse(text: &str, written: impl Fn() -> String) -> Result<ReadinessTtl, NoTtl> {
     let text = text.trim();
     if text == "Never" {
         return Ok(ReadinessTtl::Forever);

@@ -1,10 +1,7 @@
-//! The verdict on a node that a rule still gates. Every reason to leave it alone comes before the remedy.
+//! The verdict on a late node that a rule still holds. Every reason to leave it alone comes before the remedy.
 
 use std::fmt;
 
-use jiff::Timestamp;
-
-use super::deadline::Deadline;
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use crate::api::{MaxUnhealthy, Repair, RepairAction};
@@ -12,38 +9,21 @@ use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
 
-/// A node that a rule gates, with everything that matters for its repair.
-#[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
-    /// The node.
-    pub node: &'a Node,
-    /// The rule that gates it.
-    pub rule: &'a Rule,
-    /// The rule's `repair`.
-    pub repair: &'a Repair,
-    /// The node's readiness deadline.
-    pub deadline: Deadline,
-    /// Whether the node has the rule's taint now.
-    pub is_gated: bool,
-    /// What Karpenter's objects say about the node.
-    pub karpenter: Karpenter<'a>,
-    /// The time of the evaluation.
-    pub now: Timestamp,
-}
-
-/// What to do with a node now.
+/// What to do with a late node now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
-    /// It is not late.
-    Early,
-    /// It is late, and left alone.
+    /// It is left alone.
     Spare(Spared<'a>),
-    /// It is late, but so many others are unhealthy that the cause is probably elsewhere.
+    /// So many others are unhealthy that the cause is probably elsewhere.
     Blocked(Blocked<'a>),
-    /// It is late, and has no claim to delete.
+    /// It has no claim to delete.
     Impossible(NoClaim<'a>),
-    /// It is late, and this is done.
-    Repair(Remedy<'a>),
+    /// Its claim is deleted, so that a new node replaces it.
+    DeleteNodeClaim(&'a NodeClaim),
+    /// It is released with unmet conditions.
+    Release,
+    /// It is only reported.
+    Report,
 }
 
 /// Why a late node is left alone.
@@ -57,10 +37,10 @@ pub enum Spared<'a> {
     Maintenance,
     /// The node may run workload: the taint is absent.
     #[error("the node does not have the rule's taint")]
-    NotGated,
+    NotHeld,
     /// The node may have run workload since.
-    #[error("the node has been open under this rule before")]
-    HasBeenOpen,
+    #[error("this rule has released the node before")]
+    ReleasedBefore,
     /// The node may run workload: Karpenter has initialized it.
     #[error("Karpenter has initialized the node")]
     Initialized,
@@ -132,93 +112,76 @@ impl fmt::Display for Blocked<'_> {
     }
 }
 
-/// What is done with a late node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedy<'a> {
-    /// Its claim is deleted, so that a new node replaces it.
-    DeleteNodeClaim(&'a NodeClaim),
-    /// It is released with unmet conditions.
-    Release,
-    /// It is only reported.
-    Report,
+/// What to do with a node that is past its deadline under a rule with this `repair`. `is_held`: the node has the rule's taint.
+pub(crate) fn judge<'a>(
+    node: &'a Node,
+    rule: &'a Rule,
+    repair: &Repair,
+    is_held: bool,
+    karpenter: Karpenter<'a>,
+    census: &Census,
+) -> Verdict<'a> {
+    if let Some(spared) = spared(node, rule, is_held, karpenter) {
+        return Verdict::Spare(spared);
+    }
+    let group = Group::of(pool_name(node, karpenter.claim().ok()), rule);
+    let (count, limit) = (census.of(group), repair.max_unhealthy);
+    if count.exceeds(limit) {
+        return Verdict::Blocked(Blocked {
+            group,
+            count,
+            limit,
+        });
+    }
+    match repair.action {
+        RepairAction::None => Verdict::Report,
+        RepairAction::Release => Verdict::Release,
+        RepairAction::DeleteNodeClaim => match karpenter.claim() {
+            Ok(claim) => Verdict::DeleteNodeClaim(claim),
+            Err(why) => Verdict::Impossible(why),
+        },
+    }
 }
 
-impl<'a> Case<'a> {
-    /// The nodes that share the repair limit: those of the node's pool, else those of the rule.
-    pub fn group(&self) -> Group<'a> {
-        Group::of(pool_name(self.node, self.karpenter.claim().ok()), self.rule)
+/// Why the node is left alone, whatever the rule's action.
+fn spared<'a>(
+    node: &'a Node,
+    rule: &Rule,
+    is_held: bool,
+    karpenter: Karpenter<'a>,
+) -> Option<Spared<'a>> {
+    let claim = karpenter.claim().ok();
+    let stage = claim.map_or(ClaimStage::Starting, |claim| claim.stage);
+    if node.deleting {
+        return Some(Spared::NodeDeleting);
     }
-
-    /// Why the node is left alone, whatever the rule's action.
-    pub fn spared(&self) -> Option<Spared<'a>> {
-        let claim = self.karpenter.claim().ok();
-        let is_at = |stage: ClaimStage| claim.is_some_and(|claim| claim.stage == stage);
-        if self.node.deleting {
-            return Some(Spared::NodeDeleting);
-        }
-        if self.node.is_in_maintenance() {
-            return Some(Spared::Maintenance);
-        }
-        if !self.is_gated {
-            return Some(Spared::NotGated);
-        }
-        if has_been_open(self.node, self.rule) {
-            return Some(Spared::HasBeenOpen);
-        }
-        if is_initialized(self.node) || is_at(ClaimStage::Initialized) {
-            return Some(Spared::Initialized);
-        }
-        if let Some(forbidden) = self.forbidden() {
-            return Some(forbidden);
-        }
-        if self.karpenter == Karpenter::Unseen {
-            return Some(Spared::ClaimUnseen);
-        }
-        match claim?.stage {
-            ClaimStage::Deleting => Some(Spared::ClaimDeleting),
-            ClaimStage::Rebooting => Some(Spared::Rebooting),
-            ClaimStage::Starting | ClaimStage::Initialized => None,
-        }
+    if node.is_in_maintenance() {
+        return Some(Spared::Maintenance);
     }
-
-    /// The annotation that forbids repair, if the node, its claim or its pool has one.
-    fn forbidden(&self) -> Option<Spared<'a>> {
-        let claim = self.karpenter.claim().ok();
-        let pool = self.karpenter.pool();
-        let on_node = self.node.do_not_repair.map(|key| (key, Annotated::Node));
-        let on_claim =
-            || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
-        let on_pool =
-            || pool.and_then(|it| Some((it.do_not_repair?, Annotated::NodePool(&it.name))));
-        let (key, on) = on_node.or_else(on_claim).or_else(on_pool)?;
-        Some(Spared::DoNotRepair { key, on })
+    if !is_held {
+        return Some(Spared::NotHeld);
     }
-
-    /// What to do with the node now.
-    pub fn judge(&self, census: &Census) -> Verdict<'a> {
-        if !self.deadline.has_passed(self.now) {
-            return Verdict::Early;
-        }
-        if let Some(spared) = self.spared() {
-            return Verdict::Spare(spared);
-        }
-        let (group, limit) = (self.group(), self.repair.max_unhealthy);
-        let count = census.of(group);
-        if count.exceeds(limit) {
-            return Verdict::Blocked(Blocked {
-                group,
-                count,
-                limit,
-            });
-        }
-        match self.repair.action {
-            RepairAction::None => Verdict::Repair(Remedy::Report),
-            RepairAction::Release => Verdict::Repair(Remedy::Release),
-            RepairAction::DeleteNodeClaim => match self.karpenter.claim() {
-                Ok(claim) => Verdict::Repair(Remedy::DeleteNodeClaim(claim)),
-                Err(why) => Verdict::Impossible(why),
-            },
-        }
+    if has_been_open(node, rule) {
+        return Some(Spared::ReleasedBefore);
+    }
+    if is_initialized(node) || stage == ClaimStage::Initialized {
+        return Some(Spared::Initialized);
+    }
+    let on_node = node.do_not_repair.map(|key| (key, Annotated::Node));
+    let on_claim =
+        || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
+    let on_pool = || {
+        let pool = karpenter.pool()?;
+        Some((pool.do_not_repair?, Annotated::NodePool(&pool.name)))
+    };
+    if let Some((key, on)) = on_node.or_else(on_claim).or_else(on_pool) {
+        return Some(Spared::DoNotRepair { key, on });
+    }
+    match stage {
+        _ if karpenter == Karpenter::Unseen => Some(Spared::ClaimUnseen),
+        ClaimStage::Deleting => Some(Spared::ClaimDeleting),
+        ClaimStage::Rebooting => Some(Spared::Rebooting),
+        ClaimStage::Starting | ClaimStage::Initialized => None,
     }
 }
 

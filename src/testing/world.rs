@@ -22,7 +22,7 @@ use crate::object::{
 use crate::plan::{
     ClusterState, Memory, NodeHistory, NodePlan, NodeState, StaleKinds, TaintPlan, plan,
 };
-use crate::repair::{Census, Karpenter, Situation, pool_name};
+use crate::repair::{Census, Karpenter, pool_name};
 use crate::rule::{Rule, RuleSet};
 /// One node and everything that its plan depends on, at one time.
 ///
@@ -51,7 +51,7 @@ pub(crate) struct World {
     neighbours: Vec<Node>,
     census: Census,
     is_stale: bool,
-    settles_at: Option<Timestamp>,
+    repair_after: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         neighbours: Vec::new(),
         census: Census::default(),
         is_stale: false,
-        settles_at: None,
+        repair_after: None,
         now: at(3600),
     }
     .with_rules(&[])
@@ -288,7 +288,7 @@ impl World {
 
     /// Repair is postponed until this time, because of a gap in the watches.
     pub(crate) fn settling_until(mut self, time: Timestamp) -> Self {
-        self.settles_at = Some(time);
+        self.repair_after = Some(time);
         self
     }
 
@@ -342,11 +342,8 @@ impl World {
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
             stale: &self.stale_kinds,
-            repair: Situation {
-                is_stale: self.is_stale,
-                settles_at: self.settles_at,
-                headcount: &self.census,
-            },
+            census: Some(&self.census).filter(|_| !self.is_stale),
+            repair_after: self.repair_after,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Staleness of the caches, and what restarts after they were stale.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +11,6 @@ use crate::engine::MAX_AGE;
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
 use crate::plan::StaleKinds;
-use crate::repair::{Census, Headcount};
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
@@ -47,7 +46,7 @@ impl Cache {
         }
         let blind = self.certainty.current(watch, as_of, now)?;
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
-        self.settling.sees_again(blind, now);
+        self.repair_after = self.repair_after.max(Some(now + blind));
         self.outage_ended |= blind > MAX_AGE;
         for name in &std::mem::take(&mut self.withheld) {
             self.mark(name);
@@ -75,7 +74,8 @@ impl Cache {
 
     /// Works out which kinds are stale now, and until when repair is postponed. Must precede every decision.
     pub fn weigh(&mut self, now: Now) {
-        let settles_at = self.settling.not_before(now.monotonic).and_then(|at| {
+        let repair_after = self.repair_after.filter(|at| now.monotonic < *at);
+        let repair_after = repair_after.and_then(|at| {
             let pause = at.saturating_duration_since(now.monotonic);
             now.wall.checked_add(pause).ok()
         });
@@ -83,8 +83,8 @@ impl Cache {
             at: now.wall,
             stale: StaleKinds::default(),
             is_certain: true,
-            settles_at,
-            census: OnceLock::new(),
+            repair_after,
+            census: None,
         };
         let stale = &mut weighed.stale;
         for kind in self.certainty.stale(now.monotonic) {
@@ -147,16 +147,5 @@ impl Cache {
             entry.observations.restart(now);
         }
         self.mark_all();
-    }
-}
-
-impl Headcount for Cache {
-    fn census(&self) -> &Census {
-        self.weighed.census.get_or_init(|| {
-            let nodes = self
-                .nodes()
-                .map(|node| (node, self.karpenter.pool_name(node)));
-            Census::take(nodes, self.rule_set.rules(), |_| false, self.weighed.at)
-        })
     }
 }

@@ -1,11 +1,15 @@
-//! Karpenter's `NodeClaim`s and `NodePool`s, from watches. Without them there is nothing to delete, and the rules' own
-//! readiness TTLs apply.
+//! Karpenter's `NodeClaim`s and `NodePool`s, from watches and write responses. Without them there is nothing to delete, and the
+//! rules' own readiness TTLs apply.
 
 use std::sync::Arc;
 
+use kube::Resource;
+
+use super::Cache;
+use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
 use crate::engine::map::Map;
-use crate::object::{Node, NodeClaim, NodePool};
+use crate::object::{self, Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject, ObjectKey};
 use crate::repair::{Group, Karpenter, NoClaim, NodeClaims, pool_name};
 use crate::rule::Rule;
 
@@ -28,28 +32,6 @@ pub(super) enum Extent {
     NotInstalled,
     /// Everything.
     Everything,
-}
-
-/// Which nodes a change affects.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Concerned {
-    /// None.
-    Nobody,
-    /// Those that any of these matches.
-    Nodes(Vec<Mention>),
-    /// All of them.
-    Everybody,
-}
-
-/// Identifies nodes that one of Karpenter's objects refers to.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Mention {
-    /// The node of this name.
-    Name(Arc<str>),
-    /// The node on this instance.
-    Instance(Arc<str>),
-    /// The nodes of this pool.
-    Pool(Arc<str>),
 }
 
 impl KarpenterCache {
@@ -106,69 +88,101 @@ impl KarpenterCache {
     pub fn is_watched(&self) -> bool {
         self.is_watched
     }
+}
 
-    /// Notes how much is known of one of Karpenter's kinds, and ignores other kinds.
-    pub(super) fn know(&mut self, watch: Watch, extent: Extent) -> Concerned {
-        let known = match watch {
-            Watch::NodeClaims => &mut self.claims_known,
-            Watch::NodePools => &mut self.pools_known,
-            _ => return Concerned::Nobody,
+impl Cache {
+    /// Keeps a claim. An unreadable one is dropped, so that the controller never deletes it.
+    pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
+        let identity = Identity::of(Watch::NodeClaims, object.meta());
+        let version = object::resource_version(object.meta());
+        let key = identity.key.clone();
+        let Some((_, claim)) = self.understood(identity, version, None, object.read()) else {
+            self.index.remove(Watch::NodeClaims, &key);
+            return self.remove_claim(&key.name);
         };
-        match (std::mem::replace(known, extent), extent) {
-            (Extent::NotInstalled, Extent::NotInstalled) => Concerned::Nobody,
-            _ => Concerned::Everybody,
-        }
-    }
-
-    pub(super) fn put_claim(&mut self, claim: NodeClaim) -> Concerned {
-        let new = claim.clone();
-        let known = self.claims.put(claim);
-        let is_same = known.as_ref().is_some_and(|known| {
+        let known = self.karpenter.claims.put(claim.clone());
+        let is_same = |known: &NodeClaim| {
+            let version = known.version;
             *known
                 == NodeClaim {
-                    version: known.version,
-                    ..new.clone()
+                    version,
+                    ..claim.clone()
                 }
-        });
-        if is_same {
-            return Concerned::Nobody;
-        }
-        let both = known.iter().chain([&new]);
-        Concerned::Nodes(both.flat_map(mentions).collect())
-    }
-
-    pub(super) fn remove_claim(&mut self, name: &str) -> Concerned {
-        let gone = self.claims.remove(name);
-        Concerned::Nodes(gone.iter().flat_map(mentions).collect())
-    }
-
-    pub(super) fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) -> Concerned {
-        let known = self.pools.insert(name.clone(), pool);
-        if known.as_ref() == self.pools.get(name) {
-            return Concerned::Nobody;
-        }
-        Concerned::Nodes(vec![Mention::Pool(name.clone())])
-    }
-
-    pub(super) fn remove_pool(&mut self, name: &Arc<str>) -> Concerned {
-        self.pools.remove(name);
-        Concerned::Nodes(vec![Mention::Pool(name.clone())])
-    }
-}
-
-impl Mention {
-    /// Whether this matches a node of the pool of this name.
-    pub(super) fn is_of(&self, node: &Node, pool: Option<&str>) -> bool {
-        match self {
-            Self::Name(name) => *name == node.name,
-            Self::Instance(instance) => node.provider_id.as_ref() == Some(instance),
-            Self::Pool(name) => pool == Some(&**name),
+        };
+        if !known.as_ref().is_some_and(is_same) {
+            self.mark_where(|node, _| {
+                claim.names(node) || known.as_ref().is_some_and(|known| known.names(node))
+            });
         }
     }
-}
 
-fn mentions(claim: &NodeClaim) -> Vec<Mention> {
-    let by_name = claim.node_name.clone().map(Mention::Name);
-    let by_instance = claim.provider_id.clone().map(Mention::Instance);
-    by_name.into_iter().chain(by_instance).collect()
+    /// Takes in a claim from a write response, unless the cache has a newer state or no such claim. The watch will show a new
+    /// claim of the same name.
+    pub fn update_claim(&mut self, object: NodeClaimObject) {
+        let meta = object.meta();
+        let known = meta
+            .name
+            .as_deref()
+            .and_then(|name| self.karpenter.claim(name));
+        let is_known = known.is_some_and(|known| meta.uid.as_deref() == Some(&*known.uid));
+        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        if is_known && !self.is_outdated(Watch::NodeClaims, &key, version) {
+            self.see_claim(object);
+        }
+    }
+
+    pub(super) fn remove_claim(&mut self, name: &str) {
+        if let Some(gone) = self.karpenter.claims.remove(name) {
+            self.mark_where(|node, _| gone.names(node));
+        }
+    }
+
+    /// Keeps a pool. For an unreadable one, the last readable state stays.
+    pub(super) fn see_pool(&mut self, object: NodePoolObject) {
+        let identity = Identity::of(Watch::NodePools, object.meta());
+        let version = object::resource_version(object.meta());
+        let pool = self.understood(identity, version, None, object.read());
+        if let Some((ObjectKey { name, .. }, pool)) = pool {
+            let known = self.karpenter.pools.insert(name.clone(), pool);
+            if known.as_ref() != self.karpenter.pools.get(&name) {
+                self.mark_where(|_, pool| pool == Some(&*name));
+            }
+        }
+    }
+
+    pub(super) fn remove_pool(&mut self, name: &Arc<str>) {
+        self.karpenter.pools.remove(name);
+        self.mark_where(|_, pool| pool == Some(&**name));
+    }
+
+    /// Notes how much is known of one of Karpenter's kinds; ignores other kinds.
+    pub(super) fn know_karpenter(&mut self, watch: Watch, extent: Extent) {
+        let known = match watch {
+            Watch::NodeClaims => &mut self.karpenter.claims_known,
+            Watch::NodePools => &mut self.karpenter.pools_known,
+            _ => return,
+        };
+        let known = std::mem::replace(known, extent);
+        if known == Extent::NotInstalled && extent == Extent::NotInstalled {
+            return;
+        }
+        if !self.rule_set.repairing().is_empty() {
+            self.rule_news.are_untold = true;
+            self.mark_where(|_, _| true);
+        }
+    }
+
+    /// Marks the nodes that a predicate holds for, given each with the name of its pool, if any rule repairs nodes.
+    fn mark_where(&mut self, is_meant: impl Fn(&Node, Option<&str>) -> bool) {
+        if self.rule_set.repairing().is_empty() {
+            return;
+        }
+        let meant = self
+            .nodes()
+            .filter(|node| is_meant(node, self.karpenter.pool_name(node)));
+        let names: Vec<_> = meant.map(|node| node.name.clone()).collect();
+        for name in &names {
+            self.mark(name);
+        }
+    }
 }

@@ -35,9 +35,7 @@ impl Engine {
             }
             Purpose::Claim(name) => {
                 let (cache, out) = (&mut self.cache, &mut self.out);
-                if let Some(node) = self.claims.answered(&name, answer, cache, out) {
-                    self.cache.mark(&node);
-                }
+                self.repairs.answered(&name, answer, cache, out);
             }
             Purpose::LiveRead(name) => {
                 let answer = answer.and_then(Answer::node_evidence);

@@ -2,7 +2,7 @@
 
 use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::{Decision, Outcome, StaleKinds, Standing};
-use crate::repair::{Deadline, Postponed, Remedy, Verdict};
+use crate::repair::{Deadline, Verdict};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, node, rule, world};
 
 fn repairing(name: &str) -> RuleBuilder {
@@ -373,23 +373,21 @@ fn only_a_taint_that_is_held_is_given_up() {
 fn no_node_is_given_up_while_repair_is_postponed() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
-    for (name, world, postponed, recheck) in [
-        ("stale", world.clone().stale(), Postponed::Stale, None),
+    for (name, world, recheck) in [
+        ("stale", world.clone().stale(), None),
         (
             "settling",
             world.clone().settling_until(at(4000)),
-            Postponed::Settling(at(4000)),
             Some(at(4000)),
         ),
         (
             "both",
             world.clone().stale().settling_until(at(4000)),
-            Postponed::Stale,
             Some(at(4000)),
         ),
     ] {
         let plan = world.plan();
-        assert_eq!(plan.postponed, Some(postponed), "{name}");
+        assert!(plan.repair_is_postponed, "{name}");
         assert_eq!(plan.recheck, recheck, "{name}");
         assert_eq!(plan.outcomes[0].verdict, None, "{name}");
         assert_eq!(writes(&world), [""; 0], "{name}");
@@ -397,7 +395,8 @@ fn no_node_is_given_up_while_repair_is_postponed() {
         // Nodes that are not late are not affected.
         let early = world.now(at(899));
         let early = early.plan();
-        assert_eq!((early.postponed, early.recheck), (None, Some(at(900))));
+        assert!(!early.repair_is_postponed, "{name}");
+        assert_eq!(early.recheck, Some(at(900)));
     }
     let dry_run = |world: &World| {
         let dry = repairing("dry")
@@ -420,10 +419,7 @@ fn too_many_unhealthy_nodes_hold_a_repair_back_for_a_while() {
         due(taint, 900).owned_by("r", GATE, "NoSchedule")
     };
     let alone = world(&overdue("worker-1")).rule(&repairing("r"));
-    assert_eq!(
-        alone.plan().outcomes[0].verdict,
-        Some(Verdict::Repair(Remedy::Release))
-    );
+    assert_eq!(alone.plan().outcomes[0].verdict, Some(Verdict::Release));
     let blocked = alone.neighbour(&overdue("worker-2"));
     let plan = blocked.plan();
     assert!(matches!(

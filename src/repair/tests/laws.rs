@@ -115,7 +115,8 @@ proptest! {
         let cluster = cluster_of(&rule, &all);
         let mut repaired = BTreeMap::<Option<u8>, usize>::new();
         for (index, traits) in all.iter().enumerate() {
-            if !matches!(cluster.verdict(index, at(now)), Verdict::Repair(_)) {
+            let verdict = cluster.verdict(index, at(now));
+            if !matches!(verdict, Some(Verdict::Release | Verdict::DeleteNodeClaim(_))) {
                 continue;
             }
             prop_assert!(traits.deadline.is_some_and(|deadline| deadline <= now), "{:?}", traits);

@@ -77,41 +77,47 @@ impl Cluster {
         Census::take(nodes, std::slice::from_ref(&self.rule), |_| false, now)
     }
 
-    fn case(&self, index: usize, now: Timestamp) -> Case<'_> {
-        let node = &self.nodes[index];
-        Case {
-            node,
-            rule: &self.rule,
-            repair: self.rule.live().unwrap().repair.as_ref().unwrap(),
-            deadline: Deadline::recorded(node, &self.rule.uid).unwrap_or(Deadline::Never),
-            is_gated: true,
-            karpenter: Karpenter::Known {
-                claim: self.claims.find(node),
-                pool: None,
-            },
-            now,
+    /// What Karpenter's objects say about this node.
+    fn karpenter(&self, index: usize) -> Karpenter<'_> {
+        Karpenter::Known {
+            claim: self.claims.find(&self.nodes[index]),
+            pool: None,
         }
     }
 
-    fn verdict(&self, index: usize, now: Timestamp) -> Verdict<'_> {
-        self.case(index, now).judge(&self.census(now))
+    /// The verdict on a node that is past its deadline at this time; `None` for another.
+    fn verdict(&self, index: usize, now: Timestamp) -> Option<Verdict<'_>> {
+        let deadline = Deadline::recorded(&self.nodes[index], &self.rule.uid)?;
+        let is_past = deadline.has_passed(now);
+        is_past.then(|| self.judged(index, true, self.karpenter(index), now))
+    }
+
+    fn judged<'a>(
+        &'a self,
+        index: usize,
+        is_held: bool,
+        karpenter: Karpenter<'a>,
+        now: Timestamp,
+    ) -> Verdict<'a> {
+        let repair = self.rule.live().unwrap().repair.as_ref().unwrap();
+        let (node, census) = (&self.nodes[index], self.census(now));
+        judge(node, &self.rule, repair, is_held, karpenter, &census)
     }
 }
 
 #[test]
 fn a_node_whose_time_is_up_gets_what_the_rule_says() {
-    for (action, remedy) in [
-        ("None", Remedy::Report),
-        ("Release", Remedy::Release),
+    for (action, verdict) in [
+        ("None", Verdict::Report),
+        ("Release", Verdict::Release),
         (
             "DeleteNodeClaim",
-            Remedy::DeleteNodeClaim(&claim(claim_of("n"))),
+            Verdict::DeleteNodeClaim(&claim(claim_of("n"))),
         ),
     ] {
         let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        assert_eq!(cluster.verdict(0, at(899)), Verdict::Early, "{action}");
-        let verdict = cluster.verdict(0, at(900));
-        assert_eq!(verdict, Verdict::Repair(remedy), "{action}");
+        assert_eq!(cluster.verdict(0, at(899)), None, "{action}");
+        assert_eq!(cluster.verdict(0, at(900)), Some(verdict), "{action}");
     }
 }
 
@@ -133,13 +139,13 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
             overdue("n").completed("gate-uid"),
             none(),
             none(),
-            "the node has been open under this rule before",
+            "this rule has released the node before",
         ),
         (
             overdue("n").completed("gate"),
             none(),
             none(),
-            "the node has been open under this rule before",
+            "this rule has released the node before",
         ),
         (
             overdue("n").label("karpenter.sh/initialized", "true"),
@@ -197,7 +203,7 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
             let mut cluster = Cluster::new(&repairing(action), std::slice::from_ref(&node));
             cluster.claims.put(claim(json.clone()));
             match cluster.verdict(0, at(9000)) {
-                Verdict::Spare(spared) => assert_eq!(spared.to_string(), why, "{action}"),
+                Some(Verdict::Spare(spared)) => assert_eq!(spared.to_string(), why, "{action}"),
                 other => panic!("{why}, {action}: {other:?}"),
             }
         }
@@ -213,14 +219,12 @@ fn a_pool_forbids_the_repair_of_its_nodes() {
     };
     for action in ["None", "Release", "DeleteNodeClaim"] {
         let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        let case = cluster.case(0, at(9000));
-        for claim in [Err(NoClaim::NotFound), case.karpenter.claim()] {
+        for claim in [Err(NoClaim::NotFound), cluster.karpenter(0).claim()] {
             let karpenter = Karpenter::Known {
                 claim,
                 pool: Some(&pool),
             };
-            let Verdict::Spare(why) = (Case { karpenter, ..case }).judge(&cluster.census(at(9000)))
-            else {
+            let Verdict::Spare(why) = cluster.judged(0, true, karpenter, at(9000)) else {
                 panic!("{action}: it is repaired");
             };
             assert_eq!(
@@ -232,15 +236,11 @@ fn a_pool_forbids_the_repair_of_its_nodes() {
 }
 
 #[test]
-fn a_node_that_is_open_is_spared_however_late_it_is() {
+fn a_node_that_is_not_held_is_spared_however_late_it_is() {
     for action in ["None", "Release", "DeleteNodeClaim"] {
         let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        let case = Case {
-            is_gated: false,
-            ..cluster.case(0, at(9000))
-        };
-        let verdict = case.judge(&cluster.census(at(9000)));
-        assert_eq!(verdict, Verdict::Spare(Spared::NotGated), "{action}");
+        let verdict = cluster.judged(0, false, cluster.karpenter(0), at(9000));
+        assert_eq!(verdict, Verdict::Spare(Spared::NotHeld), "{action}");
     }
 }
 
@@ -256,15 +256,11 @@ fn without_an_unambiguous_claim_nothing_is_deleted() {
         unknown(Err(NoClaim::Several("a", "b"))),
         unknown(Err(NoClaim::OtherInstance("a"))),
     ] {
-        let case = Case {
-            karpenter,
-            ..cluster.case(0, at(900))
-        };
         let expected = match karpenter.claim().unwrap_err() {
             NoClaim::Unseen => Verdict::Spare(Spared::ClaimUnseen),
             why => Verdict::Impossible(why),
         };
-        assert_eq!(case.judge(&cluster.census(at(900))), expected);
+        assert_eq!(cluster.judged(0, true, karpenter, at(900)), expected);
     }
 }
 
@@ -272,16 +268,12 @@ fn without_an_unambiguous_claim_nothing_is_deleted() {
 fn a_node_is_released_without_karpenter_too() {
     let cluster = Cluster::new(&repairing("Release"), &[overdue("n")]);
     for (karpenter, verdict) in [
-        (Karpenter::Disabled, Verdict::Repair(Remedy::Release)),
-        (Karpenter::NotInstalled, Verdict::Repair(Remedy::Release)),
+        (Karpenter::Disabled, Verdict::Release),
+        (Karpenter::NotInstalled, Verdict::Release),
         // Its claim may forbid repair.
         (Karpenter::Unseen, Verdict::Spare(Spared::ClaimUnseen)),
     ] {
-        let case = Case {
-            karpenter,
-            ..cluster.case(0, at(900))
-        };
-        assert_eq!(case.judge(&cluster.census(at(900))), verdict);
+        assert_eq!(cluster.judged(0, true, karpenter, at(900)), verdict);
     }
 }
 
@@ -337,7 +329,7 @@ fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
             true,
         ),
         (
-            "another that was open and is not Ready",
+            "another that was released and is not Ready",
             five([broken("b"), healthy("c"), healthy("d"), healthy("e")]),
             true,
         ),
@@ -355,7 +347,7 @@ fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
         for action in ["DeleteNodeClaim", "Release", "None"] {
             let cluster = Cluster::new(&repairing(action), &nodes);
             let verdict = cluster.verdict(0, at(900));
-            let blocked = matches!(verdict, Verdict::Blocked(_));
+            let blocked = matches!(verdict, Some(Verdict::Blocked(_)));
             assert_eq!(blocked, is_blocked, "{name}, {action}: {verdict:?}");
         }
     }
@@ -365,7 +357,7 @@ fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
 fn what_holds_repair_back_is_said_in_numbers() {
     let nodes: Vec<_> = (0..10).map(|n| overdue(&format!("n{n}"))).collect();
     let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &nodes);
-    let Verdict::Blocked(blocked) = cluster.verdict(3, at(900)) else {
+    let Some(Verdict::Blocked(blocked)) = cluster.verdict(3, at(900)) else {
         panic!("{:?}", cluster.verdict(3, at(900)));
     };
     assert_eq!(
@@ -393,7 +385,7 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
     let mut cluster = Cluster::new(&repairing("Release"), &nodes);
     cluster.claims = NodeClaims::default();
     let verdict = cluster.verdict(0, at(900));
-    let Verdict::Blocked(blocked) = verdict else {
+    let Some(Verdict::Blocked(blocked)) = verdict else {
         panic!("{verdict:?}");
     };
     assert_eq!(blocked.group.to_string(), "rule 'gate'");
@@ -417,7 +409,7 @@ fn zero_pauses_repair() {
             ));
         let cluster = Cluster::new(&paused, &[overdue("n")]);
         let verdict = cluster.verdict(0, at(900));
-        assert!(matches!(verdict, Verdict::Blocked(_)), "{verdict:?}");
+        assert!(matches!(verdict, Some(Verdict::Blocked(_))), "{verdict:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Nodes that are not ready within a whole readiness TTL, a minute at least: the claim of one is deleted, another one is opened.
+//! Nodes that are not ready within a whole readiness TTL, a minute at least: the claim of one is deleted, another one is released.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
@@ -23,7 +23,7 @@ async fn what_takes_a_readiness_ttl() -> Result<()> {
     let _controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
     tokio::try_join!(
         a_node_that_is_not_ready_in_time_has_its_claim_deleted(&client),
-        a_node_that_is_not_ready_in_time_is_opened(&client),
+        a_node_that_is_not_ready_in_time_is_released(&client),
     )?;
     Ok(())
 }
@@ -95,8 +95,8 @@ async fn a_node_that_is_not_ready_in_time_has_its_claim_deleted(client: &Client)
     Ok(())
 }
 
-async fn a_node_that_is_not_ready_in_time_is_opened(client: &Client) -> Result<()> {
-    const TEST: &str = "opened";
+async fn a_node_that_is_not_ready_in_time_is_released(client: &Client) -> Result<()> {
+    const TEST: &str = "released";
     let rule = rule(TEST, "Release").create(client).await?;
     let node = node(TEST, TEST).label(POOL, TEST).create(client).await?;
     eventually_gated(client, TEST, &key(TEST)).await?;
@@ -107,7 +107,7 @@ async fn a_node_that_is_not_ready_in_time_is_opened(client: &Client) -> Result<(
     let note = eventually_told(client, TEST, "NodeReleasedUnready", SOON).await?;
     assert_eq!(
         note,
-        "Rule 'opened' has opened this node although it is not ready: its readiness TTL has passed; example.com/Ready is not reported \
+        "Rule 'released' has released this node although it is not ready: its readiness TTL has passed; example.com/Ready is not reported \
          (counts as Unknown, must be True)"
     );
     // The rule ignores it from now on, and it counts as late until it is ready.

@@ -61,7 +61,7 @@ fn node(test: &str, name: &str) -> NodeBuilder {
         .condition("Ready", "True")
 }
 
-/// The same node, closed, whose time is up in some seconds.
+/// The same node, held, whose time is up in some seconds.
 fn late(test: &str, name: &str, rule: &DynamicObject) -> NodeBuilder {
     let now = Timestamp::now().as_second();
     let due = Timestamp::from_second(now + 2).map_or_else(|_| String::new(), |it| it.to_string());
