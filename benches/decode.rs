@@ -5,7 +5,7 @@
 use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use k8s_openapi::api::core::v1;
-use nodegate::object::NodeObject;
+use nodegate::object::{Node, Watched};
 use serde_json::{Value, json};
 
 #[global_allocator]
@@ -18,7 +18,7 @@ fn main() {
 /// The fields that the cache keeps.
 #[divan::bench]
 fn as_far_as_needed(bencher: Bencher) {
-    decode(bencher, |text| parse::<NodeObject>(text).read());
+    decode(bencher, |text| parse::<Watched<Node>>(text).read());
 }
 
 /// The whole object, with the client library's types.

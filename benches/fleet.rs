@@ -19,7 +19,6 @@ use nodegate::engine::io::{Answer, Effect, Input, Now, Object, Request, RequestI
 use nodegate::engine::kind::Watch;
 use nodegate::engine::{Engine, Settings};
 use nodegate::guard::Limits;
-use nodegate::object::{MetadataObject, NodeMetadata};
 use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, rule};
@@ -357,10 +356,8 @@ impl Fleet {
                 let node = &mut self.nodes[index(&name)];
                 json_patch::patch(node, &patch).expect("a patch that fits");
                 node["metadata"]["resourceVersion"] = json!(version);
-                let metadata: MetadataObject = decode(node);
-                let metadata = NodeMetadata::try_from(metadata).expect("a node's metadata");
                 let shown = Seen::Apply(Object::Node(decode(node)));
-                (Answer::NodeMetadata(metadata), Some(shown))
+                (Answer::Node(Box::new(decode(node))), Some(shown))
             }
             Request::PatchNodeStatus { name, patch } => {
                 let node = &mut self.nodes[index(&name)];

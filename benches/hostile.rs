@@ -81,7 +81,7 @@ fn conditions(bencher: Bencher, count: usize) {
             reason: String::new(),
             message: String::new(),
             transition: None,
-            written: None,
+            heartbeat: None,
         });
         world.node.conditions.splice(0..0, conditions);
     });

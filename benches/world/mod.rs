@@ -12,10 +12,7 @@ use nodegate::condition::{
     ByGroup, Component, CriticalComponentClass, NamedComponent, Observations,
 };
 use nodegate::config::Config;
-use nodegate::object::{
-    DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, Pod, PodObject, ResourceSlice,
-    RuleObject,
-};
+use nodegate::object::{DaemonSet, Node, ObjectKey, Pod, ResourceSlice, RuleObject, Watched};
 use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds, plan};
 use nodegate::repair::{Census, Karpenter};
 use nodegate::rule::{Rule, RuleSet};
@@ -82,7 +79,7 @@ impl World {
             Arc::new(Rule::compile(&object.metadata, object.spec, &classes))
         };
         let rules = RuleSet::new((0..rules).map(compile), config.passing_taints);
-        let node: NodeObject = decode(&node(rules.rules().len(), ready, tainted));
+        let node: Watched<Node> = decode(&node(rules.rules().len(), ready, tainted));
         let node: Node = node.read().expect("a node");
         let critical = match source {
             Source::Reported | Source::Devices => 0,
@@ -94,15 +91,13 @@ impl World {
             Source::Reported | Source::Critical | Source::Devices => ComponentGroup::Class(0),
         };
         let daemon_sets = (0..critical).map(|index| {
-            let object: DaemonSetObject = decode(&daemon_set(index));
+            let object: Watched<DaemonSet> = decode(&daemon_set(index));
             let daemon_set: DaemonSet = object.read().expect("a DaemonSet");
             (daemon_set.key.clone(), daemon_set)
         });
         let pods = (0..critical).map(|index| {
-            let object: PodObject = decode(&pod(index, "x7k2p", NODE, ready));
-            object
-                .read(Some(&classes[0].csi_annotation_prefix))
-                .expect("a pod")
+            let object: Watched<Pod> = decode(&pod(index, "x7k2p", NODE, ready));
+            object.read().expect("a pod")
         });
         let mut world = Self {
             census: Census::default(),
@@ -172,7 +167,7 @@ impl World {
                 reason: condition.reason.into(),
                 message: condition.message,
                 transition: Some(self.now),
-                written: None,
+                heartbeat: None,
             });
         let published: Vec<_> = published.collect();
         self.node.conditions.extend(published);

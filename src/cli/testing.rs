@@ -46,7 +46,11 @@ impl Scene {
         for watch in Watch::KINDS {
             view.listing(watch);
             let objects: Vec<Object> = match watch {
-                Watch::Rules => self.rules.iter().cloned().map(Object::Rule).collect(),
+                Watch::Rules => self
+                    .rules
+                    .iter()
+                    .map(|it| Object::Rule(it.clone().into()))
+                    .collect(),
                 Watch::Nodes => self
                     .nodes
                     .iter()

@@ -96,7 +96,7 @@ impl Heartbeat {
 /// A reporter's last write, from the node's state.
 fn last_write(node: &Node, kind: &str) -> LastWrite {
     node.condition(kind).map_or(LastWrite::Never, |condition| {
-        LastWrite::Wrote(condition.status, condition.written)
+        LastWrite::Wrote(condition.status, condition.written())
     })
 }
 

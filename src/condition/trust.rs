@@ -124,7 +124,7 @@ mod tests {
         let mut observations = Observations::default();
         for (boot, seconds) in [("a", 0), ("b", 100), ("b", followed_at)] {
             let mut node = node("n").condition("Net", "True").boot_id(boot).build();
-            node.conditions[0].written = Some(at(99));
+            node.conditions[0].heartbeat = Some(at(99));
             let followed = if seconds >= followed_at {
                 &followed
             } else {

@@ -14,9 +14,7 @@ use crate::condition::{ComponentGroup, CriticalComponentClass};
 use crate::engine::RequestError;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::kind::{Scope, Watch};
-use crate::object::{
-    self, CsiNodeObject, DaemonSetObject, NodeObject, PodObject, ResourceSliceObject, RuleObject,
-};
+use crate::object::{self, CsiNode, DaemonSet, Node, Pod, ResourceSlice, RuleObject, Watched};
 use crate::plan::StaleKinds;
 
 /// The timeout of one request.
@@ -49,11 +47,11 @@ impl Looker {
         components: Vec<(Watch, Scope)>,
     ) -> Result<NodeEvidence, RequestError> {
         let node = OptionFuture::from(kinds.nodes.then_some(async {
-            let nodes: Api<NodeObject> = Api::all(self.client.clone());
+            let nodes: Api<Watched<Node>> = Api::all(self.client.clone());
             within(DEADLINE, nodes.get(name)).await
         }));
         let csi_node = OptionFuture::from(kinds.csi_nodes.then_some(async {
-            let csi_nodes: Api<CsiNodeObject> = Api::all(self.client.clone());
+            let csi_nodes: Api<Watched<CsiNode>> = Api::all(self.client.clone());
             let this = ListParams::default().fields(&format!("metadata.name={name}"));
             list(csi_nodes, this).await
         }));
@@ -72,14 +70,14 @@ impl Looker {
             }
         }
         let pods = join_all(pods.into_iter().map(async |(group, scope)| {
-            let pods: Api<PodObject> = match &scope.namespace {
+            let pods: Api<Watched<Pod>> = match &scope.namespace {
                 Some(namespace) => Api::namespaced(self.client.clone(), namespace),
                 None => Api::all(self.client.clone()),
             };
             (group, list(pods, on_node(&scope, name)).await)
         }));
         let slices = join_all(slices.into_iter().map(async |(group, scope)| {
-            let slices: Api<ResourceSliceObject> = Api::all(self.client.clone());
+            let slices: Api<Watched<ResourceSlice>> = Api::all(self.client.clone());
             (group, list(slices, on_node(&scope, name)).await)
         }));
         let (node, csi_node, pods, slices) = join4(node, csi_node, pods, slices).await;
@@ -106,13 +104,13 @@ impl Looker {
         &self,
         named: Vec<(ComponentGroup, Scope)>,
     ) -> Result<ClusterEvidence, RequestError> {
-        let rules: Api<RuleObject> = Api::all(self.client.clone());
+        let rules: Api<Watched<RuleObject>> = Api::all(self.client.clone());
         let of_classes = self.classes.iter().enumerate().map(|(index, class)| {
             let group = ComponentGroup::Class(index);
             (group, class.scope(Watch::DaemonSets(group)))
         });
         let daemon_sets = of_classes.chain(named).map(async |(group, scope)| {
-            let daemon_sets: Api<DaemonSetObject> = match &scope.namespace {
+            let daemon_sets: Api<Watched<DaemonSet>> = match &scope.namespace {
                 Some(namespace) => Api::namespaced(self.client.clone(), namespace),
                 None => Api::all(self.client.clone()),
             };

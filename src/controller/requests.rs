@@ -19,7 +19,7 @@ use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
-use crate::object::{MetadataObject, NodeClaimObject, NodeMetadata, NodeObject, RuleObject};
+use crate::object::{Node, NodeClaim, RuleObject, Watched};
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
@@ -52,7 +52,7 @@ fn reason(error: &RequestError) -> Option<&'static str> {
 #[derive(Clone)]
 pub(super) struct Requester {
     client: Client,
-    nodes: Api<NodeObject>,
+    nodes: Api<Watched<Node>>,
     looker: Looker,
     /// The reporting instance in this process's Events.
     instance: Arc<str>,
@@ -86,13 +86,13 @@ impl Requester {
     pub(super) async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
         match request {
             engine::Request::PatchNode { name, patch: it } => {
-                let request = patch::<NodeObject>(&name, None, &Patch::Json::<()>(it));
-                let answer = client::write::<MetadataObject>(&self.client, request);
-                let object = self.counted(NODE, answer).await?;
-                Ok(Answer::NodeMetadata(NodeMetadata::try_from(object)?))
+                let request = patch::<Watched<Node>>(&name, None, &Patch::Json::<()>(it));
+                let answer = client::write::<Watched<Node>>(&self.client, request);
+                let node = self.counted(NODE, answer).await?;
+                Ok(Answer::Node(Box::new(node)))
             }
             engine::Request::PatchNodeStatus { name, patch: it } => {
-                let request = patch::<NodeObject>(&name, Some("status"), &Patch::Strategic(it));
+                let request = patch::<Watched<Node>>(&name, Some("status"), &Patch::Strategic(it));
                 let answer = client::send(&self.client, request);
                 let node = self.counted(CONDITIONS, answer).await?;
                 Ok(Answer::Node(Box::new(node)))
@@ -102,20 +102,20 @@ impl Requester {
                 Ok(Answer::Node(Box::new(node)))
             }
             engine::Request::PatchRule { name, patch: it } => {
-                let request = patch::<RuleObject>(&name, None, &Patch::Json::<()>(it));
+                let request = patch::<Watched<RuleObject>>(&name, None, &Patch::Json::<()>(it));
                 let answer = client::send(&self.client, request);
                 let rule = self.counted(FINALIZERS, answer).await?;
                 Ok(Answer::Rule(Box::new(rule)))
             }
             engine::Request::PatchRuleStatus { name, patch: it } => {
                 let it = Patch::Json::<()>(it);
-                let request = patch::<RuleObject>(&name, Some("status"), &it);
-                let answer = client::write::<MetadataObject>(&self.client, request);
+                let request = patch::<Watched<RuleObject>>(&name, Some("status"), &it);
+                let answer = client::write::<Watched<RuleObject>>(&self.client, request);
                 let object = self.counted(STATUS, answer).await?;
                 Ok(Answer::Version(object.version()))
             }
             engine::Request::PatchNodeClaim { name, patch: it } => {
-                let request = patch::<NodeClaimObject>(&name, None, &Patch::Merge(it));
+                let request = patch::<Watched<NodeClaim>>(&name, None, &Patch::Merge(it));
                 let answer = client::send(&self.client, request);
                 let claim = self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::NodeClaim(Box::new(claim)))
@@ -128,7 +128,7 @@ impl Requester {
                     }),
                     ..DeleteParams::default()
                 };
-                let request = Request::new(NodeClaimObject::url_path(&(), None));
+                let request = Request::new(Watched::<NodeClaim>::url_path(&(), None));
                 let request = request.delete(&name, &params);
                 let answer = client::send::<IgnoredAny>(&self.client, request);
                 self.counted(NODE_CLAIM, answer).await?;

@@ -28,8 +28,7 @@ use crate::engine::kind::{Scope, Watch};
 use crate::engine::watch_cursor::{End, NextRequest, NoVersion, ViewState, WatchCursor};
 use crate::engine::{Backoff, Pauses};
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
-    ResourceSliceObject, RuleObject, Version,
+    CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
 };
 pub(crate) use failure::Failure;
 use source::WatchSource;
@@ -146,32 +145,40 @@ impl Feeder {
         let namespace = scope.namespace.as_deref();
         let at = |path| WatchSource::new(client, path, scope.labels(), scope.fields(watch));
         match watch {
-            Watch::Nodes => self.watch(watch, at(NodeObject::url_path(&(), None)), Object::Node),
+            Watch::Nodes => self.watch(
+                watch,
+                at(Watched::<Node>::url_path(&(), None)),
+                Object::Node,
+            ),
             Watch::CsiNodes => {
-                let csi_nodes = at(CsiNodeObject::url_path(&(), None));
+                let csi_nodes = at(Watched::<CsiNode>::url_path(&(), None));
                 self.watch(watch, csi_nodes, Object::CsiNode)
             }
-            Watch::Rules => self.watch(watch, at(RuleObject::url_path(&(), None)), Object::Rule),
+            Watch::Rules => self.watch(
+                watch,
+                at(Watched::<RuleObject>::url_path(&(), None)),
+                Object::Rule,
+            ),
             Watch::Pods(group) => {
-                let pods = at(PodObject::url_path(&(), namespace));
+                let pods = at(Watched::<Pod>::url_path(&(), namespace));
                 self.watch(watch, pods, move |pod| Object::Pod(group, pod))
             }
             Watch::DaemonSets(group) => {
-                let daemon_sets = at(DaemonSetObject::url_path(&(), namespace));
+                let daemon_sets = at(Watched::<DaemonSet>::url_path(&(), namespace));
                 let wrap = move |daemon_set| Object::DaemonSet(group, daemon_set);
                 self.watch(watch, daemon_sets, wrap)
             }
             Watch::ResourceSlices(group) => {
-                let slices = at(ResourceSliceObject::url_path(&(), None));
+                let slices = at(Watched::<ResourceSlice>::url_path(&(), None));
                 let wrap = move |slice| Object::ResourceSlice(group, slice);
                 self.watch(watch, slices, wrap)
             }
             Watch::NodeClaims => {
-                let claims = at(NodeClaimObject::url_path(&(), None));
+                let claims = at(Watched::<NodeClaim>::url_path(&(), None));
                 self.watch(watch, claims, Object::NodeClaim)
             }
             Watch::NodePools => {
-                let pools = at(NodePoolObject::url_path(&(), None));
+                let pools = at(Watched::<NodePool>::url_path(&(), None));
                 self.watch(watch, pools, Object::NodePool)
             }
         }

@@ -15,8 +15,7 @@ use super::kind::{Scope, Watch};
 use super::notice::Notice;
 use crate::condition::ComponentGroup;
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeMetadata, NodeObject, NodePoolObject,
-    PodObject, ResourceSliceObject, RuleObject, Version,
+    CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
 };
 use crate::plan::{ChangeKind, StaleKinds, TaintChange};
 
@@ -85,21 +84,21 @@ pub enum Seen {
 )]
 pub enum Object {
     /// A node.
-    Node(NodeObject),
+    Node(Watched<Node>),
     /// A `CSINode`.
-    CsiNode(CsiNodeObject),
+    CsiNode(Watched<CsiNode>),
     /// A pod of a group.
-    Pod(ComponentGroup, PodObject),
+    Pod(ComponentGroup, Watched<Pod>),
     /// A `DaemonSet` of a group.
-    DaemonSet(ComponentGroup, DaemonSetObject),
+    DaemonSet(ComponentGroup, Watched<DaemonSet>),
     /// A `ResourceSlice` of a group.
-    ResourceSlice(ComponentGroup, ResourceSliceObject),
+    ResourceSlice(ComponentGroup, Watched<ResourceSlice>),
     /// A rule.
-    Rule(RuleObject),
+    Rule(Watched<RuleObject>),
     /// A Karpenter `NodeClaim`.
-    NodeClaim(NodeClaimObject),
+    NodeClaim(Watched<NodeClaim>),
     /// A Karpenter `NodePool`.
-    NodePool(NodePoolObject),
+    NodePool(Watched<NodePool>),
 }
 
 impl Seen {
@@ -181,7 +180,7 @@ pub enum Effect {
 /// A request to the API server. The caller must not retry it: the engine does.
 #[derive(Debug)]
 pub enum Request {
-    /// Patches a node's metadata and spec; answered by [`Answer::NodeMetadata`].
+    /// Patches a node's metadata and spec; answered by [`Answer::Node`] with an empty spec and status.
     PatchNode {
         /// The node.
         name: Arc<str>,
@@ -269,16 +268,14 @@ impl Request {
 /// The API server's answer.
 #[derive(Debug)]
 pub enum Answer {
-    /// A node's metadata as they are now, without spec and status.
-    NodeMetadata(NodeMetadata),
     /// A node as it is now.
-    Node(Box<NodeObject>),
+    Node(Box<Watched<Node>>),
     /// A rule as it is now.
-    Rule(Box<RuleObject>),
+    Rule(Box<Watched<RuleObject>>),
     /// The object's version now.
     Version(Version),
     /// A claim as it is now.
-    NodeClaim(Box<NodeClaimObject>),
+    NodeClaim(Box<Watched<NodeClaim>>),
     /// What a live read of a node returned.
     NodeEvidence(Box<NodeEvidence>),
     /// What a live read of the cluster returned.
@@ -302,9 +299,8 @@ macro_rules! expect {
 }
 
 expect! {
-    metadata: NodeMetadata(it) -> NodeMetadata = it;
-    node: Node(it) -> NodeObject = *it;
-    rule: Rule(it) -> RuleObject = *it;
+    node: Node(it) -> Watched<Node> = *it;
+    rule: Rule(it) -> Watched<RuleObject> = *it;
     version: Version(it) -> Version = it;
     node_evidence: NodeEvidence(it) -> NodeEvidence = *it;
     cluster_evidence: ClusterEvidence(it) -> ClusterEvidence = it;

@@ -14,7 +14,7 @@ use super::notice::About;
 use super::pacer::{Contention, Refusals, Retries, Undone, WriteSlot};
 use super::patch;
 use super::startups::Startups;
-use crate::object::{Node, NodeMetadata, Taint};
+use crate::object::{Node, Taint, Version, Watched};
 use crate::plan::{
     ChangeKind, Decision, NodePlan, Outcome, Standing, TaintChange, TaintId, TaintPlan,
 };
@@ -92,8 +92,8 @@ pub struct Completed {
 /// How a write ended.
 #[derive(Debug)]
 pub enum WriteEnd {
-    /// It succeeded, and this is the node's metadata now.
-    CarriedOut(Box<NodeWrite>, NodeMetadata),
+    /// It succeeded, and this is the node's metadata now, at this version.
+    CarriedOut(Box<NodeWrite>, Version, Node),
     /// The node had changed; the engine waits for a new read of it.
     ReadAgain,
     /// The API server refused these changes, with this message.
@@ -202,15 +202,16 @@ impl WriteWork {
     pub fn answered(
         &mut self,
         name: &Arc<str>,
-        result: Result<NodeMetadata, RequestError>,
+        result: Result<Watched<Node>, RequestError>,
         out: &mut Effects,
     ) -> Option<WriteEnd> {
         let write = self.slot.take()?;
         let now = out.now.monotonic;
-        Some(match result {
-            Ok(metadata) => {
-                self.carried_out(&write, &About::node(name, &metadata.uid), out);
-                WriteEnd::CarriedOut(Box::new(write), metadata)
+        let read = |answer: Watched<Node>| Ok((answer.version(), answer.read()?));
+        Some(match result.and_then(read) {
+            Ok((version, patched)) => {
+                self.carried_out(&write, &About::node(name, &patched.uid), out);
+                WriteEnd::CarriedOut(Box::new(write), version, patched)
             }
             Err(error) if error.is_refusal() => match write.subject {
                 // Which part was refused is unknown.

@@ -237,7 +237,8 @@ mod tests {
         view.listing(Watch::Nodes);
         view.put(Object::Node(serde_json::from_value(odd).unwrap()));
         view.listed(Watch::Nodes);
-        let why = "Node n cannot be parsed: status has a form that the API does not know";
+        let why =
+            r#"Node n cannot be parsed: status: invalid type: string "up", expected struct Status"#;
         assert_eq!(view.unreadable(), [why]);
         let left_alone = view.left_alone("n").map(ToString::to_string);
         assert_eq!(left_alone.as_deref(), Some(why));

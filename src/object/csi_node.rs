@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::ClusterResourceScope;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata};
+use super::meta;
+use super::watched::{Kind, Unreadable, lenient};
 use crate::wording::cut;
 
 /// The longest text that is kept of a driver's report, in bytes: the API lets a driver write 1,024 characters for each node.
@@ -68,124 +70,93 @@ impl CsiNode {
     }
 }
 
-/// A `CSINode` on the wire.
-#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
-#[resource(inherit = "k8s_openapi::api::storage::v1::CSINode")]
-#[serde(remote = "Self", default)]
-pub struct CsiNodeObject {
-    metadata: Metadata,
-    spec: Field<Spec>,
-    status: Field<Status>,
+#[derive(Debug, Deserialize)]
+pub struct Spec {
+    drivers: Option<Vec<DriverObject>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Spec {
-    drivers: Field<Vec<Field<DriverObject>>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct DriverObject {
-    name: Field<String>,
-    allocatable: Field<Allocatable>,
+    name: String,
+    allocatable: Option<Allocatable>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Allocatable {
-    count: Field<i64>,
+    count: Option<i64>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    storage_health: Field<Vec<Field<StorageHealth>>>,
+/// What drivers report is malformed where a later version of the API gives it another form. It counts as absent then.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    #[serde(default, deserialize_with = "lenient")]
+    storage_health: Vec<StorageHealth>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StorageHealth {
-    name: Field<String>,
-    health_conditions: Field<Vec<Field<HealthCondition>>>,
+    name: String,
+    #[serde(default)]
+    health_conditions: Vec<HealthCondition>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct HealthCondition {
-    status: Field<String>,
-    reason: Field<String>,
-    message: Field<String>,
+    status: String,
+    reason: String,
+    message: String,
 }
-
-items!(CsiNodeObject);
-objects!(
-    Spec,
-    DriverObject,
-    Allocatable,
-    Status,
-    StorageHealth,
-    HealthCondition
-);
 
 impl StorageHealth {
     /// What is wrong. Drivers report only what is; a condition without a status says nothing.
-    fn unhealthy(self) -> Option<UnhealthyStorage> {
-        let driver = self.name.if_readable()?;
-        let text = |field: Field<String>| cut(field.if_readable().unwrap_or_default(), MAX_TEXT);
-        let mut conditions: Vec<_> = self
-            .health_conditions
-            .readable_elements()
-            .map(|it| (text(it.status), it.reason, it.message))
-            .filter(|(status, ..)| !status.is_empty())
-            .collect();
-        let worst = conditions
-            .iter()
-            .position(|(status, ..)| status == UNREACHABLE);
+    fn unhealthy(mut self) -> Option<UnhealthyStorage> {
+        let conditions = &mut self.health_conditions;
+        conditions.retain(|condition| !condition.status.is_empty());
         let more = conditions.len().checked_sub(1)?;
-        let (status, reason, message) = conditions.swap_remove(worst.unwrap_or_default());
+        let worst = conditions.iter().position(|it| it.status == UNREACHABLE);
+        let condition = conditions.swap_remove(worst.unwrap_or_default());
         Some(UnhealthyStorage {
-            driver,
-            status,
-            reason: text(reason),
-            message: text(message),
+            driver: self.name,
+            status: cut(condition.status, MAX_TEXT),
+            reason: cut(condition.reason, MAX_TEXT),
+            message: cut(condition.message, MAX_TEXT),
             more,
         })
     }
 }
 
-impl CsiNodeObject {
-    /// The node's registered drivers, and what they report of their storage.
-    ///
-    /// # Errors
-    /// The object is unreadable. A driver without a name counts as absent, and so does a report that is malformed.
-    pub fn read(self) -> Result<CsiNode, Unreadable> {
-        let meta = self.metadata.read()?;
-        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
-        let drivers = spec.drivers.or_unreadable("spec.drivers")?;
-        let driver = |driver: DriverObject| {
-            let allocatable = driver.allocatable.as_readable();
-            Some(CsiDriver {
-                has_allocatable_count: allocatable
-                    .is_some_and(|allocatable| allocatable.count.as_readable().is_some()),
-                name: driver.name.if_readable()?,
-            })
-        };
-        let status = self.status.if_readable().unwrap_or_default();
-        let reports = status.storage_health.readable_elements();
-        Ok(CsiNode {
-            unhealthy: reports.filter_map(StorageHealth::unhealthy).collect(),
-            name: meta::name(&meta),
-            owner: meta
-                .owner_references
-                .iter()
-                .flatten()
+impl Kind for CsiNode {
+    const RESOURCE: [&'static str; 4] = ["storage.k8s.io", "v1", "CSINode", "csinodes"];
+    type Scope = ClusterResourceScope;
+    type Spec = Spec;
+    type Status = Status;
+
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Spec>,
+        status: Option<Status>,
+    ) -> Result<Self, Unreadable> {
+        let drivers = spec.and_then(|spec| spec.drivers).into_iter().flatten();
+        let reports = status.map(|status| status.storage_health);
+        let mut owners = meta.owner_references.iter().flatten();
+        Ok(Self {
+            name: meta::name(meta),
+            owner: owners
                 .find(|owner| owner.kind == "Node")
                 .map(|owner| owner.uid.as_str().into()),
             drivers: drivers
+                .map(|driver| CsiDriver {
+                    name: driver.name,
+                    has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),
+                })
+                .collect(),
+            unhealthy: reports
                 .into_iter()
                 .flatten()
-                .filter_map(|field| driver(field.if_readable()?))
+                .filter_map(StorageHealth::unhealthy)
                 .collect(),
         })
     }

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::field::{Unreadable, items};
-use super::meta::{Metadata, ObjectKey};
+use super::meta::ObjectKey;
 use super::pod::Pod;
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
-use super::whole::whole;
+use super::watched::{Kind, Unreadable};
 use crate::selector::{self, Requirement, RequirementObject, Selector};
 
 /// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
@@ -67,36 +69,14 @@ impl DaemonSet {
     }
 }
 
-/// A `DaemonSet` on the wire. Every decoded field of its spec decides where its pods run, so a spec with any malformed field is
-/// kept as the decoder's error.
-#[derive(Debug, Clone, Deserialize, kube::Resource)]
-#[resource(inherit = "k8s_openapi::api::apps::v1::DaemonSet")]
-#[serde(remote = "Self", default)]
-pub struct DaemonSetObject {
-    metadata: Metadata,
-    #[serde(deserialize_with = "whole")]
-    spec: Result<Spec, String>,
-}
-
-items!(DaemonSetObject);
-
-impl Default for DaemonSetObject {
-    fn default() -> Self {
-        Self {
-            metadata: Metadata::default(),
-            spec: Err("it is missing".into()),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Spec {
-    #[serde(default)]
+/// Every field that is decoded decides where its pods run.
+#[derive(Debug, Deserialize)]
+pub struct Spec {
     selector: Option<LabelSelector>,
     template: Template,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Template {
     #[serde(default)]
     metadata: TemplateMeta,
@@ -104,13 +84,12 @@ struct Template {
     spec: PodSpec,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct TemplateMeta {
-    #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct PodSpec {
     node_name: Option<String>,
@@ -120,26 +99,26 @@ struct PodSpec {
     host_network: bool,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Affinity {
     node_affinity: Option<NodeAffinity>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct NodeAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     required: Option<NodeSelector>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeSelector {
     node_selector_terms: Option<Vec<TermObject>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct TermObject {
     match_expressions: Option<Vec<RequirementObject>>,
@@ -178,15 +157,20 @@ fn name_field(field: &RequirementObject) -> Option<(String, bool)> {
     }
 }
 
-impl DaemonSetObject {
-    /// The `DaemonSet`.
-    ///
-    /// # Errors
-    /// The object is unreadable.
-    pub fn read(self) -> Result<DaemonSet, Unreadable> {
-        let meta = self.metadata.read()?;
-        let odd = |complaint| Unreadable::new(format!("spec: {complaint}"));
-        let Spec { selector, template } = self.spec.map_err(odd)?;
+impl Kind for DaemonSet {
+    const RESOURCE: [&'static str; 4] = ["apps", "v1", "DaemonSet", "daemonsets"];
+    type Scope = NamespaceResourceScope;
+    type Spec = Spec;
+    type Status = IgnoredAny;
+
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Spec>,
+        _: Option<IgnoredAny>,
+    ) -> Result<Self, Unreadable> {
+        let Some(Spec { selector, template }) = spec else {
+            return Err(Unreadable::new("spec is missing"));
+        };
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
         tolerations.extend(
@@ -195,36 +179,25 @@ impl DaemonSetObject {
                 .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
                 .map(|(key, effect)| Toleration::of(key, effect.as_str())),
         );
-        Ok(DaemonSet {
-            key: ObjectKey::of(&meta),
+        let of = |map: &Option<BTreeMap<String, String>>, key| map.as_ref()?.get(key).cloned();
+        let affinity = pod.affinity.and_then(|it| it.node_affinity?.required);
+        Ok(Self {
+            key: ObjectKey::of(meta),
             uid: meta.uid.as_deref().unwrap_or_default().into(),
             deleting: meta.deletion_timestamp.is_some(),
-            ignored: {
-                let labels = meta.labels.as_ref();
-                labels.is_some_and(|it| it.get(IGNORE_LABEL).is_some_and(|value| value == "true"))
-            },
+            ignored: of(&meta.labels, IGNORE_LABEL).as_deref() == Some("true"),
             selector: selector
                 .and_then(|selector| Selector::parse(&selector).ok())
                 .filter(|selector| !selector.is_empty()),
-            template_generation: {
-                let annotations = meta.annotations.as_ref();
-                let generation = annotations.and_then(|it| it.get(TEMPLATE_GENERATION));
-                generation.and_then(|it| it.parse().ok())
-            },
+            template_generation: of(&meta.annotations, TEMPLATE_GENERATION)
+                .and_then(|it| it.parse().ok()),
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),
-            node_affinity: pod
-                .affinity
-                .and_then(|affinity| affinity.node_affinity?.required)
-                .map(|required| {
-                    required
-                        .node_selector_terms
-                        .unwrap_or_default()
-                        .into_iter()
-                        .map(NodeAffinityTerm::from)
-                        .collect()
-                }),
+            node_affinity: affinity.map(|required| {
+                let terms = required.node_selector_terms.unwrap_or_default();
+                terms.into_iter().map(NodeAffinityTerm::from).collect()
+            }),
             tolerations,
         })
     }

@@ -1,16 +1,16 @@
 //! Karpenter's `NodeClaim`, a requested instance and the node that it became, and `NodePool`, the template of such claims.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use kube::Resource;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
-use super::field::{Field, Form, Unreadable, items, objects};
-use super::meta::{self, Metadata, Version};
+use super::meta::{self, Version};
 use super::node::Node;
+use super::watched::{self, Kind, Unreadable, lenient};
 use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
@@ -91,84 +91,58 @@ pub(super) fn forbids_repair(meta: &ObjectMeta) -> Option<&'static str> {
         .find(|key| annotations.get(*key).is_some_and(|value| value != "false"))
 }
 
-/// A `NodeClaim` on the wire.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(remote = "Self", default)]
-pub struct NodeClaimObject {
-    metadata: Metadata,
-    spec: Field<Spec>,
-    status: Field<Status>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
+/// The part of a claim's `spec` that is read.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Spec {
+pub struct Spec {
     #[serde(rename = "readinessTTL")]
-    readiness_ttl: Field<TtlText>,
+    readiness_ttl: Value,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+/// The part of a claim's `status` that is read.
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Status {
-    node_name: Field<String>,
-    #[serde(rename = "providerID")]
-    provider_id: Field<String>,
-    conditions: Field<Vec<Field<ConditionObject>>>,
+pub struct Status {
+    #[serde(deserialize_with = "lenient")]
+    node_name: String,
+    #[serde(rename = "providerID", deserialize_with = "lenient")]
+    provider_id: String,
+    conditions: Option<Vec<Condition>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct ConditionObject {
+#[derive(Debug, Deserialize)]
+struct Condition {
     #[serde(rename = "type")]
-    kind: Field<String>,
-    status: Field<String>,
+    kind: String,
+    #[serde(default)]
+    status: String,
 }
 
-items!(NodeClaimObject, NodePoolObject);
-objects!(Spec, Status, ConditionObject);
+/// Its stage must be well-formed, since the claim may be deleted; a malformed reference to a node counts as absent.
+impl Kind for NodeClaim {
+    const RESOURCE: [&'static str; 4] = ["karpenter.sh", "v1", "NodeClaim", "nodeclaims"];
+    type Scope = ClusterResourceScope;
+    type Spec = Spec;
+    type Status = Status;
 
-/// `spec.readinessTTL` as text, for messages.
-#[derive(Debug, Clone)]
-struct TtlText(String);
-
-impl Form for TtlText {
-    fn of_text(text: &str) -> Option<Self> {
-        Some(Self(text.to_owned()))
-    }
-
-    fn of_integer(number: i64) -> Option<Self> {
-        Some(Self(number.to_string()))
-    }
-}
-
-impl NodeClaimObject {
-    /// The claim.
-    ///
-    /// # Errors
-    /// The object is unreadable. Its stage must be well-formed, since the claim may be deleted; a malformed reference to a node
-    /// counts as absent.
-    pub fn read(self) -> Result<NodeClaim, Unreadable> {
-        const CONDITIONS: &str = "status.conditions";
-        let meta = self.metadata.read_with_uid()?;
-        let spec = self.spec.if_readable().unwrap_or_default();
-        let status = self.status.or_unreadable("status")?.unwrap_or_default();
-        let mut conditions = Vec::new();
-        for condition in status.conditions.elements_or_unreadable(CONDITIONS)? {
-            let kind = condition.kind.if_readable();
-            conditions.push((
-                kind.ok_or_else(|| Unreadable::odd(CONDITIONS))?,
-                condition.status.if_readable().unwrap_or_default(),
-            ));
-        }
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Spec>,
+        status: Option<Status>,
+    ) -> Result<Self, Unreadable> {
+        let status = status.unwrap_or_default();
         let condition = |wanted: &str| {
-            let found = conditions.iter().find(|(kind, _)| kind == wanted);
-            found.map(|(_, status)| status.as_str())
+            let mut conditions = status.conditions.iter().flatten();
+            let found = conditions.find(|condition| condition.kind == wanted);
+            found.map(|condition| condition.status.as_str())
         };
-        let named = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(Arc::from);
-        Ok(NodeClaim {
-            name: meta::name(&meta),
-            uid: meta.uid.as_deref().unwrap_or_default().into(),
-            version: meta::resource_version(&meta),
+        let named = |name: &str| Some(name).filter(|name| !name.is_empty()).map(Arc::from);
+        let labels = meta.labels.as_ref();
+        let annotations = meta.annotations.as_ref();
+        Ok(Self {
+            name: meta::name(meta),
+            uid: watched::uid(meta)?,
+            version: meta::resource_version(meta),
             stage: if meta.deletion_timestamp.is_some() {
                 ClaimStage::Deleting
             } else if condition("Rebooting").is_some_and(|status| status != "False") {
@@ -178,94 +152,49 @@ impl NodeClaimObject {
             } else {
                 ClaimStage::Starting
             },
-            node_pool: named(
-                meta.labels
-                    .as_ref()
-                    .and_then(|labels| Some(labels.get(NODE_POOL_LABEL)?.as_str())),
-            ),
-            node_name: named(status.node_name.as_readable().map(String::as_str)),
-            provider_id: named(status.provider_id.as_readable().map(String::as_str)),
-            readiness_ttl: match spec.readiness_ttl {
-                Field::Absent => None,
-                Field::Is(TtlText(text)) => Some(text),
-                Field::Odd => Some("(no text)".into()),
+            node_pool: labels.and_then(|it| named(it.get(NODE_POOL_LABEL)?)),
+            node_name: named(&status.node_name),
+            provider_id: named(&status.provider_id),
+            readiness_ttl: match spec.unwrap_or_default().readiness_ttl {
+                Value::Null => None,
+                Value::String(text) => Some(text),
+                Value::Number(number) => Some(number.to_string()),
+                _ => Some("(no text)".into()),
             },
-            termination: meta
-                .annotations
-                .as_ref()
-                .and_then(|annotations| annotations.get(TERMINATION_TIMESTAMP).cloned()),
-            do_not_repair: forbids_repair(&meta),
+            termination: annotations.and_then(|it| it.get(TERMINATION_TIMESTAMP).cloned()),
+            do_not_repair: forbids_repair(meta),
         })
     }
 }
 
-/// A `NodePool` on the wire, without its spec.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(remote = "Self", default)]
-pub struct NodePoolObject {
-    metadata: Metadata,
-}
+impl Kind for NodePool {
+    const RESOURCE: [&'static str; 4] = ["karpenter.sh", "v1", "NodePool", "nodepools"];
+    type Scope = ClusterResourceScope;
+    type Spec = IgnoredAny;
+    type Status = IgnoredAny;
 
-impl NodePoolObject {
-    /// The pool.
-    ///
-    /// # Errors
-    /// The object is unreadable.
-    pub fn read(self) -> Result<NodePool, Unreadable> {
-        let meta = self.metadata.read()?;
-        Ok(NodePool {
-            name: meta::name(&meta),
-            do_not_repair: forbids_repair(&meta),
-            readiness_ttl: meta
-                .annotations
-                .and_then(|mut annotations| annotations.remove(READINESS_TTL)),
+    fn read(
+        meta: &mut ObjectMeta,
+        _: Option<IgnoredAny>,
+        _: Option<IgnoredAny>,
+    ) -> Result<Self, Unreadable> {
+        let annotations = meta.annotations.as_ref();
+        Ok(Self {
+            name: meta::name(meta),
+            do_not_repair: forbids_repair(meta),
+            readiness_ttl: annotations.and_then(|it| it.get(READINESS_TTL).cloned()),
         })
     }
 }
-
-macro_rules! karpenter_resource {
-    ($object:ident, $kind:literal, $plural:literal) => {
-        impl Resource for $object {
-            type DynamicType = ();
-            type Scope = ClusterResourceScope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                "karpenter.sh".into()
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                "v1".into()
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-karpenter_resource!(NodeClaimObject, "NodeClaim", "nodeclaims");
-karpenter_resource!(NodePoolObject, "NodePool", "nodepools");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use crate::object::Watched;
+    use serde_json::json;
 
     fn claim(value: Value) -> NodeClaim {
-        let object: NodeClaimObject = serde_json::from_value(value).unwrap();
+        let object: Watched<NodeClaim> = serde_json::from_value(value).unwrap();
         object.read().unwrap()
     }
 
@@ -313,16 +242,19 @@ mod tests {
         let empty = claim(json!({"metadata": meta, "status": {"nodeName": "", "providerID": ""}}));
         assert_eq!((empty.node_name, empty.provider_id), (None, None));
         for (status, complaint) in [
-            (json!(5), "status has"),
-            (json!({"conditions": {}}), "status.conditions has"),
-            (json!({"conditions": [5]}), "status.conditions has"),
+            (json!(5), "status: invalid type"),
+            (json!({"conditions": {}}), "status.conditions: invalid type"),
+            (
+                json!({"conditions": [5]}),
+                "status.conditions[0]: invalid type",
+            ),
             (
                 json!({"conditions": [{"type": 5}]}),
-                "status.conditions has",
+                "status.conditions[0].type: invalid type",
             ),
         ] {
             let object = json!({"metadata": meta, "status": status});
-            let object: NodeClaimObject = serde_json::from_value(object).unwrap();
+            let object: Watched<NodeClaim> = serde_json::from_value(object).unwrap();
             let said = object.read().unwrap_err().to_string();
             assert!(said.starts_with(complaint), "{status}: {said}");
         }
@@ -334,7 +266,7 @@ mod tests {
             for (value, forbids) in [("true", true), ("yes", true), ("", true), ("false", false)] {
                 let object =
                     json!({"metadata": {"name": "c", "uid": "u", "annotations": {key: value}}});
-                let pool: NodePoolObject = serde_json::from_value(object.clone()).unwrap();
+                let pool: Watched<NodePool> = serde_json::from_value(object.clone()).unwrap();
                 let expected = forbids.then_some(key);
                 assert_eq!(pool.read().unwrap().do_not_repair, expected, "{value}");
                 assert_eq!(claim(object).do_not_repair, expected, "{value}");

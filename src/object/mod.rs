@@ -1,12 +1,8 @@
-//! The cluster's objects as compact values, decoded straight from the wire. Each file has a value (`Node`, `Pod`, ...) and the
-//! wire type that it is decoded through (`NodeObject`, ...), which lists only the fields that are read, so that everything else
-//! is skipped while parsing and never allocated. Decoding a wire type never fails: its `read` returns the value, or says why
-//! the object is [`Unreadable`].
+//! The cluster's objects as compact values. [`Watched`] decodes any of them: only the fields that are read, and never with an
+//! error; its `read` returns the value, or says why the object is [`Unreadable`].
 
-mod annotations;
 mod csi_node;
 mod daemon_set;
-mod field;
 pub mod karpenter;
 mod meta;
 mod node;
@@ -17,23 +13,20 @@ mod rule;
 mod taint;
 #[cfg(test)]
 mod tests;
-mod whole;
+mod watched;
 
-pub(crate) use csi_node::CsiNodeObject;
 pub use csi_node::{CsiNode, UnhealthyStorage};
+pub use daemon_set::DaemonSet;
 pub(crate) use daemon_set::NodeAffinityTerm;
-pub use daemon_set::{DaemonSet, DaemonSetObject};
-pub use field::Unreadable;
 pub use karpenter::{NodeClaim, NodePool};
-pub(crate) use karpenter::{NodeClaimObject, NodePoolObject};
-pub use meta::{Metadata, MetadataObject, ObjectKey, Version};
+pub use meta::{ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version};
 pub(crate) use node::KUBELETS_CONDITIONS;
-pub use node::{Node, NodeCondition, NodeMetadata, NodeObject};
-pub use pod::{Pod, PodObject};
+pub use node::{Node, NodeCondition};
+pub use pod::Pod;
 pub(crate) use pod::{PodPhase, PodReady};
-pub use resource_slice::{ResourceSlice, ResourceSliceObject};
+pub use resource_slice::ResourceSlice;
 pub use resources::Resources;
 pub use rule::RuleObject;
-
 pub use taint::{Taint, Toleration};
+pub use watched::{Kind, Unreadable, Watched};

@@ -5,15 +5,23 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use k8s_openapi::ClusterResourceScope;
+use kube::api::ObjectMeta;
+use serde::{Deserialize, Deserializer};
 
-use super::annotations;
-use super::field::{Field, Unreadable, items, objects};
 use super::karpenter;
-use super::meta::{self, Metadata, MetadataObject, Version};
+use super::meta;
 use super::resources::Resources;
-use super::taint::{Taint, TaintObject};
+use super::taint::Taint;
+use super::watched::{self, Kind, Unreadable, lenient};
+use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
+
+const OWN_ANNOTATIONS: [&str; 3] = [
+    BOOTSTRAP_COMPLETED_PREFIX,
+    TAINT_ADDED_BY_PREFIX,
+    READY_DEADLINE_PREFIX,
+];
 
 /// Taints that a node has until the cloud provider and Karpenter have set it up, whatever their effect.
 const INTRODUCTION_TAINTS: [&str; 2] = [
@@ -51,37 +59,27 @@ pub struct Node {
     pub boot_id: Arc<str>,
 }
 
-/// A node's metadata: the API server's response to a patch of taints and annotations contains nothing else.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeMetadata {
-    /// As [`Node::name`].
-    pub name: Arc<str>,
-    /// As [`Node::uid`].
-    pub uid: Arc<str>,
-    /// The object's resource version.
-    pub version: Version,
-    created: Option<Timestamp>,
-    deleting: bool,
-    labels: BTreeMap<String, String>,
-    annotations: Option<BTreeMap<String, String>>,
-    do_not_repair: Option<&'static str>,
-}
-
 /// A condition of a node's status.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct NodeCondition {
     /// The condition's type.
+    #[serde(rename = "type")]
     pub kind: String,
     /// The condition's status. Anything other than `True` and `False` is `Unknown`.
+    #[serde(default = "unknown", deserialize_with = "status")]
     pub status: ConditionStatus,
     /// The reporter's reason.
+    #[serde(default)]
     pub reason: String,
     /// The reporter's message.
+    #[serde(default)]
     pub message: String,
     /// When the status last changed.
+    #[serde(default, rename = "lastTransitionTime", deserialize_with = "lenient")]
     pub transition: Option<Timestamp>,
-    /// When its reporter last wrote it, by the reporter's clock: the later of heartbeat and transition. Ignored by comparisons.
-    pub written: Option<Timestamp>,
+    /// The reporter's heartbeat, by its own clock. Ignored by comparisons.
+    #[serde(default, rename = "lastHeartbeatTime", deserialize_with = "lenient")]
+    pub heartbeat: Option<Timestamp>,
 }
 
 /// The conditions that a kubelet writes together with its boot ID.
@@ -100,12 +98,12 @@ impl Node {
     pub fn kubelet_wrote(&self) -> Option<Timestamp> {
         let is_kubelets = |it: &&NodeCondition| KUBELETS_CONDITIONS.contains(&&*it.kind);
         let conditions = self.conditions.iter().filter(is_kubelets);
-        conditions.filter_map(|condition| condition.written).max()
+        conditions.filter_map(NodeCondition::written).max()
     }
 
     /// Takes in the response to a patch: the new metadata, and the taints if the patch replaced them. Changes of the status
     /// come by the watch. Returns whether labels have changed.
-    pub fn take_in(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) -> bool {
+    pub fn take_in(&mut self, patched: Self, taints: Option<Vec<Taint>>) -> bool {
         let relabelled = self.labels != patched.labels;
         self.deleting = patched.deleting;
         self.labels = patched.labels;
@@ -171,138 +169,70 @@ impl Node {
     }
 }
 
-/// A Node on the wire.
-#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
-#[resource(inherit = "k8s_openapi::api::core::v1::Node")]
-#[serde(remote = "Self", default)]
-pub struct NodeObject {
-    metadata: Metadata,
-    spec: Field<Spec>,
-    status: Field<Status>,
+#[derive(Debug, Default, Deserialize)]
+pub struct Spec {
+    taints: Option<Vec<Taint>>,
+    #[serde(default, rename = "providerID", deserialize_with = "lenient")]
+    provider_id: Option<Arc<str>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Spec {
-    taints: Field<Vec<Field<TaintObject>>>,
-    #[serde(rename = "providerID")]
-    provider_id: Field<String>,
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    conditions: Option<Vec<NodeCondition>>,
+    #[serde(default, deserialize_with = "lenient")]
+    allocatable: Resources,
+    #[serde(default, deserialize_with = "lenient")]
+    node_info: NodeInfo,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    conditions: Field<Vec<Field<ConditionObject>>>,
-    allocatable: Field<Resources>,
-    node_info: Field<NodeInfo>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default, Deserialize)]
 struct NodeInfo {
     #[serde(rename = "bootID")]
-    boot_id: Field<String>,
+    boot_id: Arc<str>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ConditionObject {
-    #[serde(rename = "type")]
-    kind: Field<String>,
-    status: Field<String>,
-    reason: Field<String>,
-    message: Field<String>,
-    last_heartbeat_time: Field<Timestamp>,
-    last_transition_time: Field<Timestamp>,
-}
+impl Kind for Node {
+    const RESOURCE: [&'static str; 4] = ["", "v1", "Node", "nodes"];
+    type Scope = ClusterResourceScope;
+    type Spec = Spec;
+    type Status = Status;
 
-items!(NodeObject);
-objects!(Spec, Status, NodeInfo, ConditionObject);
-
-impl ConditionObject {
-    fn status(&self) -> ConditionStatus {
-        match self.status.as_readable().map(String::as_str) {
-            Some("True") => ConditionStatus::True,
-            Some("False") => ConditionStatus::False,
-            _ => ConditionStatus::Unknown,
-        }
-    }
-
-    /// The later of heartbeat and transition.
-    fn written_at(&self) -> Option<Timestamp> {
-        let times = [&self.last_heartbeat_time, &self.last_transition_time];
-        times
-            .into_iter()
-            .filter_map(Field::as_readable)
-            .max()
-            .copied()
-    }
-}
-
-impl NodeObject {
-    /// The node.
-    ///
-    /// # Errors
-    /// The object is unreadable. Fields that decisions depend on must be well-formed; other malformed fields count as absent.
-    pub fn read(self) -> Result<Node, Unreadable> {
-        let meta = NodeMetadata::try_from(self.metadata)?;
-        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
-        let status = self.status.or_unreadable("status")?.unwrap_or_default();
-        let taints = spec.taints.elements_or_unreadable("spec.taints")?;
-        let conditions = status.conditions.or_unreadable("status.conditions")?;
-        let node_info = status.node_info.if_readable().unwrap_or_default();
-        Ok(Node {
-            name: meta.name,
-            uid: meta.uid,
-            do_not_repair: meta.do_not_repair,
-            created: meta.created,
-            deleting: meta.deleting,
-            labels: meta.labels,
-            annotations: meta.annotations,
-            provider_id: spec
-                .provider_id
-                .if_readable()
-                .filter(|id| !id.is_empty())
-                .map(Arc::from),
-            taints: taints
-                .into_iter()
-                .map(Taint::try_from)
-                .collect::<Result<_, _>>()?,
-            conditions: conditions
-                .into_iter()
-                .flatten()
-                .filter_map(|condition| NodeCondition::of(condition.if_readable()?))
-                .collect(),
-            resources: status.allocatable.if_readable().unwrap_or_default(),
-            boot_id: node_info.boot_id.if_readable().unwrap_or_default().into(),
-        })
-    }
-}
-
-impl TryFrom<MetadataObject> for NodeMetadata {
-    type Error = Unreadable;
-
-    fn try_from(object: MetadataObject) -> Result<Self, Unreadable> {
-        object.metadata.try_into()
-    }
-}
-
-impl TryFrom<Metadata> for NodeMetadata {
-    type Error = Unreadable;
-
-    fn try_from(metadata: Metadata) -> Result<Self, Unreadable> {
-        let meta = metadata.read_with_uid()?;
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Spec>,
+        status: Option<Status>,
+    ) -> Result<Self, Unreadable> {
+        let (spec, status) = (spec.unwrap_or_default(), status.unwrap_or_default());
         Ok(Self {
-            name: meta::name(&meta),
-            uid: meta.uid.as_deref().unwrap_or_default().into(),
-            version: meta::resource_version(&meta),
-            do_not_repair: karpenter::forbids_repair(&meta),
-            created: meta.creation_timestamp.map(|time| time.0),
+            name: meta::name(meta),
+            uid: watched::uid(meta)?,
+            do_not_repair: karpenter::forbids_repair(meta),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
-            labels: meta.labels.unwrap_or_default(),
-            annotations: meta.annotations.map(annotations::own),
+            labels: meta.labels.take().unwrap_or_default(),
+            annotations: meta.annotations.take().map(own),
+            provider_id: spec.provider_id.filter(|id| !id.is_empty()),
+            taints: spec.taints.unwrap_or_default(),
+            conditions: status.conditions.unwrap_or_default(),
+            resources: status.allocatable,
+            boot_id: status.node_info.boot_id,
         })
     }
+}
+
+/// Keeps our annotations.
+fn own(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    annotations.retain(|key, _| OWN_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
+    annotations
+}
+
+fn unknown() -> ConditionStatus {
+    ConditionStatus::Unknown
+}
+
+fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ConditionStatus, D::Error> {
+    Ok(lenient::<D, Option<_>>(deserializer)?.unwrap_or(ConditionStatus::Unknown))
 }
 
 impl PartialEq for NodeCondition {
@@ -318,27 +248,41 @@ impl PartialEq for NodeCondition {
 impl Eq for NodeCondition {}
 
 impl NodeCondition {
-    /// The condition; `None` if it has no type.
-    fn of(object: ConditionObject) -> Option<Self> {
-        Some(Self {
-            status: object.status(),
-            written: object.written_at(),
-            kind: object.kind.if_readable()?,
-            reason: object.reason.if_readable().unwrap_or_default(),
-            message: object.message.if_readable().unwrap_or_default(),
-            transition: object.last_transition_time.if_readable(),
-        })
+    /// When its reporter last wrote it, by the reporter's clock.
+    pub(crate) fn written(&self) -> Option<Timestamp> {
+        self.heartbeat.max(self.transition)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Watched;
     use serde_json::json;
 
     fn node(value: serde_json::Value) -> Node {
-        let object: NodeObject = serde_json::from_value(value).unwrap();
+        let object: Watched<Node> = serde_json::from_value(value).unwrap();
         object.read().unwrap()
+    }
+
+    #[test]
+    fn others_annotations_take_no_memory() {
+        let node = node(
+            json!({"metadata": {"name": "n", "uid": "u", "annotations": {
+                "example.com/other": "x",
+                "nodegate.dev/ready-deadline-u": "never",
+                    "nodegate.dev/taint-added-by-u": "{}",
+                "readiness.k8s.io/bootstrap-completed-u": "{}",
+            }}}),
+        );
+        let kept = node.annotations.into_iter().flatten();
+        let kept: Vec<_> = kept.map(|(key, value)| format!("{key}={value}")).collect();
+        let expected = [
+            "nodegate.dev/ready-deadline-u=never",
+            "nodegate.dev/taint-added-by-u={}",
+            "readiness.k8s.io/bootstrap-completed-u={}",
+        ];
+        assert_eq!(kept, expected);
     }
 
     #[test]

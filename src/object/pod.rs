@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::field::{Field, Unreadable, items, objects};
-use super::meta::{Metadata, ObjectKey};
+use super::meta::ObjectKey;
+use super::watched::{Kind, Unreadable, lenient};
 
 /// The label of a `DaemonSet`'s pod that names its revision.
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -39,14 +41,16 @@ pub struct Pod {
 }
 
 /// A pod's phase, as far as it matters whether the pod has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum PodPhase {
-    /// `Pending`, `Running`, `Unknown` or absent.
-    Unfinished,
     /// All of its containers have ended with exit code 0.
     Succeeded,
     /// All of its containers have ended, and not all with exit code 0.
     Failed,
+    /// `Pending`, `Running`, `Unknown` or absent.
+    #[default]
+    #[serde(other)]
+    Unfinished,
 }
 
 /// A pod's Ready condition.
@@ -66,97 +70,73 @@ impl Pod {
     pub fn is_live(&self) -> bool {
         !self.terminating && self.phase == PodPhase::Unfinished
     }
-}
 
-/// A Pod on the wire.
-#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
-#[resource(inherit = "k8s_openapi::api::core::v1::Pod")]
-#[serde(remote = "Self", default)]
-pub struct PodObject {
-    metadata: Metadata,
-    spec: Field<Spec>,
-    status: Field<Status>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Spec {
-    node_name: Field<String>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    phase: Field<String>,
-    conditions: Field<Vec<Field<ConditionObject>>>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ConditionObject {
-    #[serde(rename = "type")]
-    kind: Field<String>,
-    status: Field<String>,
-    last_transition_time: Field<Timestamp>,
-}
-
-items!(PodObject);
-objects!(Spec, Status, ConditionObject);
-
-impl PodObject {
-    /// The node that the pod is bound to, if that is readable.
-    pub fn node_name(&self) -> Option<&str> {
-        let name = self.spec.as_readable()?.node_name.as_readable()?;
-        Some(name.as_str()).filter(|name| !name.is_empty())
+    /// Keeps the annotations whose keys start with this prefix; `None` drops all.
+    pub fn keep_annotations(&mut self, prefix: Option<&str>) {
+        let is_kept = |key: &str| prefix.is_some_and(|prefix| key.starts_with(prefix));
+        self.annotations.retain(|(key, _)| is_kept(key));
+        self.annotations.shrink_to_fit();
     }
+}
 
-    /// The pod, with the annotations whose keys start with `annotation_prefix`; `None` drops all.
-    ///
-    /// # Errors
-    /// The object is unreadable. Fields that decisions depend on must be well-formed; other malformed fields count as absent.
-    pub fn read(self, annotation_prefix: Option<&str>) -> Result<Pod, Unreadable> {
-        let meta = self.metadata.read()?;
-        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
-        let node_name = spec.node_name.or_unreadable("spec.nodeName")?;
-        let status = self.status.or_unreadable("status")?.unwrap_or_default();
-        let is = |field: &Field<String>, text: &str| {
-            field.as_readable().is_some_and(|field| field == text)
-        };
-        let conditions = status.conditions.or_unreadable("status.conditions")?;
-        let ready = conditions
-            .iter()
-            .flatten()
-            .filter_map(Field::as_readable)
-            .find(|condition| is(&condition.kind, "Ready") && is(&condition.status, "True"))
-            .map_or(PodReady::No, |condition| PodReady::Yes {
-                since: condition.last_transition_time.as_readable().copied(),
-            });
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    node_name: Option<Arc<str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    phase: PodPhase,
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    #[serde(default, deserialize_with = "lenient")]
+    last_transition_time: Option<Timestamp>,
+}
+
+impl Kind for Pod {
+    const RESOURCE: [&'static str; 4] = ["", "v1", "Pod", "pods"];
+    type Scope = NamespaceResourceScope;
+    type Spec = Spec;
+    type Status = Status;
+
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Spec>,
+        status: Option<Status>,
+    ) -> Result<Self, Unreadable> {
+        let status = status.unwrap_or_default();
+        let mut conditions = status.conditions.iter().flatten();
+        let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
+        let mut owners = meta.owner_references.iter().flatten();
         let label = |key: &str| meta.labels.as_ref()?.get(key).map(String::as_str);
-        Ok(Pod {
-            key: ObjectKey::of(&meta),
-            node: node_name.unwrap_or_default().into(),
-            daemon_set: meta
-                .owner_references
-                .iter()
-                .flatten()
+        Ok(Self {
+            key: ObjectKey::of(meta),
+            node: spec.and_then(|spec| spec.node_name).unwrap_or_default(),
+            daemon_set: owners
                 .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
                 .map(|owner| owner.uid.as_str().into()),
             terminating: meta.deletion_timestamp.is_some(),
             revision: label(REVISION_LABEL).map(Into::into),
             template_generation: label(TEMPLATE_GENERATION_LABEL).and_then(|it| it.parse().ok()),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
-            phase: match status.phase.as_readable().map(String::as_str) {
-                Some("Succeeded") => PodPhase::Succeeded,
-                Some("Failed") => PodPhase::Failed,
-                _ => PodPhase::Unfinished,
-            },
-            ready,
-            annotations: meta
-                .annotations
-                .into_iter()
-                .flatten()
-                .filter(|(key, _)| annotation_prefix.is_some_and(|prefix| key.starts_with(prefix)))
-                .collect(),
+            phase: status.phase,
+            ready: ready.map_or(PodReady::No, |condition| PodReady::Yes {
+                since: condition.last_transition_time,
+            }),
+            annotations: meta.annotations.take().into_iter().flatten().collect(),
         })
+    }
+
+    fn node_name(&self) -> &str {
+        &self.node
     }
 }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::ClusterResourceScope;
+use kube::api::ObjectMeta;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::field::{Field, Unreadable, items, objects};
-use super::meta::{self, Metadata};
+use super::meta;
+use super::watched::{Kind, Unreadable};
 
 /// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,86 +29,64 @@ pub struct ResourceSlice {
     pub tainted: usize,
 }
 
-/// A `ResourceSlice` on the wire.
-#[derive(Debug, Clone, Default, Deserialize, kube::Resource)]
-#[resource(inherit = "k8s_openapi::api::resource::v1::ResourceSlice")]
-#[serde(remote = "Self", default)]
-pub struct ResourceSliceObject {
-    metadata: Metadata,
-    spec: Field<Spec>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
-    node_name: Field<String>,
-    pool: Field<Pool>,
-    devices: Field<Vec<Field<Device>>>,
+pub struct Spec {
+    node_name: Option<Arc<str>>,
+    pool: Pool,
+    devices: Option<Vec<Device>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Pool {
-    name: Field<String>,
-    generation: Field<i64>,
-    resource_slice_count: Field<i64>,
+    name: Arc<str>,
+    generation: i64,
+    resource_slice_count: i64,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Device {
-    taints: Field<Vec<Field<DeviceTaint>>>,
+    taints: Option<Vec<DeviceTaint>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct DeviceTaint {
-    effect: Field<String>,
+    effect: String,
 }
 
-items!(ResourceSliceObject);
-objects!(Spec, Pool, Device, DeviceTaint);
+impl Kind for ResourceSlice {
+    const RESOURCE: [&'static str; 4] =
+        ["resource.k8s.io", "v1", "ResourceSlice", "resourceslices"];
+    type Scope = ClusterResourceScope;
+    type Spec = Spec;
+    type Status = IgnoredAny;
 
-impl ResourceSliceObject {
-    /// The node that has the devices, if that is readable.
-    pub fn node_name(&self) -> Option<&str> {
-        let name = self.spec.as_readable()?.node_name.as_readable()?;
-        Some(name.as_str()).filter(|name| !name.is_empty())
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Spec>,
+        _: Option<IgnoredAny>,
+    ) -> Result<Self, Unreadable> {
+        let spec = spec.unwrap_or_default();
+        let devices = spec.devices.unwrap_or_default();
+        let keeps_off = |it: &DeviceTaint| it.effect == "NoSchedule" || it.effect == "NoExecute";
+        let is_tainted = |device: &&Device| device.taints.iter().flatten().any(keeps_off);
+        Ok(Self {
+            name: meta::name(meta),
+            node: spec.node_name.unwrap_or_default(),
+            pool: spec.pool.name,
+            generation: spec.pool.generation,
+            of: spec
+                .pool
+                .resource_slice_count
+                .try_into()
+                .unwrap_or_default(),
+            tainted: devices.iter().filter(is_tainted).count(),
+            devices: devices.len(),
+        })
     }
 
-    /// The slice.
-    ///
-    /// # Errors
-    /// The object is unreadable.
-    pub fn read(self) -> Result<ResourceSlice, Unreadable> {
-        let meta = self.metadata.read()?;
-        let spec = self.spec.or_unreadable("spec")?.unwrap_or_default();
-        let node = spec.node_name.or_unreadable("spec.nodeName")?;
-        let pool = spec.pool.or_unreadable("spec.pool")?.unwrap_or_default();
-        let name = pool.name.or_unreadable("spec.pool.name")?;
-        let generation = pool.generation.or_unreadable("spec.pool.generation")?;
-        let count = "spec.pool.resourceSliceCount";
-        let of = pool.resource_slice_count.or_unreadable(count)?;
-        let devices = spec.devices.elements_or_unreadable("spec.devices")?;
-        let total = devices.len();
-        let mut tainted = 0;
-        for device in devices {
-            let taints = "spec.devices.taints";
-            let taints = device.taints.elements_or_unreadable(taints)?;
-            let keeps_off = |taint: DeviceTaint| {
-                let effect = taint.effect.if_readable();
-                effect.is_some_and(|it| it == "NoSchedule" || it == "NoExecute")
-            };
-            tainted += usize::from(taints.into_iter().any(keeps_off));
-        }
-        Ok(ResourceSlice {
-            name: meta::name(&meta),
-            node: node.unwrap_or_default().into(),
-            pool: name.unwrap_or_default().into(),
-            generation: generation.unwrap_or_default(),
-            of: of.and_then(|of| of.try_into().ok()).unwrap_or_default(),
-            devices: total,
-            tainted,
-        })
+    fn node_name(&self) -> &str {
+        &self.node
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::de::MapAccess;
-
-use super::field::{Field, Form};
+use serde::Deserialize;
+use serde_json::Value;
 
 /// The resources of which a node has an amount above zero to allocate, each with its whole units, rounded down.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<String, Value>")]
 pub struct Resources(BTreeMap<String, u64>);
 
 impl Resources {
@@ -30,68 +30,46 @@ impl Resources {
     }
 }
 
-impl Form for Resources {
-    fn of_object<'de, A: MapAccess<'de>>(mut object: A) -> Result<Option<Self>, A::Error> {
-        let mut resources = BTreeMap::new();
-        while let Some((name, quantity)) = object.next_entry::<String, Field<Quantity>>()? {
-            if let Field::Is(Quantity::AboveZero { units }) = quantity {
-                resources.insert(name, units);
-            }
-        }
-        Ok(Some(Self(resources)))
+impl From<BTreeMap<String, Value>> for Resources {
+    fn from(quantities: BTreeMap<String, Value>) -> Self {
+        let above_zero = quantities.into_iter().filter_map(|(name, quantity)| {
+            Some((
+                name,
+                match quantity {
+                    Value::String(text) => units_above_zero(&text)?,
+                    other => other.as_u64().filter(|units| *units > 0)?,
+                },
+            ))
+        });
+        Self(above_zero.collect())
     }
 }
 
-/// An amount of a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quantity {
-    /// Zero, or a negative amount.
-    None,
-    AboveZero {
-        /// Whole units, rounded down.
-        units: u64,
-    },
-}
-
-impl Form for Quantity {
-    /// Parses a `resource.Quantity` (k8s.io/apimachinery, `pkg/api/resource/quantity.go`).
-    fn of_text(text: &str) -> Option<Self> {
-        let number = text.strip_prefix('-').or(text.strip_prefix('+'));
-        let number = number.unwrap_or(text);
-        let is_suffix = |c: char| !c.is_ascii_digit() && c != '.';
-        let (number, suffix) = number.split_at(number.find(is_suffix).unwrap_or(number.len()));
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let (bits, tens) = scale(suffix)?;
-        if whole.len() + fraction.len() == 0 {
-            return None;
-        }
-        let mut digits: u128 = 0;
-        for digit in whole.chars().chain(fraction.chars()) {
-            let digit = digit.to_digit(10)?;
-            digits = digits.saturating_mul(10).saturating_add(digit.into());
-        }
-        if digits == 0 || text.starts_with('-') {
-            return Some(Self::None);
-        }
-        let tens = tens.saturating_sub_unsigned(u32::try_from(fraction.len()).ok()?);
-        let power = 10_u128.saturating_pow(tens.unsigned_abs());
-        let units = digits.saturating_mul(1 << bits);
-        let units = if tens < 0 {
-            units / power
-        } else {
-            units.saturating_mul(power)
-        };
-        Some(Self::AboveZero {
-            units: u64::try_from(units).unwrap_or(u64::MAX),
-        })
+/// The whole units, rounded down, of a `resource.Quantity` (k8s.io/apimachinery, `pkg/api/resource/quantity.go`); `None` if it is
+/// malformed, or not above zero.
+fn units_above_zero(text: &str) -> Option<u64> {
+    let number = text.strip_prefix('+').unwrap_or(text);
+    let is_suffix = |c: char| !c.is_ascii_digit() && c != '.';
+    let (number, suffix) = number.split_at(number.find(is_suffix).unwrap_or(number.len()));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let (bits, tens) = scale(suffix)?;
+    let mut digits: u128 = 0;
+    for digit in whole.chars().chain(fraction.chars()) {
+        let digit = digit.to_digit(10)?;
+        digits = digits.saturating_mul(10).saturating_add(digit.into());
     }
-
-    fn of_integer(number: i64) -> Option<Self> {
-        Some(match u64::try_from(number) {
-            Ok(0) | Err(_) => Self::None,
-            Ok(units) => Self::AboveZero { units },
-        })
+    if digits == 0 {
+        return None;
     }
+    let tens = tens.saturating_sub_unsigned(u32::try_from(fraction.len()).ok()?);
+    let power = 10_u128.saturating_pow(tens.unsigned_abs());
+    let units = digits.saturating_mul(1 << bits);
+    let units = if tens < 0 {
+        units / power
+    } else {
+        units.saturating_mul(power)
+    };
+    Some(u64::try_from(units).unwrap_or(u64::MAX))
 }
 
 /// The exponents of 2 and of 10 that a quantity's suffix stands for.
@@ -120,11 +98,10 @@ fn scale(suffix: &str) -> Option<(u32, i32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn resources(amounts: Value) -> Resources {
-        let field: Field<Resources> = serde_json::from_value(amounts).unwrap();
-        field.if_readable().unwrap_or_default()
+        serde_json::from_value(amounts).unwrap()
     }
 
     #[test]

@@ -1,58 +1,83 @@
 //! The `NodeReadinessRule` on the wire. One malformed rule does not hide the others.
 
-use serde::{Deserialize, Deserializer};
+use k8s_openapi::ClusterResourceScope;
+use kube::api::ObjectMeta;
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::field::{Unreadable, items};
-use super::meta::Metadata;
-use super::whole::whole;
+use super::watched::{self, Kind, Object, Unreadable};
+use crate::api::names::{GROUP, VERSION};
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
 /// A `NodeReadinessRule` on the wire.
 ///
 /// An older CRD, or the upstream project's, may accept specs that these types cannot represent. Such a spec is kept as the
 /// decoder's error.
-#[derive(Debug, Clone, Deserialize, kube::Resource)]
-#[resource(inherit = "crate::api::NodeReadinessRule")]
-#[serde(remote = "Self", default)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Object<Value, Value>")]
 pub struct RuleObject {
     /// Metadata, without unused fields.
-    pub metadata: Metadata,
+    pub metadata: ObjectMeta,
     /// The spec, or why it is unreadable.
-    #[serde(deserialize_with = "whole")]
     pub spec: Result<NodeReadinessRuleSpec, String>,
     /// The status; empty if it is absent or unreadable.
-    #[serde(deserialize_with = "whole_or_empty")]
     pub status: NodeReadinessRuleStatus,
 }
 
-items!(RuleObject);
-
-impl Default for RuleObject {
-    fn default() -> Self {
+impl RuleObject {
+    pub(crate) fn new(metadata: ObjectMeta, spec: Option<Value>, status: Option<Value>) -> Self {
+        let missing = || "missing field `spec`".to_owned();
+        let spec = spec.filter(|spec| !spec.is_null()).map(without_nulls);
+        let status = status.map(without_nulls);
+        let decoded = |spec| serde_path_to_error::deserialize(spec).map_err(|it| it.to_string());
         Self {
-            metadata: Metadata::default(),
-            spec: Err("missing field `spec`".into()),
-            status: NodeReadinessRuleStatus::default(),
+            metadata,
+            spec: spec.ok_or_else(missing).and_then(decoded),
+            status: status
+                .and_then(|status| serde_json::from_value(status).ok())
+                .unwrap_or_default(),
         }
     }
 }
 
-impl RuleObject {
-    /// The rule.
-    ///
-    /// # Errors
-    /// Its metadata is unreadable. An unreadable spec is no error here.
-    pub fn read(mut self) -> Result<Self, Unreadable> {
-        let metadata = std::mem::take(&mut self.metadata);
-        *self.metadata = metadata.read_with_uid()?;
-        Ok(self)
+impl From<Object<Value, Value>> for RuleObject {
+    fn from(object: Object<Value, Value>) -> Self {
+        Self::new(object.metadata, object.spec, object.status)
     }
 }
 
-fn whole_or_empty<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<NodeReadinessRuleStatus, D::Error> {
-    Ok(whole(deserializer)?.unwrap_or_default())
+/// Like the API, treats `null` as absent.
+fn without_nulls(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            let fields = fields.values_mut();
+            fields.for_each(|field| *field = without_nulls(field.take()));
+        }
+        Value::Array(elements) => {
+            let elements = elements.iter_mut();
+            elements.for_each(|element| *element = without_nulls(element.take()));
+        }
+        _ => {}
+    }
+    value
+}
+
+/// An unreadable spec is no error here.
+impl Kind for RuleObject {
+    const RESOURCE: [&'static str; 4] = [GROUP, VERSION, "NodeReadinessRule", "nodereadinessrules"];
+    type Scope = ClusterResourceScope;
+    type Spec = Value;
+    type Status = Value;
+
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Value>,
+        status: Option<Value>,
+    ) -> Result<Self, Unreadable> {
+        watched::uid(meta)?;
+        Ok(Self::new(meta.clone(), spec, status))
+    }
 }
 
 #[cfg(test)]

@@ -3,57 +3,24 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::field::{Field, Unreadable, objects};
 use crate::api::TaintEffect;
 
 /// A taint on a node.
 ///
 /// It serializes exactly as the API server holds it, because patches `test` the list that they replace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
     /// The taint's key.
     pub key: String,
     /// The taint's value; empty if it has none.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`, or an effect of a newer Kubernetes.
     pub effect: String,
     /// When the taint was added, as the API server prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_added: Option<String>,
-}
-
-/// A taint on the wire.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct TaintObject {
-    key: Field<String>,
-    value: Field<String>,
-    effect: Field<String>,
-    time_added: Field<String>,
-}
-
-objects!(TaintObject);
-
-/// Every field of a taint must be readable: a patch replaces the whole list.
-impl TryFrom<TaintObject> for Taint {
-    type Error = Unreadable;
-
-    fn try_from(object: TaintObject) -> Result<Self, Unreadable> {
-        let required = |field: Field<String>, name: &str| {
-            field
-                .or_unreadable(name)?
-                .ok_or_else(|| Unreadable::missing(name))
-        };
-        let value = object.value.or_unreadable("spec.taints[].value")?;
-        Ok(Self {
-            key: required(object.key, "spec.taints[].key")?,
-            value: value.unwrap_or_default(),
-            effect: required(object.effect, "spec.taints[].effect")?,
-            time_added: object.time_added.or_unreadable("spec.taints[].timeAdded")?,
-        })
-    }
 }
 
 impl Taint {
@@ -225,8 +192,7 @@ mod tests {
             r#"{"key":"a","effect":"NoSchedule"}"#,
             r#"{"key":"a","value":"b","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}"#,
         ] {
-            let object: TaintObject = serde_json::from_str(json).unwrap();
-            let taint = Taint::try_from(object).unwrap();
+            let taint: Taint = serde_json::from_str(json).unwrap();
             assert_eq!(serde_json::to_string(&taint).unwrap(), json);
         }
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
+use kube::Resource;
 use kube::core::{ObjectList, WatchEvent};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -34,26 +34,20 @@ fn made<T: Debug>(read: Result<T, Unreadable>) -> Made {
 }
 
 /// Decodes and reads the items twice, as a list and as watch events.
-fn items<K, T>(items: &[Value], read: impl Fn(K) -> Result<T, Unreadable>) -> Vec<Made>
-where
-    K: DeserializeOwned + Clone,
-    T: Debug,
-{
+fn items<T: super::Kind>(items: &[Value]) -> Vec<Made> {
     let list = json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": items});
-    let list: ObjectList<K> =
+    let list: ObjectList<Watched<T>> =
         serde_json::from_str(&list.to_string()).expect("a list with any items");
-    let listed: Vec<Made> = list
-        .items
-        .into_iter()
-        .map(|item| made(read(item)))
-        .collect();
+    let listed = list.items.into_iter().map(|item| made(item.read()));
+    let listed: Vec<Made> = listed.collect();
     for (item, listed) in items.iter().zip(&listed) {
-        let event = json!({"type": "MODIFIED", "object": item}).to_string();
-        let event: WatchEvent<K> = serde_json::from_str(&event).expect("an event of any object");
+        let event = format!(r#"{{"type":"MODIFIED","object":{item}}}"#);
+        let event: WatchEvent<Watched<T>> =
+            serde_json::from_str(&event).expect("an event of any object");
         let WatchEvent::Modified(object) = event else {
             panic!("another event: {event:?}");
         };
-        assert_eq!(made(read(object)), *listed, "{item}");
+        assert_eq!(made(object.read()), *listed, "{item}");
     }
     listed
 }
@@ -100,6 +94,13 @@ fn csi_node() -> Value {
            "status": {"storageHealth": health}})
 }
 
+fn slice() -> Value {
+    json!({"metadata": meta(), "spec": {
+        "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "d", "taints": [{"key": "k", "effect": "NoSchedule"}]}],
+    }})
+}
+
 fn daemon_set() -> Value {
     let terms = json!([{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}],
                         "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]);
@@ -139,46 +140,42 @@ fn pool() -> Value {
 const KINDS: [Kind; 8] = [
     Kind {
         name: "Node",
-        items: |them| items(them, NodeObject::read),
-        sample: node,
-    },
-    Kind {
-        name: "Node's metadata",
-        items: |them| {
-            items(them, |object: MetadataObject| {
-                NodeMetadata::try_from(object)
-            })
-        },
+        items: items::<Node>,
         sample: node,
     },
     Kind {
         name: "Pod",
-        items: |them| items(them, |pod: PodObject| pod.read(Some("nodegate.dev/"))),
+        items: items::<Pod>,
         sample: pod,
     },
     Kind {
         name: "CSINode",
-        items: |them| items(them, CsiNodeObject::read),
+        items: items::<CsiNode>,
         sample: csi_node,
     },
     Kind {
+        name: "ResourceSlice",
+        items: items::<ResourceSlice>,
+        sample: slice,
+    },
+    Kind {
         name: "DaemonSet",
-        items: |them| items(them, DaemonSetObject::read),
+        items: items::<DaemonSet>,
         sample: daemon_set,
     },
     Kind {
         name: "NodeReadinessRule",
-        items: |them| items(them, RuleObject::read),
+        items: items::<RuleObject>,
         sample: rule,
     },
     Kind {
         name: "NodeClaim",
-        items: |them| items(them, NodeClaimObject::read),
+        items: items::<NodeClaim>,
         sample: claim,
     },
     Kind {
         name: "NodePool",
-        items: |them| items(them, NodePoolObject::read),
+        items: items::<NodePool>,
         sample: pool,
     },
 ];
@@ -338,44 +335,73 @@ fn a_time_beyond_what_can_be_told_is_absent() {
 fn an_object_whose_deletion_has_begun_is_being_deleted_whenever_that_was() {
     let mut object = node();
     object["metadata"]["deletionTimestamp"] = json!(BEYOND);
-    let object: NodeObject = serde_json::from_value(object).unwrap();
+    let object: Watched<Node> = serde_json::from_value(object).unwrap();
     assert!(object.read().unwrap().deleting);
 }
 
 #[test]
 fn what_nothing_can_be_said_without_is_named() {
-    let odd = |field: &str| format!("{field} has a form that the API does not know");
+    let odd = |field: &str, wanted: &str| {
+        format!("{field}: invalid type: integer `5`, expected {wanted}")
+    };
     for (kind, place, complaint) in [
-        ("Node", "", "metadata.name is missing".to_owned()),
-        ("Node", "/metadata", odd("metadata")),
-        ("Node", "/metadata/name", "metadata.name is missing".into()),
-        ("Node", "/metadata/uid", "metadata.uid is missing".into()),
-        ("Node", "/metadata/labels", odd("metadata.labels")),
+        (
+            "Node",
+            "/metadata",
+            "metadata: invalid type: integer `5`, expected struct Metadata".to_owned(),
+        ),
+        ("Node", "/metadata/uid", odd("metadata.uid", "a string")),
+        ("Node", "/metadata/labels", odd("metadata.labels", "a map")),
         (
             "Node",
             "/metadata/labels/karpenter.sh~1nodepool",
-            odd("metadata.labels"),
+            odd("metadata.labels.karpenter.sh/nodepool", "a string"),
         ),
-        ("Node", "/metadata/annotations", odd("metadata.annotations")),
-        ("Node", "/spec", odd("spec")),
-        ("Node", "/spec/taints", odd("spec.taints")),
-        ("Node", "/spec/taints/0", odd("spec.taints")),
-        ("Node", "/spec/taints/0/effect", odd("spec.taints[].effect")),
-        ("Node", "/status", odd("status")),
-        ("Node", "/status/conditions", odd("status.conditions")),
-        ("Pod", "/spec/nodeName", odd("spec.nodeName")),
-        ("Pod", "/status", odd("status")),
-        ("CSINode", "/spec/drivers", odd("spec.drivers")),
+        ("Node", "/spec", odd("spec", "struct Spec")),
+        ("Node", "/spec/taints", odd("spec.taints", "a sequence")),
+        (
+            "Node",
+            "/spec/taints/0",
+            odd("spec.taints[0]", "struct Taint"),
+        ),
+        (
+            "Node",
+            "/spec/taints/0/effect",
+            odd("spec.taints[0].effect", "a string"),
+        ),
+        ("Node", "/status", odd("status", "struct Status")),
+        (
+            "Node",
+            "/status/conditions",
+            odd("status.conditions", "a sequence"),
+        ),
+        (
+            "Node",
+            "/status/conditions/0/type",
+            odd("status.conditions[0].type", "a string"),
+        ),
+        ("Pod", "/spec/nodeName", odd("spec.nodeName", "a string")),
+        ("Pod", "/status", odd("status", "struct Status")),
+        (
+            "CSINode",
+            "/spec/drivers",
+            odd("spec.drivers", "a sequence"),
+        ),
+        (
+            "ResourceSlice",
+            "/spec/pool",
+            odd("spec.pool", "struct Pool"),
+        ),
         (
             "DaemonSet",
             "/spec/template/spec/nodeSelector",
-            "spec: template.spec.nodeSelector: invalid type: integer `5`, expected a map".into(),
+            odd("spec.template.spec.nodeSelector", "a map"),
         ),
-        ("NodeClaim", "/status", odd("status")),
+        ("NodeClaim", "/status", odd("status", "struct Status")),
         (
-            "NodeClaim",
-            "/metadata/uid",
-            "metadata.uid is missing".into(),
+            "NodeReadinessRule",
+            "/metadata/name",
+            odd("metadata.name", "a string"),
         ),
     ] {
         let of = KINDS.iter().find(|it| it.name == kind).unwrap();
@@ -389,16 +415,12 @@ fn what_nothing_can_be_said_without_is_named() {
 fn what_can_be_done_without_is_absent_where_it_is_odd() {
     for (kind, place) in [
         ("Node", "/spec/providerID"),
-        ("Node", "/status/conditions/0"),
-        ("Node", "/status/conditions/0/type"),
-        ("Node", "/status/conditions/0/message"),
+        ("Node", "/status/conditions/0/status"),
         ("Node", "/status/allocatable"),
-        ("Node", "/status/nodeInfo/bootID"),
+        ("Node", "/status/nodeInfo"),
         ("Node", "/metadata/resourceVersion"),
-        ("Node", "/metadata/ownerReferences/0"),
-        ("Pod", "/status/phase"),
-        ("Pod", "/status/conditions/0"),
-        ("CSINode", "/spec/drivers/0/name"),
+        ("Pod", "/metadata/ownerReferences"),
+        ("CSINode", "/status/storageHealth"),
         ("NodeClaim", "/status/nodeName"),
         ("NodeClaim", "/status/providerID"),
         ("NodeReadinessRule", "/status"),
@@ -413,4 +435,25 @@ fn what_can_be_done_without_is_absent_where_it_is_odd() {
         assert!(odd.is_ok(), "{kind} {place}: {odd:?}");
         assert_eq!(odd, with(Value::Null), "{kind} {place}");
     }
+}
+
+#[test]
+fn an_object_without_name_or_uid_is_unreadable() {
+    for (field, name) in [("name", "metadata.name"), ("uid", "metadata.uid")] {
+        let mut object = node();
+        object["metadata"][field].take();
+        let complaint = format!("{name} is missing");
+        assert_eq!(items::<Node>(&[object]), [Err(complaint)]);
+    }
+}
+
+#[test]
+fn an_unreadable_object_is_known_by_its_name_and_its_node() {
+    let mut object = pod();
+    object["status"] = json!("up");
+    let object: Watched<Pod> = serde_json::from_value(object).unwrap();
+    assert_eq!(object.meta().name.as_deref(), Some("a"));
+    assert_eq!(object.meta().managed_fields, None);
+    assert_eq!((object.version(), object.node_name()), (7, Some("n")));
+    assert!(object.read().is_err());
 }

@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER, TAINT_ADDED_BY_PREFIX};
 use crate::condition::CriticalComponentClass;
-use crate::object::{
-    CsiNode, CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, PodObject, RuleObject,
-};
+use crate::object::{CsiNode, DaemonSet, Node, Pod, RuleObject, Watched};
 use crate::rule::Rule;
 /// The taint key of rules that do not name another.
 pub(crate) const GATE: &str = "readiness.k8s.io/gate";
@@ -176,7 +174,7 @@ impl NodeBuilder {
     }
 
     /// As the API server sends it.
-    pub(crate) fn object(&self) -> NodeObject {
+    pub(crate) fn object(&self) -> Watched<Node> {
         decode(&self.0)
     }
 
@@ -240,7 +238,7 @@ impl DaemonSetBuilder {
         self
     }
 
-    pub(crate) fn object(&self) -> DaemonSetObject {
+    pub(crate) fn object(&self) -> Watched<DaemonSet> {
         decode(&self.0)
     }
 
@@ -285,7 +283,7 @@ impl PodBuilder {
     }
 
     /// As the API server sends it.
-    pub(crate) fn object(&self) -> PodObject {
+    pub(crate) fn object(&self) -> Watched<Pod> {
         decode(&self.0)
     }
 
@@ -353,7 +351,7 @@ impl CsiNodeBuilder {
     }
 
     pub(crate) fn build(&self) -> CsiNode {
-        decode::<CsiNodeObject>(&self.0).read().unwrap()
+        decode::<Watched<CsiNode>>(&self.0).read().unwrap()
     }
 }
 
@@ -422,12 +420,12 @@ impl RuleBuilder {
     }
 
     /// As the API server sends it.
-    pub(crate) fn object(&self) -> RuleObject {
+    pub(crate) fn object<T: DeserializeOwned>(&self) -> T {
         decode(&self.0)
     }
 
     pub(crate) fn build(&self, classes: &[CriticalComponentClass]) -> Rule {
-        let object = self.object();
+        let object: RuleObject = self.object();
         Rule::compile(&object.metadata, object.spec, classes).seen(None, Timestamp::MIN)
     }
 }

@@ -16,8 +16,7 @@ use crate::condition::{
 };
 use crate::config::Config;
 use crate::object::{
-    CsiNode, DaemonSet, DaemonSetObject, Node, NodeCondition, NodeObject, ObjectKey, Pod,
-    PodObject, ResourceSlice, Taint,
+    CsiNode, DaemonSet, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint, Watched,
 };
 use crate::plan::{
     ClusterState, Memory, NodeHistory, NodePlan, NodeState, StaleKinds, TaintPlan, plan,
@@ -104,7 +103,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
 
 impl World {
     pub(crate) fn daemon_set(mut self, daemon_set: &DaemonSetBuilder) -> Self {
-        let object: DaemonSetObject = daemon_set.object();
+        let object: Watched<DaemonSet> = daemon_set.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
         let daemon_set = object.read().unwrap();
         let of_classes = self.classes.iter().enumerate();
@@ -123,17 +122,17 @@ impl World {
     }
 
     pub(crate) fn pod(mut self, pod: &PodBuilder) -> Self {
-        let object: PodObject = pod.object();
+        let object: Watched<Pod> = pod.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
         for (index, class) in self.classes.iter().enumerate() {
-            let prefix = Some(&*class.csi_annotation_prefix);
-            let pod = object.clone().read(prefix).unwrap();
+            let mut pod = object.clone().read().unwrap();
+            pod.keep_annotations(Some(&class.csi_annotation_prefix));
             let is_covered = class.namespaces.contains(&pod.key.namespace);
             if is_covered && pod.node == self.node.name && class.selector.matches(&labels) {
                 self.pods.entry(ComponentGroup::Class(index)).push(pod);
             }
         }
-        let pod = object.read(None).unwrap();
+        let pod = object.read().unwrap();
         for named in &self.named {
             let there = self.daemon_sets.get(named.group).into_iter();
             let mut selectors = there.flat_map(BTreeMap::values).flat_map(|it| &it.selector);
@@ -239,7 +238,7 @@ impl World {
 
     /// The watch shows this state of the node. The first one is shown [`at`]`(0)`.
     pub(crate) fn sees(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
-        let object: NodeObject = node.object();
+        let object: Watched<Node> = node.object();
         let node = object.read().unwrap();
         let known = std::mem::replace(&mut self.node, node);
         let followed = self.rules.followed();
@@ -387,7 +386,7 @@ impl World {
                 reason: condition.reason.into(),
                 message: condition.message,
                 transition: Some(self.now),
-                written: None,
+                heartbeat: None,
             });
         }
         let withdrawn = plan.conditions.withdraw;

@@ -95,9 +95,7 @@ fn spec(object: &DynamicObject) -> Option<&Value> {
 
 /// The object as a rule; a spec that cannot be parsed becomes a fault.
 fn read(object: &DynamicObject) -> RuleObject {
-    let rule = serde_json::json!({"metadata": object.metadata, "spec": spec(object)});
-    // A `RuleObject` can be decoded from any object.
-    serde_json::from_value(rule).unwrap_or_default()
+    RuleObject::new(object.metadata.clone(), spec(object).cloned(), None)
 }
 
 /// Reviews a rule against the cluster's state.

@@ -14,9 +14,7 @@ use tracing::debug;
 
 use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Source};
-use crate::object::{
-    CsiNodeObject, DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject,
-};
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, RuleObject, Watched};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
@@ -133,7 +131,7 @@ impl Surveyor {
     }
 
     async fn rules(&self) -> Result<Vec<Rule>, String> {
-        let api: Api<RuleObject> = Api::all(self.client.clone());
+        let api: Api<Watched<RuleObject>> = Api::all(self.client.clone());
         let params = ListParams::default();
         let listed = tokio::time::timeout(RULES_DEADLINE, self.list(&api, &params)).await;
         let error = match listed {
@@ -141,6 +139,7 @@ impl Surveyor {
                 return Ok(list
                     .items
                     .into_iter()
+                    .filter_map(|rule| rule.read().ok())
                     .map(|rule| Rule::compile(&rule.metadata, rule.spec, &self.classes))
                     .collect());
             }
@@ -171,7 +170,7 @@ impl Surveyor {
             return Ok(Some(daemon_sets.clone()));
         }
         let began = Instant::now();
-        let api: Api<DaemonSetObject> = Api::all(self.client.clone());
+        let api: Api<Watched<DaemonSet>> = Api::all(self.client.clone());
         let some = ListParams::default().limit(DAEMON_SETS);
         let list = self.list(&api, &some).await?;
         if !is_whole(&list) {
@@ -204,7 +203,7 @@ impl Surveyor {
         if !spec.conditions.iter().any(is_driver) {
             return Ok(None);
         }
-        let api: Api<CsiNodeObject> = Api::all(self.client.clone());
+        let api: Api<Watched<CsiNode>> = Api::all(self.client.clone());
         let list = self.list(&api, &ListParams::default().limit(NODES)).await?;
         let is_whole = is_whole(&list);
         let csi_nodes = list.items.into_iter().filter_map(|it| it.read().ok());
@@ -215,7 +214,7 @@ impl Surveyor {
 
     /// Some nodes that the rule matches; any nodes if it matches none.
     async fn nodes(&self, spec: &CompiledSpec) -> kube::Result<NodeSample> {
-        let api: Api<NodeObject> = Api::all(self.client.clone());
+        let api: Api<Watched<Node>> = Api::all(self.client.clone());
         let some = ListParams::default().limit(NODES);
         let selecting = some.clone().labels(&spec.selector.to_string());
         let selected = self.list(&api, &selecting).await?;

@@ -12,6 +12,7 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use kube::Resource;
 use kube::runtime::watcher::Event as Shown;
 use serde::de::DeserializeOwned;
 
@@ -86,7 +87,7 @@ pub(crate) async fn with_rules(
         watches: None,
     };
     for rule in rules {
-        builder.snapshot.view.put(Object::Rule(rule));
+        builder.snapshot.view.put(Object::Rule(rule.into()));
     }
     builder.named().await?;
     builder.snapshot.view.settle();
@@ -125,7 +126,7 @@ impl<'a> SnapshotBuilder<'a> {
         let mut view = View::new(classes, passing_taints, needs.karpenter, now(at));
         view.listing(Watch::Rules);
         for rule in &rules {
-            view.put(Object::Rule(rule.clone()));
+            view.put(Object::Rule(rule.clone().into()));
         }
         view.listed(Watch::Rules);
         let mut builder = Self {
@@ -339,13 +340,14 @@ impl<'a> SnapshotBuilder<'a> {
 
     pub(super) fn see(&mut self, watch: Watch, event: Shown<Object>) {
         let Snapshot { view, rules, .. } = &mut self.snapshot;
-        let name = |rule: &RuleObject| rule.metadata.name.clone();
         match &event {
             Shown::InitApply(Object::Rule(rule)) | Shown::Apply(Object::Rule(rule)) => {
-                rules.retain(|it| name(it) != name(rule));
-                rules.push(rule.clone());
+                rules.retain(|it| it.metadata.name != rule.meta().name);
+                rules.extend(rule.clone().read());
             }
-            Shown::Delete(Object::Rule(rule)) => rules.retain(|it| name(it) != name(rule)),
+            Shown::Delete(Object::Rule(rule)) => {
+                rules.retain(|it| it.metadata.name != rule.meta().name);
+            }
             _ => {}
         }
         match event {
@@ -356,7 +358,8 @@ impl<'a> SnapshotBuilder<'a> {
                 view.listed(watch);
                 if watch == Watch::Rules {
                     let known = view.cached_rules();
-                    rules.retain(|it| name(it).is_some_and(|name| known.contains_key(&*name)));
+                    let is_known = |name: &String| known.contains_key(&**name);
+                    rules.retain(|it| it.metadata.name.as_ref().is_some_and(is_known));
                 }
             }
         }

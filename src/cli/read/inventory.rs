@@ -15,7 +15,7 @@ use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Filter, Inventory, ResourceKind, Snapshot};
 use crate::condition::{CriticalComponentClass, Source};
 use crate::config::Config;
-use crate::object::CsiNodeObject;
+use crate::object::{CsiNode, Watched};
 
 /// A kind that is read, with its name in YAML.
 type Written = (ResourceKind, &'static str);
@@ -83,7 +83,7 @@ fn with_classes(mut inventory: Inventory, classes: Vec<CriticalComponentClass>) 
 /// The CSI drivers that are registered on any node, if they may be read.
 async fn csi_drivers(source: &ObjectSource, inventory: &mut Inventory) -> Option<BTreeSet<String>> {
     let (kind, all) = (ResourceKind::CsiNodes, Filter::default());
-    let listed = source.all::<CsiNodeObject>(kind, &all).await;
+    let listed = source.all::<Watched<CsiNode>>(kind, &all).await;
     let is_known = listed.is_ok();
     let csi_nodes = or_note(&mut inventory.gaps, kind, listed).into_iter();
     let drivers = csi_nodes

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::gap::{Gap, unread_lists};
 use super::kind::ResourceKind;
 use crate::condition::CriticalComponentClass;
-use crate::object::{DaemonSet, DaemonSetObject, Node, NodeObject, ObjectKey, RuleObject};
+use crate::object::{DaemonSet, Node, ObjectKey, RuleObject, Watched};
 use crate::selector::RequirementObject;
 
 /// Objects as written.
@@ -100,7 +100,7 @@ impl Inventory {
                 .map(|rule| self.rules.push(rule))
                 .map_err(|error| error.to_string()),
             "DaemonSet" => agent(&mut object).map(|agent| self.daemon_sets.push(agent)),
-            "Node" => serde_json::from_value::<NodeObject>(object)
+            "Node" => serde_json::from_value::<Watched<Node>>(object)
                 .map_err(|error| error.to_string())
                 .and_then(|node| node.read().map_err(|error| error.to_string()))
                 .map(|node| self.nodes.push(node)),
@@ -156,7 +156,7 @@ fn agent(object: &mut Value) -> Result<Agent, String> {
     }
     let labels = part(object, "/metadata/labels");
     let containers = containers(object);
-    let read: DaemonSetObject =
+    let read: Watched<DaemonSet> =
         serde_json::from_value(object.take()).map_err(|error| error.to_string())?;
     Ok(Agent {
         daemon_set: read.read().map_err(|error| error.to_string())?,

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::kind::{Scope, Watch};
 use crate::object::{
-    CsiNodeObject, DaemonSetObject, NodeClaimObject, NodeObject, NodePoolObject, PodObject,
-    ResourceSliceObject, RuleObject,
+    CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Watched,
 };
 use crate::selector::Selector;
 
@@ -133,18 +132,18 @@ impl ResourceKind {
     /// The resource's path, in one namespace or in all.
     pub(crate) fn path(self, namespace: Option<&str>) -> String {
         match self {
-            Self::Rules => RuleObject::url_path(&(), None),
-            Self::Nodes => NodeObject::url_path(&(), None),
-            Self::CsiNodes => CsiNodeObject::url_path(&(), None),
+            Self::Rules => Watched::<RuleObject>::url_path(&(), None),
+            Self::Nodes => Watched::<Node>::url_path(&(), None),
+            Self::CsiNodes => Watched::<CsiNode>::url_path(&(), None),
             Self::CsiDrivers => CSIDriver::url_path(&(), None),
-            Self::DaemonSets => DaemonSetObject::url_path(&(), namespace),
-            Self::Pods => PodObject::url_path(&(), namespace),
-            Self::ResourceSlices => ResourceSliceObject::url_path(&(), None),
+            Self::DaemonSets => Watched::<DaemonSet>::url_path(&(), namespace),
+            Self::Pods => Watched::<Pod>::url_path(&(), namespace),
+            Self::ResourceSlices => Watched::<ResourceSlice>::url_path(&(), None),
             Self::Leases => Lease::url_path(&(), namespace),
             Self::Events => Event::url_path(&(), namespace),
             Self::ConfigMaps => ConfigMap::url_path(&(), namespace),
-            Self::NodeClaims => NodeClaimObject::url_path(&(), None),
-            Self::NodePools => NodePoolObject::url_path(&(), None),
+            Self::NodeClaims => Watched::<NodeClaim>::url_path(&(), None),
+            Self::NodePools => Watched::<NodePool>::url_path(&(), None),
             Self::Deployments => Deployment::url_path(&(), namespace),
         }
     }

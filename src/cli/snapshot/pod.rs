@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::condition::{is_meant_for, tolerates};
-use crate::object::{DaemonSet, DaemonSetObject, Node, ObjectKey, Taint, Toleration};
+use crate::object::{DaemonSet, Node, ObjectKey, Taint, Toleration, Watched};
 
 /// Why a pod is not Ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,7 +262,7 @@ impl Specimen {
         // A pod has only its own tolerations, not those that are added to a `DaemonSet`'s pods.
         let tolerations = serde_json::to_value(&spec.tolerations).ok()?;
         let tolerations: Option<Vec<Toleration>> = serde_json::from_value(tolerations).ok()?;
-        let object: DaemonSetObject = serde_json::from_value(json!({
+        let object: Watched<DaemonSet> = serde_json::from_value(json!({
             "metadata": {"namespace": pod.metadata.namespace, "name": pod.metadata.name},
             "spec": {"template": {"spec": spec}},
         }))

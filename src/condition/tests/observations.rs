@@ -21,7 +21,7 @@ fn wrote(status: ConditionStatus, written: Option<Timestamp>) -> Vec<NodeConditi
         reason: String::new(),
         message: String::new(),
         transition: None,
-        written,
+        heartbeat: written,
     }]
 }
 

@@ -9,11 +9,11 @@ use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use kube::Client;
 use kube::api::{ListParams, ObjectList, Request, WatchParams};
 use kube::core::{Status, WatchEvent};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::Failure;
-use crate::object::{self, MetadataObject, Version};
+use crate::object::{self, Version};
 
 /// The most objects in one page of a list.
 const PAGE: u32 = 500;
@@ -78,8 +78,7 @@ impl WatchSource {
         let request = Request::new(&self.path).list_metadata(&params);
         let request = request.map_err(kube::Error::BuildRequest)?;
         let answer = timeout(START_LIMIT, self.client.request(request)).await;
-        let list: ObjectList<MetadataObject> =
-            answer.map_err(|_| Failure::NoAnswer(START_LIMIT))??;
+        let list: ObjectList<IgnoredAny> = answer.map_err(|_| Failure::NoAnswer(START_LIMIT))??;
         match object::version(list.metadata.resource_version.as_deref()) {
             0 => Err(Failure::NoVersion),
             version => Ok(version),

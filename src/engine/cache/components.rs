@@ -8,9 +8,7 @@ use super::Cache;
 use crate::condition::{Component, ComponentGroup, CriticalComponentClass};
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{
-    self, DaemonSetObject, ObjectKey, Pod, PodObject, PodPhase, ResourceSliceObject,
-};
+use crate::object::{DaemonSet, ObjectKey, Pod, PodPhase, ResourceSlice, Watched};
 
 impl Cache {
     /// The class of a group, if it is not a named `DaemonSet`.
@@ -18,10 +16,10 @@ impl Cache {
         self.classes.get(group.class()?)
     }
 
-    pub(super) fn see_pod(&mut self, group: ComponentGroup, object: PodObject) {
+    pub(super) fn see_pod(&mut self, group: ComponentGroup, object: Watched<Pod>) {
         let watch = Watch::Pods(group);
         let identity = Identity::of(watch, object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let class = self.class(group);
         // If a class has several namespaces, its watch covers all namespaces.
         if class.is_some_and(|class| !class.namespaces.contains(&identity.key.namespace)) {
@@ -29,7 +27,10 @@ impl Cache {
         }
         let known = self.index.node(watch, &identity.key);
         let node = known.or_else(|| object.node_name().map(Arc::from));
-        let read = object.read(class.map(|class| &*class.csi_annotation_prefix));
+        let read = object.read().map(|mut pod| {
+            pod.keep_annotations(class.map(|class| &*class.csi_annotation_prefix));
+            pod
+        });
         if let Some((key, mut pod)) = self.understood(identity, version, node, read) {
             pod.key = key;
             let counts = match self.named.component(group) {
@@ -85,10 +86,10 @@ impl Cache {
         }
     }
 
-    pub(super) fn see_slice(&mut self, group: ComponentGroup, object: ResourceSliceObject) {
+    pub(super) fn see_slice(&mut self, group: ComponentGroup, object: Watched<ResourceSlice>) {
         let watch = Watch::ResourceSlices(group);
         let identity = Identity::of(watch, object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let known = self.index.node(watch, &identity.key);
         let node = known.or_else(|| object.node_name().map(Arc::from));
         let slice = self.understood(identity, version, node, object.read());
@@ -131,9 +132,9 @@ impl Cache {
     }
 
     /// Keeps a `DaemonSet`. For an unreadable one, the last readable state stays: it may run on any node.
-    pub(super) fn see_daemon_set(&mut self, group: ComponentGroup, object: DaemonSetObject) {
+    pub(super) fn see_daemon_set(&mut self, group: ComponentGroup, object: Watched<DaemonSet>) {
         let identity = Identity::of(Watch::DaemonSets(group), object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let daemon_set = self.understood(identity, version, None, object.read());
         let Some((_, daemon_set)) = daemon_set else {
             return;

@@ -9,7 +9,7 @@ use super::Cache;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
 use crate::engine::map::Map;
-use crate::object::{self, Node, NodeClaim, NodeClaimObject, NodePool, NodePoolObject, ObjectKey};
+use crate::object::{Node, NodeClaim, NodePool, ObjectKey, Watched};
 use crate::repair::{Group, Karpenter, NoClaim, NodeClaims, pool_name};
 use crate::rule::Rule;
 
@@ -92,9 +92,9 @@ impl KarpenterCache {
 
 impl Cache {
     /// Keeps a claim. An unreadable one is dropped, so that the controller never deletes it.
-    pub(super) fn see_claim(&mut self, object: NodeClaimObject) {
+    pub(super) fn see_claim(&mut self, object: Watched<NodeClaim>) {
         let identity = Identity::of(Watch::NodeClaims, object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let key = identity.key.clone();
         let Some((_, claim)) = self.understood(identity, version, None, object.read()) else {
             self.index.remove(Watch::NodeClaims, &key);
@@ -118,14 +118,14 @@ impl Cache {
 
     /// Takes in a claim from a write response, unless the cache has a newer state or no such claim. The watch will show a new
     /// claim of the same name.
-    pub fn update_claim(&mut self, object: NodeClaimObject) {
+    pub fn update_claim(&mut self, object: Watched<NodeClaim>) {
         let meta = object.meta();
         let known = meta
             .name
             .as_deref()
             .and_then(|name| self.karpenter.claim(name));
         let is_known = known.is_some_and(|known| meta.uid.as_deref() == Some(&*known.uid));
-        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        let (key, version) = (ObjectKey::of(meta), object.version());
         if is_known && !self.is_outdated(Watch::NodeClaims, &key, version) {
             self.see_claim(object);
         }
@@ -138,9 +138,9 @@ impl Cache {
     }
 
     /// Keeps a pool. For an unreadable one, the last readable state stays.
-    pub(super) fn see_pool(&mut self, object: NodePoolObject) {
+    pub(super) fn see_pool(&mut self, object: Watched<NodePool>) {
         let identity = Identity::of(Watch::NodePools, object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let pool = self.understood(identity, version, None, object.read());
         if let Some((ObjectKey { name, .. }, pool)) = pool {
             let known = self.karpenter.pools.insert(name.clone(), pool);

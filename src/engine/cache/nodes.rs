@@ -10,17 +10,15 @@ use super::{Cache, entry};
 use crate::engine::broken::Identity;
 use crate::engine::io::Now;
 use crate::engine::kind::Watch;
-use crate::object::{
-    self, CsiNode, CsiNodeObject, Node, NodeMetadata, NodeObject, ObjectKey, Taint,
-};
+use crate::object::{CsiNode, Node, ObjectKey, Taint, Version, Watched};
 
 impl Cache {
     /// Takes in a node from the response to a write or a read, unless the cache has a newer state. Observations are updated as
     /// for a watch event: the watch may never show this state. If the UID differs, the known node is gone; the watch will show
     /// the new one.
-    pub fn update_node(&mut self, object: NodeObject, now: Now) {
+    pub fn update_node(&mut self, object: Watched<Node>, now: Now) {
         let meta = object.meta();
-        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+        let (key, version) = (ObjectKey::of(meta), object.version());
         let known = self.entries.get(&key.name).and_then(|it| it.node.as_ref());
         // An equal version may show more: the response to a patch has metadata only.
         let Some(known) = known.filter(|_| !self.is_outdated(Watch::Nodes, &key, version)) else {
@@ -33,16 +31,16 @@ impl Cache {
         }
     }
 
-    /// Takes in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
-    pub fn patched_node(&mut self, patched: NodeMetadata, taints: Option<Vec<Taint>>) {
+    /// Takes in the metadata in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
+    pub fn patched_node(&mut self, version: Version, patched: Node, taints: Option<Vec<Taint>>) {
         let key = ObjectKey::unscoped(patched.name.clone());
         if let Some(entry) = self.entries.get_mut(&patched.name)
             && let Some(node) = &mut entry.node
             && let Some(kept) = self.index.get_mut(Watch::Nodes, &key)
             && node.uid == patched.uid
-            && kept.version < patched.version
+            && kept.version < version
         {
-            kept.version = patched.version;
+            kept.version = version;
             if node.take_in(patched, taints) {
                 entry.selected_at = 0;
             }
@@ -52,9 +50,9 @@ impl Cache {
     }
 
     /// Keeps a node and updates its observations. `came` is when it joined, if it was not known before.
-    pub(super) fn see_node(&mut self, object: NodeObject, came: Option<Timestamp>, now: Now) {
+    pub(super) fn see_node(&mut self, object: Watched<Node>, came: Option<Timestamp>, now: Now) {
         let identity = Identity::of(Watch::Nodes, object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let name = Some(identity.key.name.clone());
         let node = self.understood(identity, version, name, object.read());
         let Some((ObjectKey { name, .. }, mut node)) = node else {
@@ -108,9 +106,9 @@ impl Cache {
         }
     }
 
-    pub(super) fn see_csi_node(&mut self, object: CsiNodeObject) {
+    pub(super) fn see_csi_node(&mut self, object: Watched<CsiNode>) {
         let identity = Identity::of(Watch::CsiNodes, object.meta());
-        let version = object::resource_version(object.meta());
+        let version = object.version();
         let name = Some(identity.key.name.clone());
         let csi_node = self.understood(identity, version, name, object.read());
         if let Some((ObjectKey { name, .. }, mut csi_node)) = csi_node {

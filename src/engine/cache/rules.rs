@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Resource;
 
 use super::Cache;
 use super::cached_rule::CachedRule;
 use crate::engine::broken::Identity;
 use crate::engine::kind::Watch;
-use crate::object::{self, ObjectKey, RuleObject};
+use crate::object::{ObjectKey, RuleObject, Watched};
 use crate::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
@@ -16,9 +17,9 @@ const FORMER_RULES: usize = 256;
 
 impl Cache {
     /// Takes in a rule from a write response, unless the cache has a newer state.
-    pub fn update_rule(&mut self, object: RuleObject, now: Timestamp) {
-        let meta = &object.metadata;
-        let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
+    pub fn update_rule(&mut self, object: Watched<RuleObject>, now: Timestamp) {
+        let meta = object.meta();
+        let (key, version) = (ObjectKey::of(meta), object.version());
         let known = self.rules.get(&key.name);
         let is_known = known.is_some_and(|known| Some(&*known.rule.uid) == meta.uid.as_deref());
         if is_known && !self.is_outdated(Watch::Rules, &key, version) {
@@ -27,9 +28,9 @@ impl Cache {
         }
     }
 
-    pub(super) fn see_rule(&mut self, object: RuleObject, now: Timestamp) {
-        let identity = Identity::of(Watch::Rules, &object.metadata);
-        let version = object::resource_version(&object.metadata);
+    pub(super) fn see_rule(&mut self, object: Watched<RuleObject>, now: Timestamp) {
+        let identity = Identity::of(Watch::Rules, object.meta());
+        let version = object.version();
         let object = self.understood(identity, version, None, object.read());
         let Some((_, object)) = object else { return };
         let mut rule = Rule::compile(&object.metadata, object.spec, &self.classes);

@@ -2,22 +2,20 @@
 
 use crate::condition::ComponentGroup;
 use crate::engine::error::RequestError;
-use crate::object::{
-    CsiNodeObject, DaemonSetObject, NodeObject, PodObject, ResourceSliceObject, RuleObject, Version,
-};
+use crate::object::{CsiNode, DaemonSet, Node, Pod, ResourceSlice, RuleObject, Version, Watched};
 use crate::plan::StaleKinds;
 
 /// A live read of one node.
 #[derive(Debug, Default)]
 pub struct NodeEvidence {
     /// The node, if it was read.
-    pub node: Option<NodeObject>,
+    pub node: Option<Watched<Node>>,
     /// Its `CSINode`, if it was read: one or none.
-    pub csi_node: Option<List<CsiNodeObject>>,
+    pub csi_node: Option<List<Watched<CsiNode>>>,
     /// Its pods, for each component group that was read.
-    pub pods: Vec<(ComponentGroup, List<PodObject>)>,
+    pub pods: Vec<(ComponentGroup, List<Watched<Pod>>)>,
     /// Its `ResourceSlice`s, for each component group that was read.
-    pub slices: Vec<(ComponentGroup, List<ResourceSliceObject>)>,
+    pub slices: Vec<(ComponentGroup, List<Watched<ResourceSlice>>)>,
     /// What could not be read.
     pub unread: Unread,
 }
@@ -53,9 +51,9 @@ impl Unread {
 #[derive(Debug)]
 pub struct ClusterEvidence {
     /// All rules.
-    pub rules: List<RuleObject>,
+    pub rules: List<Watched<RuleObject>>,
     /// The `DaemonSet`s of each group: the labelled ones of a class, or those that a rule names.
-    pub daemon_sets: Vec<(ComponentGroup, List<DaemonSetObject>)>,
+    pub daemon_sets: Vec<(ComponentGroup, List<Watched<DaemonSet>>)>,
     /// What could not be read of these.
     pub unread: Unread,
 }

@@ -9,7 +9,7 @@ use crate::engine::freshness::live_reads::EndedRead;
 use crate::engine::io::{Answer, Count, RequestId};
 use crate::engine::node_writes::{NodeWrite, WriteEnd};
 use crate::engine::notice::{About, Notice};
-use crate::object::{NodeMetadata, NodeObject};
+use crate::object::{Node, Watched};
 use crate::plan::ChangeKind;
 
 impl Engine {
@@ -18,7 +18,7 @@ impl Engine {
             return;
         };
         match purpose {
-            Purpose::Node(name) => self.node_answered(&name, answer.and_then(Answer::metadata)),
+            Purpose::Node(name) => self.node_answered(&name, answer.and_then(Answer::node)),
             Purpose::NodeAgain(name) => self.read_again(&name, answer.and_then(Answer::node)),
             Purpose::Conditions(name) => {
                 self.conditions_answered(&name, answer.and_then(Answer::node));
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    fn node_answered(&mut self, name: &Arc<str>, result: Result<NodeMetadata, RequestError>) {
+    fn node_answered(&mut self, name: &Arc<str>, result: Result<Watched<Node>, RequestError>) {
         let Some(work) = self.nodes.get_mut(name) else {
             return;
         };
@@ -82,7 +82,7 @@ impl Engine {
                         .blame(&about, &changes, &why, recorded_by, &mut self.out);
                 }
             }
-            Some(WriteEnd::CarriedOut(write, metadata)) => {
+            Some(WriteEnd::CarriedOut(write, version, patched)) => {
                 for change in &write.changes {
                     if change.kind == ChangeKind::Added {
                         self.rules.closed(&change.rule_uid, name);
@@ -92,8 +92,8 @@ impl Engine {
                         self.out.count(count);
                     }
                 }
-                self.count(name, &metadata.uid, &write);
-                self.cache.patched_node(metadata, write.taints);
+                self.count(name, &patched.uid, &write);
+                self.cache.patched_node(version, patched, write.taints);
             }
         }
         self.cache.mark(name);
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    fn read_again(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
+    fn read_again(&mut self, name: &Arc<str>, result: Result<Watched<Node>, RequestError>) {
         if let Some(work) = self.nodes.get_mut(name) {
             work.write.read_again();
         }
@@ -132,7 +132,11 @@ impl Engine {
         self.cache.mark(name);
     }
 
-    fn conditions_answered(&mut self, name: &Arc<str>, result: Result<NodeObject, RequestError>) {
+    fn conditions_answered(
+        &mut self,
+        name: &Arc<str>,
+        result: Result<Watched<Node>, RequestError>,
+    ) {
         if let Some(work) = self.nodes.get_mut(name) {
             let error = result.as_ref().err();
             work.conditions.answered(name, error, &mut self.out);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kube::Resource;
 use tracing::{info, warn};
 
 use super::work::RuleWork;
@@ -18,7 +19,7 @@ use crate::engine::notice::Notice;
 use crate::engine::pacer::{AfterWrite, Class};
 use crate::engine::patch;
 use crate::guard::Limits;
-use crate::object::RuleObject;
+use crate::object::{RuleObject, Watched};
 use crate::rule::Rule;
 
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
@@ -224,7 +225,7 @@ impl Rules {
     pub fn finalizers_answered(
         &mut self,
         uid: &Arc<str>,
-        result: Result<RuleObject, RequestError>,
+        result: Result<Watched<RuleObject>, RequestError>,
         cache: &mut Cache,
         out: &mut Effects,
     ) {
@@ -240,7 +241,7 @@ impl Rules {
         match (result, verdict) {
             (Ok(object), _) => {
                 work.finalizer_refusals = 0;
-                let mut left = object.metadata.finalizers.iter().flatten();
+                let mut left = object.meta().finalizers.iter().flatten();
                 if left.all(|finalizer| finalizer != FINALIZER) {
                     info!(rule = %work.name, "rule is gone; its nodes are clean");
                 }

@@ -11,7 +11,7 @@ use crate::engine::RequestError;
 use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::io::{Answer, Object, Request};
 use crate::engine::kind::{Scope, Watch};
-use crate::object::{MetadataObject, Version};
+use crate::object::Version;
 use crate::plan::StaleKinds;
 
 /// All objects, by watch and name.
@@ -117,8 +117,7 @@ impl Cluster {
                     }
                     carry_out(node, patch);
                 });
-                let metadata = |node| decode::<MetadataObject>(node).try_into().unwrap();
-                let answer = answer.map(|node| Answer::NodeMetadata(metadata(node)));
+                let answer = answer.map(|node| Answer::Node(decode(node)));
                 (format!("node {name}"), answer)
             }
             Request::PatchNodeStatus { name, patch } => {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::health::GroupHealth;
 use super::*;
-use crate::object::{Node, NodeClaim, NodeClaimObject, NodePool};
+use crate::object::{Node, NodeClaim, NodePool, Watched};
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
 
@@ -42,7 +42,7 @@ fn claim_of(node: &str) -> serde_json::Value {
 }
 
 fn claim(json: serde_json::Value) -> NodeClaim {
-    serde_json::from_value::<NodeClaimObject>(json)
+    serde_json::from_value::<Watched<NodeClaim>>(json)
         .unwrap()
         .read()
         .unwrap()

@@ -269,10 +269,7 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
             "spec: {conditions: [{requiredStatus: 'True'}]}",
             "validation failed: [spec.conditions[0].type: Required value]",
         ),
-        (
-            "spec: null",
-            "[spec cannot be read: invalid type: null, expected an object]",
-        ),
+        ("spec: null", "validation failed: [spec: Required value]"),
         (
             "spec: {taint: 1}",
             "[spec cannot be read: taint: invalid type: integer `1`, expected an object]",

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use kube::Resource;
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input, Now, Object, Request as Wanted, Seen};
 use nodegate::engine::kind::Watch;
@@ -51,11 +50,10 @@ impl Machine for Labeller {
                 }
                 Input::Seen(Seen::InitDone(..)) => self.synced += 1,
                 Input::Seen(Seen::Apply(Object::Node(node))) => {
-                    let meta = node.meta();
-                    let name = meta.name.clone().unwrap_or_default();
-                    let labels = meta.labels.as_ref();
+                    let node = node.read().expect("a node");
+                    let name = node.name.to_string();
                     self.bare.retain(|it| *it != name);
-                    if !labels.is_some_and(|labels| labels.contains_key(LABEL)) {
+                    if !node.labels.contains_key(LABEL) {
                         self.bare.push(name);
                     }
                 }
@@ -94,12 +92,8 @@ impl Machine for Labeller {
 fn told(input: &Input) -> String {
     match input {
         Input::Seen(Seen::Apply(Object::Node(node))) => {
-            let meta = node.meta();
-            let label = meta
-                .labels
-                .as_ref()
-                .map_or(0, std::collections::BTreeMap::len);
-            format!("{} with {label}", meta.name.as_deref().unwrap_or_default())
+            let node = node.clone().read().expect("a node");
+            format!("{} with {}", node.name, node.labels.len())
         }
         Input::Seen(Seen::Delete(Object::Node(_))) => "a node is gone".into(),
         Input::Seen(Seen::InitDone(watch, _)) => format!("InitDone({watch:?})"),

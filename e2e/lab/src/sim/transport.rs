@@ -5,7 +5,7 @@ use nodegate::engine::RequestError;
 use nodegate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use nodegate::engine::io::{Answer, Request};
 use nodegate::engine::kind::{Scope, Watch};
-use nodegate::object::{MetadataObject, NodeMetadata};
+use nodegate::object::{RuleObject, Watched};
 use nodegate::plan::StaleKinds;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -66,8 +66,7 @@ pub(super) fn carry(
     match request {
         Request::PatchNode { name, patch: it } => {
             let node = patch(Kind::Node, name, Part::Main, Patch::Json(it.clone()))?;
-            let metadata: MetadataObject = decoded(&node)?;
-            Ok(Answer::NodeMetadata(NodeMetadata::try_from(metadata)?))
+            Ok(Answer::Node(Box::new(decoded(&node)?)))
         }
         Request::PatchNodeStatus { name, patch: it } => {
             let node = patch(Kind::Node, name, Part::Status, Patch::Strategic(it.clone()))?;
@@ -81,8 +80,8 @@ pub(super) fn carry(
         Request::PatchRuleStatus { name, patch: it } => {
             let part = Patch::Json(it.clone());
             let rule = patch(Kind::NodeReadinessRule, name, Part::Status, part)?;
-            let metadata: MetadataObject = decoded(&rule)?;
-            Ok(Answer::Version(metadata.version()))
+            let rule: Watched<RuleObject> = decoded(&rule)?;
+            Ok(Answer::Version(rule.version()))
         }
         Request::PatchNodeClaim { name, patch: it } => {
             let claim = patch(Kind::NodeClaim, name, Part::Main, Patch::Merge(it.clone()))?;

@@ -17,7 +17,7 @@ use crate::condition::ComponentGroup;
 use crate::config::Config;
 use crate::engine::freshness::evidence::NodeEvidence;
 use crate::engine::io::{Object, Seen};
-use crate::object::{MetadataObject, NodeObject};
+use crate::object::{Node, Watched};
 use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, daemon_set, node, rule};
 
@@ -142,7 +142,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         (
             "the watch",
             (|cache, node| cache.see(Seen::Apply(Object::Node(node)), now(60)))
-                as fn(&mut Cache, NodeObject),
+                as fn(&mut Cache, Watched<Node>),
         ),
         ("an answer", |cache, node| cache.update_node(node, now(60))),
     ] {
@@ -250,9 +250,8 @@ fn an_instance_that_does_not_lead_notes_no_statuses_either() {
 #[test]
 fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
-    let mut rebooted = booted("b", 0, 12);
-    let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
-    cache.patched_node(answer.try_into().unwrap(), None);
+    let rebooted = booted("b", 0, 12);
+    cache.patched_node(12, rebooted.build(), None);
     cache.see(Seen::Apply(Object::Node(rebooted.object())), now(60));
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
 }
@@ -276,9 +275,8 @@ fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does(
 fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
     // The node reboots and is patched; the response lacks its status.
-    let mut rebooted = booted("b", 0, 12);
-    let answer: MetadataObject = serde_json::from_value(rebooted.json().clone()).unwrap();
-    cache.patched_node(answer.try_into().unwrap(), None);
+    let rebooted = booted("b", 0, 12);
+    cache.patched_node(12, rebooted.build(), None);
     cache.update_node(rebooted.object(), now(60));
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
 }
@@ -300,9 +298,8 @@ fn a_live_read_from_before_a_patch_is_repeated() {
         ("at another node of this name", 11, "another", false),
     ] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
-        let mut patched = booted("a", 0, 12);
-        let answer: MetadataObject = serde_json::from_value(patched.json().clone()).unwrap();
-        cache.patched_node(answer.try_into().unwrap(), None);
+        let patched = booted("a", 0, 12);
+        cache.patched_node(12, patched.build(), None);
         let evidence = NodeEvidence {
             node: Some(booted("a", 5, version).uid(uid).object()),
             ..NodeEvidence::default()

@@ -4,17 +4,17 @@ use serde_json::json;
 
 use super::*;
 use crate::condition::ComponentGroup;
-use crate::object::{CsiNodeObject, PodObject};
+use crate::object::{CsiNode, Pod, Watched};
 
-fn odd_node() -> NodeObject {
+fn odd_node() -> Watched<Node> {
     object(json!({"metadata": {"name": "n", "uid": "n-uid"}, "status": "up"}))
 }
 
-fn odd_csi_node() -> CsiNodeObject {
-    object(json!({"metadata": {"name": "n"}, "spec": []}))
+fn odd_csi_node() -> Watched<CsiNode> {
+    object(json!({"metadata": {"name": "n"}, "spec": 5}))
 }
 
-fn odd_pod() -> PodObject {
+fn odd_pod() -> Watched<Pod> {
     let meta = json!({"namespace": "kube-system", "name": "p"});
     object(json!({"metadata": meta, "spec": {"nodeName": "n"}, "status": 5}))
 }
@@ -27,7 +27,7 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
     for (odd, said, cures) in [
         (
             (|| Seen::Apply(Object::Node(odd_node()))) as fn() -> Seen,
-            "Node n cannot be parsed: status has a form that the API does not know",
+            r#"Node n cannot be parsed: status: invalid type: string "up", expected struct Status"#,
             vec![
                 vec![Seen::Apply(Object::Node(node.object()))],
                 vec![Seen::Delete(Object::Node(odd_node()))],
@@ -35,7 +35,7 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
         ),
         (
             || Seen::Apply(Object::CsiNode(odd_csi_node())),
-            "CSINode n cannot be parsed: spec has a form that the API does not know",
+            "CSINode n cannot be parsed: spec: invalid type: integer `5`, expected struct Spec",
             vec![
                 vec![Seen::Apply(Object::CsiNode(csi_node()))],
                 vec![Seen::Delete(Object::CsiNode(odd_csi_node()))],
@@ -47,7 +47,7 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
         ),
         (
             || Seen::Apply(Object::Pod(ComponentGroup::Class(0), odd_pod())),
-            "Pod kube-system/p cannot be parsed: status has a form that the API does not know",
+            "Pod kube-system/p cannot be parsed: status: invalid type: integer `5`, expected struct Status",
             vec![
                 vec![Seen::Apply(Object::Pod(ComponentGroup::Class(0), pod()))],
                 vec![Seen::Delete(Object::Pod(
@@ -131,7 +131,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
     assert!(
         told[0]
             .to_string()
-            .starts_with("DaemonSet kube-system/cni cannot be parsed: spec: template"),
+            .starts_with("DaemonSet kube-system/cni cannot be parsed: spec.template"),
         "{told:?}"
     );
     cache.see(

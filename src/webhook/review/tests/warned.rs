@@ -175,12 +175,12 @@ fn a_minimum_that_no_node_reaches_is_warned_of() {
 
 #[test]
 fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
-    use crate::object::{DaemonSet, DaemonSetObject};
+    use crate::object::{DaemonSet, Watched};
     let daemon_set = |name: &str, labels: &str, pod: &str| -> DaemonSet {
         let template: Value =
             serde_saphyr::from_str(&format!("{{metadata: {{labels: {labels}}}, spec: {pod}}}"))
                 .unwrap();
-        let object: DaemonSetObject = serde_json::from_value(json!({
+        let object: Watched<DaemonSet> = serde_json::from_value(json!({
             "metadata": {"namespace": "ns", "name": name},
             "spec": {"template": template},
         }))

@@ -1,0 +1,251 @@
+//! An object as the API server sends it, readable or not: a malformed one affects neither the list that contains it nor its
+//! watch.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use kube::Resource;
+use kube::api::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::meta::{self, Version};
+use super::rule::RuleObject;
+
+/// Why an object is unreadable: the field and its problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(String);
+
+impl Unreadable {
+    /// An unreadable object with this problem.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// A kind of object in the API, and how it is read. Decoding skips every field that `Spec` and `Status` do not have.
+pub trait Kind: Clone + Debug {
+    /// Group, version, kind and plural name.
+    const RESOURCE: [&'static str; 4];
+    /// Whether its objects are in namespaces.
+    type Scope;
+    /// The fields of `spec` that are read.
+    type Spec: DeserializeOwned;
+    /// The fields of `status` that are read.
+    type Status: DeserializeOwned;
+
+    /// The value. It may take out of the metadata what it keeps.
+    ///
+    /// # Errors
+    /// The object lacks what nothing can be said without.
+    fn read(
+        meta: &mut ObjectMeta,
+        spec: Option<Self::Spec>,
+        status: Option<Self::Status>,
+    ) -> Result<Self, Unreadable>;
+
+    /// The node that the object is bound to; empty if it is bound to none.
+    fn node_name(&self) -> &str {
+        ""
+    }
+}
+
+/// An object of the API server. Decoding never fails.
+#[derive(Debug, Clone)]
+pub struct Watched<T> {
+    /// What identifies the object, and what the value did not take. Empty if it is unreadable.
+    metadata: ObjectMeta,
+    /// The value, or why there is none and the node that the object names.
+    value: Result<T, (Unreadable, String)>,
+}
+
+impl<T: Kind> Watched<T> {
+    /// The value.
+    ///
+    /// # Errors
+    /// The object is unreadable.
+    pub fn read(self) -> Result<T, Unreadable> {
+        self.value.map_err(|(why, _)| why)
+    }
+
+    /// The node that the object is bound to, if that is readable.
+    pub fn node_name(&self) -> Option<&str> {
+        let name = match &self.value {
+            Ok(value) => value.node_name(),
+            Err((_, node)) => node,
+        };
+        Some(name).filter(|name| !name.is_empty())
+    }
+
+    /// The object's resource version.
+    pub fn version(&self) -> Version {
+        meta::resource_version(&self.metadata)
+    }
+}
+
+impl From<RuleObject> for Watched<RuleObject> {
+    fn from(rule: RuleObject) -> Self {
+        Self {
+            metadata: rule.metadata.clone(),
+            value: Ok(rule),
+        }
+    }
+}
+
+/// An object without the fields that are not read.
+#[derive(Deserialize)]
+pub(super) struct Object<Spec, Status> {
+    #[serde(default, deserialize_with = "lean")]
+    pub metadata: ObjectMeta,
+    pub spec: Option<Spec>,
+    pub status: Option<Status>,
+}
+
+/// What is read of an object that is unreadable otherwise.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Outline {
+    #[serde(deserialize_with = "lean")]
+    metadata: ObjectMeta,
+    #[serde(deserialize_with = "lenient")]
+    spec: Binding,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Binding {
+    node_name: String,
+}
+
+impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let json = json.get();
+        // Errors without the field's path cost less, and are rare.
+        let object = serde_json::from_str::<Object<T::Spec, T::Status>>(json);
+        let read = object.map_err(|_| misfit::<T>(json)).and_then(|object| {
+            let mut metadata = object.metadata;
+            if meta::name(&metadata).is_empty() {
+                return Err(Unreadable::new("metadata.name is missing"));
+            }
+            let value = T::read(&mut metadata, object.spec, object.status)?;
+            Ok((metadata, value))
+        });
+        Ok(match read {
+            Ok((metadata, value)) => Self {
+                metadata,
+                value: Ok(value),
+            },
+            Err(why) => {
+                let outline: Outline = serde_json::from_str(json).unwrap_or_default();
+                Self {
+                    metadata: outline.metadata,
+                    value: Err((why, outline.spec.node_name)),
+                }
+            }
+        })
+    }
+}
+
+/// The field that does not decode, and why. The place in the text would differ with each version of the object.
+fn misfit<T: Kind>(json: &str) -> Unreadable {
+    let decoder = &mut serde_json::Deserializer::from_str(json);
+    let decoded = serde_path_to_error::deserialize::<_, Object<T::Spec, T::Status>>(decoder);
+    let why = decoded.err().map(|error| error.to_string());
+    let why = why.unwrap_or_default();
+    Unreadable::new(why.split(" at line ").next().unwrap_or_default())
+}
+
+impl<T: Kind> Resource for Watched<T> {
+    type DynamicType = ();
+    type Scope = T::Scope;
+
+    fn group((): &()) -> Cow<'_, str> {
+        T::RESOURCE[0].into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        T::RESOURCE[1].into()
+    }
+
+    fn kind((): &()) -> Cow<'_, str> {
+        T::RESOURCE[2].into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        T::RESOURCE[3].into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    #[serde(default, deserialize_with = "lenient")]
+    creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<String>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "lenient")]
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+/// Decodes metadata without managed fields and other unused fields.
+fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let meta = Metadata::deserialize(deserializer)?;
+    // A time that cannot be represented still means that the object is being deleted.
+    let deletion = |text: String| Time(text.parse().unwrap_or(Timestamp::MAX));
+    Ok(ObjectMeta {
+        name: meta.name,
+        namespace: meta.namespace,
+        uid: meta.uid,
+        resource_version: meta.resource_version,
+        generation: meta.generation,
+        creation_timestamp: meta.creation_timestamp.map(Time),
+        deletion_timestamp: meta.deletion_timestamp.map(deletion),
+        labels: meta.labels,
+        annotations: meta.annotations,
+        finalizers: meta.finalizers,
+        owner_references: meta.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+/// Decodes a value that can be done without: a malformed one counts as absent. A time that `jiff` cannot represent, such as the
+/// last day of the year 9999, is malformed.
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
+/// The object's UID, for a kind that nothing is done without it.
+pub(super) fn uid(meta: &ObjectMeta) -> Result<Arc<str>, Unreadable> {
+    match meta.uid.as_deref() {
+        None | Some("") => Err(Unreadable::new("metadata.uid is missing")),
+        Some(uid) => Ok(uid.into()),
+    }
+}
