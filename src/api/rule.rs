@@ -30,9 +30,6 @@ const MAX_REASONS: usize = 16;
 /// The reason of a condition, as in `metav1.Condition`.
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 
-/// The maximum number of rules that a rule comes after.
-pub const MAX_AFTER: usize = 8;
-
 /// Which nodes stay closed until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
@@ -47,9 +44,6 @@ pub const MAX_AFTER: usize = 8;
     selectable = ".spec.enforcementMode",
     selectable = ".spec.taint.key",
     selectable = ".spec.dryRun",
-    validation = Rule::new("!has(self.spec.after) || !(self.metadata.name in self.spec.after)")
-        .message("after must not name the rule itself, which would wait for itself")
-        .field_path(".spec.after"),
     printcolumn(
         name = "Mode",
         type_ = "string",
@@ -200,15 +194,6 @@ pub struct NodeReadinessRuleSpec {
     /// rule takes over. Deleting the rule still cleans up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub suspend: bool,
-
-    /// Names of rules that come before this one. While one of them holds a node, the conditions of this rule are not
-    /// evaluated there: a closed node stays closed and an open one open, and a node that joins, or on which this rule has not
-    /// decided yet, is closed. A rule that does not select the node, is a dry run or suspended, or does not exist holds
-    /// nothing up. Rules must not come after each other in a circle: none of them would be accepted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = MAX_AFTER), inner(length(min = 1, max = 253)))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub after: Vec<String>,
 
     /// After what a node that completed its bootstrap is closed again. `Reboot`: the node has rebooted. `Maintenance`: none of the
     /// conditions `MaintenanceInProgress`, `DrainInProgress` and `GracefulNodeShutdownInProgress` is `True` on it any more.
@@ -424,7 +409,6 @@ mod tests {
         assert!(!spec.dry_run && spec.regate_on.is_empty());
         assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
         assert!(!spec.suspend);
-        assert!(spec.after.is_empty());
         assert_eq!(spec.heartbeat_timeout, None);
         assert_eq!(spec.grace_period, None);
         assert_eq!(spec.disruption, None);
@@ -449,7 +433,6 @@ mod tests {
             ),
             ("existingNodes".into(), json!("Leave")),
             ("suspend".into(), json!(true)),
-            ("after".into(), json!(["first", "second"])),
             ("heartbeatTimeout".into(), json!("6m")),
             ("gracePeriod".into(), json!("1m30s")),
             (

@@ -9,7 +9,7 @@ use super::snapshot::{Gap, ResourceKind, Snapshot};
 use crate::api::{ConditionStatus, TaintPolicy};
 use crate::condition::{Component, Source};
 use crate::object::Node;
-use crate::plan::{Decision, Finding, NodePlan, Outcome, Standing, WAITS_FOR_RULE, WaitReason};
+use crate::plan::{Decision, Finding, NodePlan, Outcome, Standing, WaitReason};
 use crate::rule::{Reach, Rule};
 
 /// The effect of one rule on one node.
@@ -26,7 +26,7 @@ pub(super) struct OnNode {
     pub lacks: Vec<Lack>,
 }
 
-/// A condition that does not have the required status, or a rule that comes first.
+/// A condition that does not have the required status.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lack {
     pub kind: Arc<str>,
@@ -37,13 +37,11 @@ pub(super) struct Lack {
 
 impl OnNode {
     fn of(node: &Node, outcome: &Outcome<'_>, snapshot: &Snapshot) -> Self {
-        let evaluation = &outcome.evaluation;
-        let (why, lacks) = if evaluation.met {
+        let (why, lacks) = if outcome.met {
             (String::new(), Vec::new())
         } else {
-            let unmet = evaluation.unmet().map(Lack::of);
-            let lacks = unmet.chain(evaluation.waits_for.map(Lack::of_rule));
-            (evaluation.why(), lacks.collect())
+            let lacks = outcome.unmet().map(Lack::of);
+            (outcome.why(), lacks.collect())
         };
         Self {
             node: node.name.clone(),
@@ -77,15 +75,6 @@ impl Lack {
             kind: finding.requirement.kind.clone(),
             status: finding.current,
             reason: reason.unwrap_or_else(|| "NotReported".into()),
-        }
-    }
-
-    /// The rule of this name has to let the node go first.
-    fn of_rule(name: &Arc<str>) -> Self {
-        Self {
-            kind: format!("rule/{name}").into(),
-            status: ConditionStatus::Unknown,
-            reason: WAITS_FOR_RULE.into(),
         }
     }
 }
@@ -246,7 +235,7 @@ pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap
 
 /// Whether evidence for the outcome is missing.
 pub(super) fn is_unknown(outcome: &Outcome<'_>, snapshot: &Snapshot) -> bool {
-    let mut results = outcome.evaluation.results.iter();
+    let mut results = outcome.findings.iter();
     results.any(|finding| gap(&finding.requirement.source, snapshot).is_some())
 }
 
@@ -274,17 +263,6 @@ pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             with.name
         ));
     };
-    if outcome.evaluation.waits_for.is_some() {
-        let state = match decision {
-            Decision::Hold => "it stays closed meanwhile",
-            Decision::Gate => "the controller is about to add the taint",
-            Decision::Wait(_) => {
-                "it is to be closed meanwhile, as soon as its disruption limit allows"
-            }
-            _ => "it stays open meanwhile",
-        };
-        return Some(format!("{}; {state}", outcome.evaluation.why()));
-    }
     Some(match decision {
         Decision::Wait(WaitReason::Grace { until }) => format!(
             "its grace period ends at {}, judged by the times on the node",
@@ -299,7 +277,7 @@ pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             "its conditions are met: the controller is about to lift the taint".into()
         }
         Decision::Gate => "the controller is about to add the taint".into(),
-        Decision::Open { .. } if outcome.evaluation.met => return None,
+        Decision::Open { .. } if outcome.met => return None,
         Decision::Open { .. } => {
             let spec = rule.spec.as_ref().ok()?;
             if spec.taint_policy == TaintPolicy::RemoveOnly {
@@ -310,7 +288,7 @@ pub(super) fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
                 "its bootstrap is on record: from then on the rule leaves the node open".into()
             }
         }
-        Decision::Hold if outcome.evaluation.met => {
+        Decision::Hold if outcome.met => {
             "its conditions are met, and another rule about the same taint goes first".into()
         }
         Decision::Hold => return None,

@@ -11,8 +11,7 @@ use super::pacer::Undone;
 use crate::api::ConditionStatus;
 use crate::object::Node;
 use crate::plan::{
-    ChangeKind, Component, NodePlan, Origin, Outcome, Standing, TaintChange, WAITS_FOR_RULE,
-    Waiting,
+    ChangeKind, Decision, MissingPart, NodePlan, Origin, Outcome, PartKind, TaintChange,
 };
 use crate::rule::{Rule, is_foreign};
 
@@ -48,7 +47,7 @@ struct HoldTold {
 struct Wait {
     since: Instant,
     /// The component that the last announcement named.
-    told: Option<Component>,
+    told: Option<PartKind>,
 }
 
 impl Announced {
@@ -65,11 +64,10 @@ impl Announced {
         announce_births(node, plan, &is_news, out);
         self.announce_adoptions(node, plan, is_news, out);
         self.announce_holds(node, plan, out);
-        let Some(waiting) = &plan.waiting else {
-            self.waiting = None;
-            return;
-        };
-        self.announce_waiting(node, waiting, out);
+        match plan.missing_part() {
+            Some(missing) => self.announce_missing(node, &missing, out),
+            None => self.waiting = None,
+        }
     }
 
     fn announce_adoptions(
@@ -88,9 +86,10 @@ impl Announced {
                 continue;
             }
             self.adopted_by.push(rule.uid.clone());
-            let Some(spec) = rule.live().filter(|_| is_news(rule)) else {
+            if !is_news(rule) {
                 continue;
-            };
+            }
+            let spec = outcome.spec;
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             // Such a taint has events with Gardener's names instead.
             if spec.waits_for_components() && is_foreign(&spec.taint.key) {
@@ -104,10 +103,8 @@ impl Announced {
     /// Announces why rules keep the node closed, except for critical components that they wait for.
     fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
         let is_held = |outcome: &&Outcome<'_>| {
-            let holds = matches!(outcome.standing, Standing::Governs(decision) if decision.holds());
-            let spec = outcome.rule.active();
-            let is_waiting = outcome.evaluation.waits_for.is_some();
-            holds && spec.is_some_and(|spec| is_waiting || !spec.waits_for_components())
+            let holds = outcome.governs().is_some_and(Decision::holds);
+            holds && !outcome.spec.waits_for_components()
         };
         let holding = || plan.outcomes.iter().filter(is_held);
         self.holds
@@ -137,20 +134,20 @@ impl Announced {
             }
             hold.told = lacks;
             hold.not_before = now + HELD;
-            let why = outcome.evaluation.why();
+            let why = outcome.why();
             info!(node = %node.name, rule = %outcome.rule.name, why, "held for a while");
             let about = About::node(&node.name, &node.uid);
             out.tell(Notice::of_hold(about, outcome.rule, &why));
         }
     }
 
-    fn announce_waiting(&mut self, node: &Node, waiting: &Waiting<'_>, out: &mut Effects) {
+    fn announce_missing(&mut self, node: &Node, missing: &MissingPart<'_>, out: &mut Effects) {
         let now = out.now.monotonic;
         let wait = self.waiting.get_or_insert(Wait {
             since: now,
             told: None,
         });
-        if wait.told == Some(waiting.for_what) {
+        if wait.told == Some(missing.kind) {
             return;
         }
         let settled = wait.since + SETTLING;
@@ -158,23 +155,15 @@ impl Announced {
             out.timers.wake_node(&node.name, settled);
             return;
         }
-        wait.told = Some(waiting.for_what);
+        wait.told = Some(missing.kind);
         let about = About::node(&node.name, &node.uid);
-        out.tell(Notice::of_waiting(about, waiting));
+        out.tell(Notice::of_missing(about, missing));
     }
 }
 
-/// The unmet conditions, each with its status and reason, or with what a minimum or reasons make of it; or the rule that has to
-/// let the node go first.
+/// The unmet conditions, each with its status and reason, or with what a minimum or reasons make of it.
 fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
-    if let Some(rule) = outcome.evaluation.waits_for {
-        return vec![(
-            rule.clone(),
-            ConditionStatus::Unknown,
-            WAITS_FOR_RULE.into(),
-        )];
-    }
-    let unmet = outcome.evaluation.unmet().map(|finding| {
+    let unmet = outcome.unmet().map(|finding| {
         let reason = match (&finding.judgement, &finding.condition) {
             (Some(judgement), _) => judgement.to_string(),
             (None, Some(condition)) => condition.detail.reason().to_owned(),
@@ -196,8 +185,7 @@ fn announce_births(
         .outcomes
         .iter()
         .filter(|outcome| outcome.origin == Some(Origin::Birth) && is_news(outcome.rule));
-    for rule in born.map(|outcome| outcome.rule) {
-        let Some(spec) = rule.live() else { continue };
+    for Outcome { rule, spec, .. } in born {
         info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint added as the node was created");
         let about = About::node(&node.name, &node.uid);
         out.tell(Notice::of_birth(about, rule, spec));

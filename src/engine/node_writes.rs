@@ -15,9 +15,7 @@ use super::pacer::{Contention, Refusals, Retries, Undone, WriteSlot};
 use super::patch;
 use super::startups::Startups;
 use crate::object::{Node, Taint, Version, Watched};
-use crate::plan::{
-    ChangeKind, Decision, NodePlan, Outcome, Standing, TaintChange, TaintId, TaintPlan,
-};
+use crate::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintId, TaintPlan};
 use crate::rule::ownership::Ownership;
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 
@@ -305,9 +303,8 @@ fn is_rightly_undone(
     let is_there = node.taint(&taint.key, taint.effect).is_some();
     let is_undone = is_there != (change == ChangeKind::Added);
     let waits = |outcome: &Outcome<'_>| {
-        let spec = outcome.rule.active();
-        matches!(outcome.standing, Standing::Governs(Decision::Wait(_)))
-            && spec.is_some_and(|spec| spec.taint.is(&taint.key, taint.effect))
+        matches!(outcome.governs(), Some(Decision::Wait(_)))
+            && outcome.spec.taint.is(&taint.key, taint.effect)
     };
     is_undone
         && plan.live_read.is_empty()
@@ -340,15 +337,14 @@ fn completed(
         .iter()
         .filter(completes)
         .map(|outcome| {
-            let spec = outcome.rule.active();
-            let hold = spec.and_then(|spec| hold(node, outcome.rule, spec));
-            let is_foreigns =
-                |spec: &CompiledSpec| spec.waits_for_components() && is_foreign(&spec.taint.key);
+            let spec = outcome.spec;
+            let hold = hold(node, outcome.rule, spec);
+            let is_foreigns = spec.waits_for_components() && is_foreign(&spec.taint.key);
             Completed {
                 rule: outcome.rule.name.clone(),
                 since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
                 hold,
-                is_told: hold.is_some() && !spec.is_some_and(is_foreigns),
+                is_told: hold.is_some() && !is_foreigns,
                 last: startups.last(&outcome.rule.uid),
             }
         })

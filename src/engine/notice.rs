@@ -9,7 +9,7 @@ use super::broken::Broken;
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::guard::Report;
-use crate::plan::{ChangeKind, Component, TaintChange, Waiting, WhyPassedOver};
+use crate::plan::{ChangeKind, MissingPart, PartKind, TaintChange, WhyPassedOver};
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 use crate::wording::cut;
 
@@ -78,8 +78,7 @@ topics! {
         "A bootstrap-only rule's taint has been lifted: the rule leaves the node alone from now on. Says after \
          how long, and which condition came last. Not of another project's taint.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
-        "A rule has kept the node closed for a minute: what each condition lacks, or that another rule comes first \
-         (`WaitsForRule`); again when that is something else. Critical components that it waits for have events with names of \
+        "A rule has kept the node closed for a minute: what each condition lacks; again when that is something else. Critical components that it waits for have events with names of \
          their own (`Unready...`, `Unscheduled...`).";
     COMPONENTS_READY: Normal "NodeCriticalComponentsReady" "RemoveTaint" on "Node",
         "Another project's taint has been lifted, whose rule waits for critical components; in Gardener's words.";
@@ -89,11 +88,11 @@ topics! {
         "A rule has adopted a taint that it did not add.";
     TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
         "Another component keeps undoing what a rule does to its taint.";
-    DAEMON_SETS_UNSCHEDULED: Warning (Component::DaemonSet.reason()) "WaitForCriticalComponents" on "Node",
+    DAEMON_SETS_UNSCHEDULED: Warning (PartKind::DaemonSet.reason()) "WaitForCriticalComponents" on "Node",
         "A critical `DaemonSet` that is meant for the node has no pod there for a second or more.";
-    PODS_UNREADY: Warning (Component::Pod.reason()) "WaitForCriticalComponents" on "Node",
+    PODS_UNREADY: Warning (PartKind::Pod.reason()) "WaitForCriticalComponents" on "Node",
         "A critical pod on the node has not been Ready for a second or more.";
-    DRIVERS_UNREADY: Warning (Component::CsiDriver.reason()) "WaitForCriticalComponents" on "Node",
+    DRIVERS_UNREADY: Warning (PartKind::CsiDriver.reason()) "WaitForCriticalComponents" on "Node",
         "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
         "The node was not ready in time, and the rule asks for no repair.";
@@ -305,13 +304,13 @@ impl Notice {
     }
 
     /// Critical components have been missing for a while.
-    pub fn of_waiting(node: About, waiting: &Waiting<'_>) -> Self {
-        let topic = match waiting.for_what {
-            Component::DaemonSet => &DAEMON_SETS_UNSCHEDULED,
-            Component::Pod => &PODS_UNREADY,
-            Component::CsiDriver => &DRIVERS_UNREADY,
+    pub fn of_missing(node: About, missing: &MissingPart<'_>) -> Self {
+        let topic = match missing.kind {
+            PartKind::DaemonSet => &DAEMON_SETS_UNSCHEDULED,
+            PartKind::Pod => &PODS_UNREADY,
+            PartKind::CsiDriver => &DRIVERS_UNREADY,
         };
-        Self::new(node, topic, waiting.detail.to_string())
+        Self::new(node, topic, missing.detail.to_string())
     }
 
     /// Someone has undone a change so often that the controller pauses before it makes the change again.

@@ -217,7 +217,7 @@ mod tests {
         ] {
             let plan = TaintPlan {
                 added,
-                lifted,
+                removed: lifted,
                 annotations,
                 ..TaintPlan::default()
             };

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::io::{Count, StartupStage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
-use crate::plan::{Finding, NodePlan, Outcome, Standing, is_new};
+use crate::plan::{Finding, NodePlan, Outcome, is_new};
 use crate::repair::has_been_open;
 
 /// The rules that hold a node that has never been open.
@@ -42,7 +42,11 @@ impl Startups {
         joined: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let is_closed = |outcome: &Outcome<'_>| matches!(outcome.standing, Standing::Governs(it) if it.holds() || it.lifts());
+        let is_closed = |outcome: &Outcome<'_>| {
+            outcome
+                .governs()
+                .is_some_and(|it| it.holds() || it.releases())
+        };
         let stays = |startup: &Startup| {
             let mut outcomes = plan.outcomes.iter();
             let outcome = outcomes.find(|outcome| outcome.rule.uid == startup.rule_uid);
@@ -134,7 +138,7 @@ impl Startup {
             None if is_new => Met::At(now),
             None => Met::Earlier,
         };
-        let findings = outcome.evaluation.results.iter();
+        let findings = outcome.findings.iter();
         Some(Self {
             rule_uid: rule.uid.clone(),
             rule: rule.name.clone(),
@@ -146,11 +150,7 @@ impl Startup {
     }
 
     fn observe(&mut self, outcome: &Outcome<'_>, now: Timestamp) {
-        for ((_, met), finding) in self
-            .stages
-            .iter_mut()
-            .zip(outcome.evaluation.results.iter())
-        {
+        for ((_, met), finding) in self.stages.iter_mut().zip(outcome.findings.iter()) {
             if *met == Met::NotYet && finding.is_met() {
                 *met = Met::At(now);
             }

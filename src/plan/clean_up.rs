@@ -1,7 +1,7 @@
 //! Cleans up taints and annotations whose rule is being deleted, is gone, or no longer selects the node.
 
-use super::change::{ChangeKind, TaintChange};
-use super::draft::{Contender, Draft, Taints, equal};
+use super::make::{Active, Draft, Taints, equal};
+use super::node_plan::{ChangeKind, TaintChange};
 use crate::api::{TaintEffect, TaintPolicy};
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, owner_key};
@@ -29,13 +29,13 @@ impl<'a> Draft<'a> {
         &mut self,
         key: &str,
         effect: TaintEffect,
-        contenders: &[Contender<'a>],
+        claims: &[Active<'a>],
         owners: &[Ownership<'_>],
     ) {
-        if self.has_heir(key, effect) {
+        if self.has_pending_successor(key, effect) {
             return;
         }
-        let left_behind = self.left_behind(key, effect, contenders, owners);
+        let left_behind = self.left_behind(key, effect, claims, owners);
         let Some((rule_name, rule_uid, why)) = left_behind else {
             return;
         };
@@ -57,7 +57,7 @@ impl<'a> Draft<'a> {
             self.remove_annotation(owner_key(owner.rule_uid));
         }
         if let Some(taint) = self.taint(key, effect) {
-            self.writes.lifted.push(taint.clone());
+            self.writes.removed.push(taint.clone());
             self.writes.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
                 rule_name,
@@ -77,21 +77,18 @@ impl<'a> Draft<'a> {
         &self,
         key: &str,
         effect: TaintEffect,
-        contenders: &[Contender<'a>],
+        claims: &[Active<'a>],
         owners: &[Ownership<'_>],
     ) -> Option<(String, String, &'static str)> {
-        let deleted_governor = contenders
-            .iter()
-            .find(|contender| !contender.spec.dry_run)
-            .filter(|contender| {
-                contender.rule.deleting && contender.spec.taint_policy == TaintPolicy::AddAndRemove
-            });
+        let first = claims.iter().find(|(_, spec)| !spec.dry_run);
+        let deleted_governor = first
+            .filter(|(rule, spec)| rule.deleting && spec.taint_policy == TaintPolicy::AddAndRemove);
         let mut rules = self.cluster.rules.rules().iter();
         let left_it_behind = rules.find(|rule| {
             rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()
         });
         let deleted = deleted_governor
-            .map(|contender| contender.rule)
+            .map(|(rule, _)| *rule)
             .or(left_it_behind.map(|rule| &**rule));
         if let Some(rule) = deleted {
             let (name, uid) = (rule.name.to_string(), rule.uid.to_string());
@@ -113,7 +110,7 @@ impl<'a> Draft<'a> {
             for key in rule.completion_keys.clone() {
                 self.remove_annotation(key);
             }
-            let is_inherited = |reach: &Reach| self.has_heir(&reach.key, reach.effect);
+            let is_inherited = |reach: &Reach| self.has_pending_successor(&reach.key, reach.effect);
             if !rule.reach.as_ref().is_some_and(is_inherited) {
                 self.remove_annotation(owner_key(&rule.uid));
             }
@@ -121,28 +118,24 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether a rule that will govern the taint here still waits for its finalizer. Until then the node stays as it is, so
-    /// that it does not open while one rule takes over from another.
-    fn has_heir(&self, key: &str, effect: TaintEffect) -> bool {
+    /// that it is not released while one rule takes over from another.
+    fn has_pending_successor(&self, key: &str, effect: TaintEffect) -> bool {
         let mut rules = self.cluster.rules.rules().iter();
-        rules.any(|rule| self.is_heir(rule, key, effect))
+        rules.any(|rule| self.will_govern(rule, key, effect))
     }
 
     /// Whether an earlier rule will govern this rule's taint here, and still waits for its finalizer.
-    pub(super) fn has_rival(&self, rule: &Rule, spec: &CompiledSpec) -> bool {
+    pub(super) fn has_pending_governor(&self, rule: &Rule, spec: &CompiledSpec) -> bool {
         let rules = self.cluster.rules.rules().iter();
         let mut earlier = rules.take_while(|it| it.uid != rule.uid);
-        earlier.any(|it| self.is_heir(it, &spec.taint.key, spec.effect))
+        earlier.any(|it| self.will_govern(it, &spec.taint.key, spec.effect))
     }
 
-    fn is_heir(&self, rule: &Rule, key: &str, effect: TaintEffect) -> bool {
-        rule.is_about(key, effect) && self.is_coming(rule)
-    }
-
-    /// Whether a rule that selects the node still waits for its finalizer.
-    pub(super) fn is_coming(&self, rule: &Rule) -> bool {
+    fn will_govern(&self, rule: &Rule, key: &str, effect: TaintEffect) -> bool {
         let is_meant =
             |spec: &CompiledSpec| !spec.dry_run && spec.selector.matches(&self.node.labels);
-        !rule.deleting && !rule.finalizer && !rule.refused && rule.spec.as_ref().is_ok_and(is_meant)
+        let awaits_finalizer = !rule.deleting && !rule.finalizer && !rule.refused;
+        rule.is_about(key, effect) && awaits_finalizer && rule.spec.as_ref().is_ok_and(is_meant)
     }
 
     /// Whether the rule that owns the taint is gone, is being deleted, or no longer selects the node.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::decision::Decision;
-use super::draft::{Contender, Draft, earliest};
+use super::make::{Active, Draft};
 use super::outcome::Standing;
 use super::stale_kinds::StaleKinds;
 use crate::api::{EnforcementMode, RepairAction};
@@ -16,7 +16,7 @@ impl<'a> Draft<'a> {
     /// The readiness deadline of a node that the rule holds and has never released: the recorded one, or a new one.
     pub(super) fn deadline(
         &self,
-        Contender { rule, spec, .. }: Contender<'a>,
+        (rule, spec): Active<'a>,
         decision: Decision,
         now: Timestamp,
     ) -> Option<Result<Deadline, NoTtl>> {
@@ -57,7 +57,7 @@ impl<'a> Draft<'a> {
     /// What to do with a node that may be late under a governing rule, or what a dry run would do.
     pub(super) fn verdict(
         &mut self,
-        Contender { rule, spec, .. }: Contender<'a>,
+        (rule, spec): Active<'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
         governs: bool,
         tainted: bool,
@@ -79,8 +79,7 @@ impl<'a> Draft<'a> {
         let is_held = tainted || spec.dry_run;
         let verdict = judge(self.node, rule, repair, is_held, karpenter, census);
         if governs && matches!(verdict, Verdict::Blocked(_)) {
-            let again = self.now.checked_add(BLOCKED_INTERVAL).ok();
-            self.plan.recheck = earliest(self.plan.recheck, again);
+            self.recheck(self.now.checked_add(BLOCKED_INTERVAL).ok());
         }
         Some(verdict)
     }
@@ -93,7 +92,7 @@ impl<'a> Draft<'a> {
         for outcome in &mut self.plan.outcomes {
             outcome.verdict = None;
         }
-        self.plan.recheck = earliest(self.plan.recheck, self.cluster.repair_after);
+        self.recheck(self.cluster.repair_after);
     }
 
     /// Removes the deadline under the rule with this UID, if one is recorded.

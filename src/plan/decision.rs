@@ -27,7 +27,7 @@ pub enum Decision {
     },
 }
 
-/// Why an open node is not closed yet.
+/// Why a node is not gated yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitReason {
     /// The conditions have not been unmet for long enough.
@@ -48,7 +48,7 @@ impl Decision {
     }
 
     /// Whether the taint is removed.
-    pub fn lifts(self) -> bool {
+    pub fn releases(self) -> bool {
         matches!(self, Self::Release { .. } | Self::GiveUp)
     }
 
@@ -79,7 +79,7 @@ impl Decision {
 
     /// The decision while evidence is stale, which leaves the node as it is; `None` if this decision is harmless.
     ///
-    /// `is_new`: the node has just joined and runs nothing yet. Such a node is closed anyway.
+    /// `is_new`: the node has just joined and runs nothing yet. Such a node is gated anyway.
     pub fn on_stale_evidence(self, is_new: bool) -> Option<Self> {
         match self {
             Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Stale)),
@@ -119,7 +119,7 @@ impl Decision {
 /// Decides for a rule that governs its taint on a node.
 ///
 /// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever added it. `completed`: the completed
-/// bootstrap under this rule is on record, so the taint is never added again. `held`: why the node may not be closed yet.
+/// bootstrap under this rule is on record, so the taint is never added again. `held`: why the node may not be gated yet.
 pub fn decide(
     mode: EnforcementMode,
     policy: TaintPolicy,
@@ -186,7 +186,7 @@ mod tests {
             let case = format!("{mode} {policy} met={met} tainted={tainted} completed={completed}");
             let decision = decide(mode, policy, met, tainted, completed, None);
             assert_eq!(decision, expected, "{case}");
-            // `held` only ever keeps a node from being closed.
+            // `held` only ever keeps a node from being gated.
             let held = decide(
                 mode,
                 policy,

@@ -1,19 +1,38 @@
 //! Makes a node's plan, one taint after another.
 
+use std::cmp::Ordering;
+
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::draft::{Contender, Draft, Taints, equal};
-use super::node_plan::NodePlan;
+use super::node_plan::{NodePlan, TaintId, TaintPlan};
+use super::stale_kinds::StaleKinds;
 use super::state::{ClusterState, NodeHistory, NodeState};
-use super::taint_plan::TaintPlan;
 use crate::api::TaintEffect;
-use crate::condition::ComponentGroup;
-use crate::condition::{ClassFacts, ComponentFacts, Facts, NamedComponent, Trust};
-use crate::rule::{CompiledSpec, Ownership};
+use crate::condition::{ClassFacts, ComponentFacts, ComponentGroup, Facts, NamedComponent, Trust};
+use crate::object::{Node, Taint};
+use crate::rule::{CompiledSpec, Ownership, Rule, is_foreign};
 
-/// `DaemonSet`s that rules wait for by name, each with the taints of those rules.
-type WaitedFor<'a> = SmallVec<[(&'a NamedComponent, Taints<'a>); 1]>;
+pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
+
+/// A rule that selects the node and for which the controller may act, with its spec.
+pub(super) type Active<'a> = (&'a Rule, &'a CompiledSpec);
+
+/// A plan under construction.
+pub(super) struct Draft<'a> {
+    pub(super) cluster: ClusterState<'a>,
+    pub(super) state: NodeState<'a>,
+    pub(super) history: NodeHistory<'a>,
+    /// The stale kinds, without those that a live read of this node has just covered.
+    pub(super) stale: StaleKinds,
+    pub(super) node: &'a Node,
+    /// Its taints, sorted by key: a node may have any number.
+    pub(super) taints: Taints<'a>,
+    pub(super) now: Timestamp,
+    pub(super) plan: NodePlan<'a>,
+    /// The writes of the taint that is being planned.
+    pub(super) writes: TaintPlan,
+}
 
 /// Decides for one node at one time. The plan for a node that is being deleted is empty.
 pub fn plan<'a>(
@@ -25,13 +44,10 @@ pub fn plan<'a>(
     if state.node.deleting {
         return NodePlan::default();
     }
-    let contenders: SmallVec<[Contender; 8]> = state
-        .selecting
-        .iter()
-        .filter_map(|index| {
-            let (rule, index) = (&*cluster.rules.rules()[*index], *index);
-            rule.active().map(|spec| Contender { rule, spec, index })
-        })
+    let rules = state.selecting.iter();
+    let rules = rules.map(|index| &*cluster.rules.rules()[*index]);
+    let active: SmallVec<[Active; 8]> = rules
+        .filter_map(|rule| Some((rule, rule.active()?)))
         .collect();
     let mut taints: Taints = state.node.taints.iter().collect();
     taints.sort_by(|a, b| a.key.cmp(&b.key));
@@ -46,14 +62,14 @@ pub fn plan<'a>(
         plan: NodePlan::default(),
         writes: TaintPlan::default(),
     };
-    draft.plan.outcomes.reserve(contenders.len());
+    draft.plan.outcomes.reserve(active.len());
     let mut owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
         .filter(|owner| !cluster.rules.disproves(owner))
         .collect();
     owned.sort_by_key(Ownership::taint);
     let staying = draft.staying(&owned);
     let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
-        .map(|class| draft.gates(&contenders, |spec| spec.waits_for_class(class)))
+        .map(|class| draft.gates(&active, |spec| spec.waits_for_class(class)))
         .collect();
     let classes: SmallVec<[ClassFacts; 1]> = cluster
         .classes
@@ -70,8 +86,8 @@ pub fn plan<'a>(
             gates: &gates[index],
         })
         .collect();
-    let waited_for = draft.waited_for(&contenders);
-    let components: SmallVec<[ComponentFacts; 1]> = waited_for
+    let named = draft.named(&active);
+    let components: SmallVec<[ComponentFacts; 1]> = named
         .iter()
         .map(|(named, gates)| ComponentFacts {
             named,
@@ -91,7 +107,14 @@ pub fn plan<'a>(
         trust: Trust::default(),
         now,
     };
-    draft.settle_all(&contenders, &owned, &facts);
+    for (key, effect) in draft.taints_to_plan(&active, &owned) {
+        let claims = active.iter().copied();
+        let claims: SmallVec<[Active; 4]> = claims
+            .filter(|(_, spec)| spec.taint.is(key, effect))
+            .collect();
+        let owners = equal(&owned, |owner| owner.taint().cmp(&(key, effect)));
+        draft.plan_taint((key, effect), &claims, owners, &facts);
+    }
     draft.forget_deleted_rules();
     draft.forget_deadlines();
     draft.postpone();
@@ -101,83 +124,130 @@ pub fn plan<'a>(
 }
 
 impl<'a> Draft<'a> {
-    /// Settles every taint that a rule claims, owns, or has left behind on a node that it no longer selects.
-    fn settle_all(
-        &mut self,
-        contenders: &[Contender<'a>],
-        owned: &[Ownership<'a>],
-        facts: &Facts<'_, 'a>,
-    ) {
-        let claimed = contenders
-            .iter()
-            .map(|contender| (contender.spec.taint.key.as_str(), contender.spec.effect));
-        let with_owner = owned
-            .iter()
-            .map(|owner| (owner.taint_key, owner.taint_effect));
-        let left_behind = self
-            .cluster
-            .rules
-            .rules()
-            .iter()
-            .filter_map(|rule| rule.left_behind(&self.node.labels))
-            .map(|reach| (reach.key.as_str(), reach.effect));
-        let mut concerned: SmallVec<[_; 8]> =
-            claimed.chain(with_owner).chain(left_behind).collect();
-        self.put_in_order(&mut concerned, contenders);
-        concerned.dedup();
-        let about = |key: &str, effect: TaintEffect| {
-            let contenders = contenders.iter().copied();
-            let contenders: SmallVec<[Contender; 4]> = contenders
-                .filter(|contender| contender.spec.taint.is(key, effect))
-                .collect();
-            (
-                contenders,
-                equal(owned, |owner| owner.taint().cmp(&(key, effect))),
-            )
-        };
-        for &(key, effect) in &concerned {
-            let (contenders, owners) = about(key, effect);
-            self.settle(key, effect, &contenders, owners, facts);
-            self.end_taint(Some((key, effect)));
-        }
-        let is_left = |it: &Contender| !it.spec.after.is_empty() && self.outcome(it.rule).is_none();
-        if contenders.iter().any(is_left) {
-            for &(key, effect) in &concerned {
-                let (contenders, owners) = about(key, effect);
-                self.settle_postponed(key, effect, &contenders, owners, facts);
-            }
-        }
+    /// Every taint that a rule names, owns, or has left behind on a node that it no longer selects, in order.
+    fn taints_to_plan<'o>(
+        &self,
+        active: &[Active<'a>],
+        owned: &[Ownership<'o>],
+    ) -> SmallVec<[(&'o str, TaintEffect); 8]>
+    where
+        'a: 'o,
+    {
+        let named = active.iter();
+        let named = named.map(|(_, spec)| (&*spec.taint.key, spec.effect));
+        let rules = self.cluster.rules.rules().iter();
+        let left_behind = rules.filter_map(|rule| rule.left_behind(&self.node.labels));
+        let left_behind = left_behind.map(|reach| (&*reach.key, reach.effect));
+        let owned = owned.iter().map(Ownership::taint);
+        let mut taints: SmallVec<[_; 8]> = named.chain(owned).chain(left_behind).collect();
+        taints.sort_unstable();
+        taints.dedup();
+        taints
     }
 
     /// The taints of these rules that are in force and wait for something.
-    fn gates(
-        &self,
-        contenders: &[Contender<'a>],
-        waits: impl Fn(&CompiledSpec) -> bool,
-    ) -> Taints<'a> {
-        contenders
-            .iter()
-            .filter(|contender| contender.rule.live().is_some() && waits(contender.spec))
-            .flat_map(|contender| {
-                // The kubelet may have registered the taint with a different value.
-                let (key, effect) = (&contender.spec.taint.key, contender.spec.effect);
-                std::iter::once(&contender.spec.taint).chain(self.taints_of(key, effect))
-            })
-            .collect()
+    fn gates(&self, active: &[Active<'a>], waits: impl Fn(&CompiledSpec) -> bool) -> Taints<'a> {
+        let waiting = active.iter();
+        let waiting = waiting.filter(|(rule, spec)| rule.live().is_some() && waits(spec));
+        // The kubelet may have registered the taint with a different value.
+        let taints = waiting.flat_map(|(_, spec)| {
+            let there = self.taints_of(&spec.taint.key, spec.effect);
+            std::iter::once(&spec.taint).chain(there)
+        });
+        taints.collect()
     }
 
     /// What the rules wait for by name, each with the taints of those rules.
-    fn waited_for(&self, contenders: &[Contender<'a>]) -> WaitedFor<'a> {
-        let mut waited_for = WaitedFor::new();
-        for component in contenders.iter().flat_map(|it| it.spec.components()) {
-            let mut known = waited_for.iter();
-            let is_known = known.any(|(named, _)| named.component == *component);
+    fn named(&self, active: &[Active<'a>]) -> SmallVec<[(&'a NamedComponent, Taints<'a>); 1]> {
+        let mut all: SmallVec<[(&NamedComponent, Taints); 1]> = SmallVec::new();
+        for component in active.iter().flat_map(|(_, spec)| spec.components()) {
+            let is_known = all.iter().any(|(named, _)| named.component == *component);
             if let Some(named) = self.cluster.named(component).filter(|_| !is_known) {
                 let waits = |spec: &CompiledSpec| spec.components().any(|it| it == component);
-                let gates = self.gates(contenders, waits);
-                waited_for.push((named, gates));
+                all.push((named, self.gates(active, waits)));
             }
         }
-        waited_for
+        all
     }
+
+    /// The node's taints that belong to a rule with this key and effect. There is at most one, unless it is another project's
+    /// taint: those are matched by key, whatever the effect, except for effects that another rule names.
+    pub(super) fn taints_of(
+        &self,
+        key: &str,
+        effect: TaintEffect,
+    ) -> impl Iterator<Item = &'a Taint> {
+        let is_meant = move |taint: &&Taint| {
+            taint.is(key, effect)
+                || taint.key == key && is_foreign(key) && !self.is_named_by_a_rule(taint)
+        };
+        self.taints_with(key).filter(is_meant)
+    }
+
+    /// The node's taint with this key and effect.
+    pub(super) fn taint(&self, key: &str, effect: TaintEffect) -> Option<&'a Taint> {
+        self.taints_with(key).find(|taint| taint.is(key, effect))
+    }
+
+    fn taints_with(&self, key: &str) -> impl Iterator<Item = &'a Taint> {
+        let of_key = equal(&self.taints, |taint| (*taint.key).cmp(key));
+        of_key.iter().copied()
+    }
+
+    fn is_named_by_a_rule(&self, taint: &Taint) -> bool {
+        let rules = self.cluster.rules.rules();
+        let mut selecting = self.state.selecting.iter().map(|index| &rules[*index]);
+        selecting.any(|rule| {
+            let mut spec = rule.active().filter(|_| !rule.deleting).into_iter();
+            spec.any(|spec| taint.is(&spec.taint.key, spec.effect))
+        })
+    }
+
+    pub(super) fn set_annotation(&mut self, key: String, value: String) {
+        if self.node.annotation(&key) != Some(&value) {
+            self.write_annotation(key, Some(value));
+        }
+    }
+
+    pub(super) fn remove_annotation(&mut self, key: String) {
+        if self.node.annotation(&key).is_some() {
+            self.write_annotation(key, None);
+        }
+    }
+
+    /// Changes an annotation, in an earlier taint's writes if they contain it.
+    fn write_annotation(&mut self, key: String, value: Option<String>) {
+        let mut earlier = self.plan.taints.iter_mut();
+        let earlier = earlier.find_map(|it| it.annotations.get_mut(&key));
+        if let Some(earlier) = earlier {
+            *earlier = value;
+        } else {
+            self.writes.annotations.insert(key, value);
+        }
+    }
+
+    /// Completes the writes of a taint; `None` for annotations that belong to no taint.
+    pub(super) fn end_taint(&mut self, taint: Option<(&str, TaintEffect)>) {
+        let writes = std::mem::take(&mut self.writes);
+        if !writes.is_empty() {
+            let taint = taint.map(|(key, effect)| TaintId {
+                key: key.to_owned(),
+                effect,
+            });
+            self.plan.taints.push(TaintPlan { taint, ..writes });
+        }
+    }
+
+    /// Evaluates the node again at this time, even if nothing happens.
+    pub(super) fn recheck(&mut self, at: Option<Timestamp>) {
+        let times = [self.plan.recheck, at];
+        self.plan.recheck = times.into_iter().flatten().min();
+    }
+}
+
+/// Those that are equal, among some that are sorted in this order.
+pub(super) fn equal<T>(sorted: &[T], order: impl Fn(&T) -> Ordering) -> &[T] {
+    let first = sorted.partition_point(|it| order(it).is_lt());
+    let rest = &sorted[first..];
+    &rest[..rest.partition_point(|it| order(it).is_eq())]
 }

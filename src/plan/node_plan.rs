@@ -1,17 +1,17 @@
 //! The plan for one node.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::change::{ChangeKind, TaintChange};
-use super::conditions::ConditionChanges;
 use super::decision::{Decision, WaitReason};
-use super::outcome::{Outcome, Standing};
+use super::outcome::Outcome;
 use super::stale_kinds::StaleKinds;
-use super::taint_plan::TaintPlan;
-use super::waiting::Waiting;
-use crate::object::NodeClaim;
+use crate::api::{ConditionStatus, TaintEffect};
+use crate::condition::{Detail, Source};
+use crate::object::{Node, NodeClaim, Taint};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::Rule;
 use crate::rule::ownership::owner_key;
@@ -25,8 +25,6 @@ pub struct NodePlan<'a> {
     pub taints: Vec<TaintPlan>,
     /// Synthesized conditions to publish or remove.
     pub conditions: ConditionChanges<'a>,
-    /// What the critical components on the node lack, if a held taint waits for them.
-    pub waiting: Option<Waiting<'a>>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
     /// The kinds to read live before a change that could hurt, which this plan therefore omits.
@@ -38,23 +36,32 @@ pub struct NodePlan<'a> {
 }
 
 impl<'a> NodePlan<'a> {
-    /// Adds kinds to read live.
     pub(super) fn read_live(&mut self, kinds: StaleKinds) {
         self.live_read = std::mem::take(&mut self.live_read).and(kinds);
     }
 
-    /// All taint changes.
-    pub fn changes(&self) -> impl Iterator<Item = &TaintChange> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &TaintChange> {
         self.taints.iter().flat_map(|taint| &taint.changes)
     }
 
-    /// Whether a rule would close the node if its disruption guard permitted it.
+    /// Whether a rule would gate the node if its disruption guard permitted it.
     pub fn waits_for_a_guard(&self) -> bool {
-        let waits = |outcome: &Outcome<'_>| {
-            let waiting = Decision::Wait(WaitReason::Disruption);
-            matches!(outcome.standing, Standing::Governs(decision) if decision == waiting)
+        let waiting = Some(Decision::Wait(WaitReason::Disruption));
+        self.outcomes.iter().any(|it| it.governs() == waiting)
+    }
+
+    /// What the critical components on the node lack, if a held taint waits for them.
+    pub fn missing_part(&self) -> Option<MissingPart<'a>> {
+        let holds = |outcome: &&Outcome<'a>| {
+            !outcome.rule.is_suspended() && outcome.governs().is_some_and(Decision::holds)
         };
-        self.outcomes.iter().any(waits)
+        let mut unmet = self.outcomes.iter().filter(holds).flat_map(Outcome::unmet);
+        unmet.find_map(|finding| match finding.requirement.source {
+            Source::Class { .. } | Source::Component(_) => {
+                MissingPart::of(&finding.condition.as_ref()?.detail)
+            }
+            _ => None,
+        })
     }
 
     /// The claim to delete, so that a new node replaces this one, and the outcome that demands it. A claim is repaired once:
@@ -75,8 +82,7 @@ impl<'a> NodePlan<'a> {
         !self.taints.is_empty()
     }
 
-    /// Whether this rule's taint is removed.
-    pub fn lifts_for(&self, rule: &Rule) -> bool {
+    pub(crate) fn releases_for(&self, rule: &Rule) -> bool {
         let is_its_taint = |change: &TaintChange| {
             change.kind == ChangeKind::Removed && change.rule_uid == *rule.uid
         };
@@ -99,5 +105,195 @@ impl<'a> NodePlan<'a> {
                 .any(|it| it.annotations.contains_key(key))
         };
         self.changes().any(|change| change.rule_uid == **uid) || keys.any(is_written)
+    }
+}
+
+/// The writes for one taint and its annotations, which are never written separately.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TaintPlan {
+    /// The taint; `None` for annotations that belong to no taint, and for several taints at once.
+    pub taint: Option<TaintId>,
+    pub added: Vec<Taint>,
+    /// The taints to remove, as they are on the node.
+    pub removed: Vec<Taint>,
+    /// Annotations to set, or to remove if the value is `None`.
+    pub annotations: BTreeMap<String, Option<String>>,
+    /// Annotations whose present values the decision depends on: the write must fail if they differ.
+    pub relied_on: Vec<String>,
+    /// The reason for each taint.
+    pub changes: Vec<TaintChange>,
+    /// UIDs of the rules whose bootstrap it completes.
+    pub completes: Vec<Arc<str>>,
+}
+
+impl TaintPlan {
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.annotations.is_empty()
+    }
+
+    /// The node's taints once it is carried out; `None` if they do not change.
+    pub fn taints(&self, node: &Node) -> Option<Vec<Taint>> {
+        if self.added.is_empty() && self.removed.is_empty() {
+            return None;
+        }
+        let stays = |taint: &&Taint| !self.removed.contains(taint);
+        let kept = node.taints.iter().filter(stays);
+        Some(kept.chain(&self.added).cloned().collect())
+    }
+
+    pub fn merged(plans: Vec<Self>) -> Self {
+        plans.into_iter().reduce(Self::and).unwrap_or_default()
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.taint = None;
+        self.added.extend(other.added);
+        self.removed.extend(other.removed);
+        self.annotations.extend(other.annotations);
+        self.relied_on.extend(other.relied_on);
+        self.changes.extend(other.changes);
+        self.completes.extend(other.completes);
+        self
+    }
+}
+
+/// A taint that is added or removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaintChange {
+    pub kind: ChangeKind,
+    pub rule_name: String,
+    pub rule_uid: String,
+    pub key: String,
+    pub effect: TaintEffect,
+    /// When the latest of the rule's conditions changed, by its reporter's clock.
+    pub transition: Option<Timestamp>,
+    /// Why, as a complete sentence.
+    pub why: String,
+    /// Whether the rule waited for critical components, which are now ready.
+    pub components_ready: bool,
+    /// Whether the node was not ready in time, so that the taint is removed with unmet conditions.
+    pub gave_up: bool,
+}
+
+impl TaintChange {
+    pub fn taint(&self) -> TaintId {
+        TaintId {
+            key: self.key.clone(),
+            effect: self.effect,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    Added,
+    Removed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaintId {
+    pub key: String,
+    pub effect: TaintEffect,
+}
+
+impl TaintId {
+    pub fn is_of(&self, change: &TaintChange) -> bool {
+        self.key == change.key && self.effect == change.effect
+    }
+}
+
+impl fmt::Display for TaintId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.key, self.effect)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConditionChanges<'a> {
+    /// Conditions to write, because they are new or different.
+    pub set: Vec<NewCondition<'a>>,
+    /// Types of conditions to remove, because nothing provides them any more.
+    pub withdraw: Vec<&'a str>,
+}
+
+impl ConditionChanges<'_> {
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.withdraw.is_empty()
+    }
+
+    pub fn urgency(&self) -> Urgency {
+        let changes = self.set.iter().map(|condition| condition.urgency);
+        let withdrawn = (!self.withdraw.is_empty()).then_some(Urgency::Status);
+        changes.chain(withdrawn).max().unwrap_or(Urgency::Detail)
+    }
+}
+
+/// How soon to write a change of a published condition, in ascending order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Only reason or message change.
+    Detail,
+    /// The node lacks the condition, or it was `True` until now. What a joining node lacks changes constantly at first, and a
+    /// lost component is often back within a moment: a pod is replaced, a kubelet restarts.
+    Unsettled,
+    /// Any other change of the status, or a removal.
+    Status,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCondition<'a> {
+    pub kind: &'a str,
+    pub status: ConditionStatus,
+    pub reason: &'a str,
+    pub message: String,
+    /// How it differs from the published condition.
+    pub urgency: Urgency,
+    /// The published transition time, which is kept if the status stays.
+    pub transition: Option<Timestamp>,
+}
+
+/// A part of the critical components that a node lacks, for Events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingPart<'a> {
+    pub kind: PartKind,
+    pub detail: Detail<'a>,
+}
+
+/// The kind of a part. Gardener's controller has an event reason for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartKind {
+    DaemonSet,
+    Pod,
+    CsiDriver,
+}
+
+impl PartKind {
+    /// Gardener's event reason.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::DaemonSet => "UnscheduledNodeCriticalDaemonSets",
+            Self::Pod => "UnreadyNodeCriticalPods",
+            Self::CsiDriver => "UnreadyRequiredCSIDrivers",
+        }
+    }
+}
+
+impl<'a> MissingPart<'a> {
+    /// The part that a condition with this detail lacks.
+    fn of(detail: &Detail<'a>) -> Option<Self> {
+        let kind = match detail {
+            Detail::DaemonSetPodMissing { .. } | Detail::DaemonSetNotFound { .. } => {
+                PartKind::DaemonSet
+            }
+            Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => PartKind::Pod,
+            Detail::CsiDriverMissing { .. }
+            | Detail::CsiDriverWithoutCount { .. }
+            | Detail::CsiDriverUnhealthy { .. } => PartKind::CsiDriver,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            detail: detail.clone(),
+        })
     }
 }

@@ -1,42 +1,57 @@
-//! The result of one rule on one node.
+//! The outcome of one rule on one node: built once, and what status, metrics, events and the command line read.
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::decision::Decision;
-use super::evaluate::Evaluation;
-use crate::api::RepairAction;
+use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode, RepairAction};
+use crate::condition::{Condition, Detail, Facts, Source};
 use crate::repair::{Deadline, NoTtl, Verdict};
-use crate::rule::Rule;
 use crate::rule::ownership::BootstrapRecord;
+use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
-/// The result of one rule on one node.
+/// The outcome of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<'a> {
-    /// The rule.
     pub rule: &'a Rule,
+    pub(crate) spec: &'a CompiledSpec,
     /// What the rule may do here, and what it decides.
     pub standing: Standing<'a>,
-    /// The rule's conditions on the node.
-    pub evaluation: Evaluation<'a>,
+    /// Whether the conditions are met under the rule's policy.
+    pub met: bool,
+    /// Each condition, in the rule's order.
+    pub findings: Vec<Finding<'a>>,
     /// Whether the node has the rule's taint, before the plan is carried out.
     pub tainted: bool,
     /// How the rule came to own the taint, if that may have to be announced.
     pub origin: Option<Origin>,
-    /// Whether the node has never been open under a continuous rule, so that closing it disrupts nothing.
+    /// Whether a continuous rule has never released the node, so that gating it disrupts nothing.
     pub joining: bool,
     /// Since when the conditions have been unmet, for a continuous rule.
     pub unmet_since: Option<Timestamp>,
-    /// Whether a continuous rule has evaluated its conditions on the node: not while it has only waited for another rule.
-    pub is_decided: bool,
     /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
-    /// The record of the node's bootstrap under the rule.
     pub(crate) bootstrap: BootstrapRecord<'a>,
-    /// The node's readiness deadline, or why it is unknown. Set if the rule gates a node that has never been open and has a
+    /// The node's readiness deadline, or why it is unknown. Set if the rule gates a node that it has never released and has a
     /// `repair`.
     pub deadline: Option<Result<Deadline, NoTtl>>,
     /// What to do with a late node under a governing rule, or what a dry run would do; `None` while repair is postponed.
     pub verdict: Option<Verdict<'a>>,
+}
+
+/// What a rule may do on a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Standing<'a> {
+    /// The rule governs its taint here: its decision is carried out.
+    Governs(Decision),
+    /// The rule is a dry run: its decision is only counted.
+    DryRun(Decision),
+    /// An earlier rule governs the same taint here.
+    Conflicted {
+        /// The rule that governs.
+        with: &'a Rule,
+    },
 }
 
 /// How a rule came to own a taint that the controller did not add.
@@ -48,7 +63,29 @@ pub enum Origin {
     Birth,
 }
 
-impl Outcome<'_> {
+/// One condition of a rule on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding<'a> {
+    /// What the rule requires.
+    pub requirement: &'a RequiredCondition,
+    /// The status that counts: the node's as the rule's minimum and reasons judge it, else the rule's default, else
+    /// `Unknown`.
+    pub current: ConditionStatus,
+    /// The condition, if the node has it: the same for every rule.
+    pub condition: Option<Condition<'a>>,
+    /// Why the condition counts as it does, if the rule's minimum or reasons decide that.
+    pub judgement: Option<Detail<'a>>,
+}
+
+impl<'a> Outcome<'a> {
+    /// What the governing rule does.
+    pub fn governs(&self) -> Option<Decision> {
+        match self.standing {
+            Standing::Governs(decision) => Some(decision),
+            Standing::DryRun(_) | Standing::Conflicted { .. } => None,
+        }
+    }
+
     /// Whether the rule adopts a taint that it did not add.
     pub fn adopts(&self) -> bool {
         self.origin == Some(Origin::Adopted)
@@ -71,13 +108,13 @@ impl Outcome<'_> {
 
     /// Whether the rule only reports late nodes.
     pub(crate) fn only_reports(&self) -> bool {
-        let repair = self.rule.active().and_then(|spec| spec.repair.as_ref());
+        let repair = self.spec.repair.as_ref();
         repair.is_some_and(|repair| repair.action == RepairAction::None)
     }
 
     /// The message that the node is late, and what it lacks.
     pub(crate) fn lateness(&self) -> String {
-        let lacks = self.evaluation.why();
+        let lacks = self.why();
         match self.deadline {
             Some(Ok(Deadline::At(at))) => {
                 format!("The node should have been ready by {at:.0}: {lacks}")
@@ -85,18 +122,156 @@ impl Outcome<'_> {
             _ => lacks,
         }
     }
+
+    /// The unmet conditions.
+    pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
+        unmet(&self.findings)
+    }
+
+    /// Whether any condition has not been observed yet.
+    pub fn is_to_be_seen(&self) -> bool {
+        self.findings.iter().any(Finding::is_to_be_seen)
+    }
+
+    /// Why the conditions are unmet, as complete phrases.
+    pub fn why(&self) -> String {
+        let whys = self.unmet().map(Finding::why);
+        whys.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether the node lacks any condition entirely.
+    pub fn misses_a_condition(&self) -> bool {
+        self.findings.iter().any(|it| it.condition.is_none())
+    }
+
+    /// The latest transition time of any condition, as reported.
+    pub fn latest_transition(&self) -> Option<Timestamp> {
+        self.findings.iter().filter_map(Finding::transition).max()
+    }
 }
 
-/// What a rule may do on a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Standing<'a> {
-    /// The rule governs its taint here: its decision is carried out.
-    Governs(Decision),
-    /// The rule is a dry run: its decision is only counted.
-    DryRun(Decision),
-    /// An earlier rule governs the same taint here.
-    Conflicted {
-        /// The rule that governs.
-        with: &'a Rule,
-    },
+pub(super) fn unmet<'f, 'a>(findings: &'f [Finding<'a>]) -> impl Iterator<Item = &'f Finding<'a>> {
+    findings.iter().filter(|finding| !finding.is_met())
+}
+
+impl<'a> Finding<'a> {
+    /// The reason for the status that counts, if the node has the condition.
+    pub fn detail(&self) -> Option<&Detail<'a>> {
+        let condition = self.condition.as_ref();
+        let judgement = self.judgement.as_ref();
+        judgement.or(condition.map(|condition| &condition.detail))
+    }
+
+    /// When the status that counts last changed, if that is known. The Node has no times of counts and reasons.
+    pub fn transition(&self) -> Option<Timestamp> {
+        let condition = self.condition.as_ref();
+        condition.filter(|_| self.judgement.is_none())?.transition
+    }
+
+    /// Whether the status is the required one.
+    pub fn is_met(&self) -> bool {
+        self.current == self.requirement.required
+    }
+
+    /// Whether the condition has not been observed yet.
+    pub fn is_to_be_seen(&self) -> bool {
+        let condition = self.condition.as_ref();
+        condition.is_some_and(Condition::is_to_be_seen)
+    }
+
+    /// The status that counts; `None` if the node lacks the condition.
+    pub fn observed(&self) -> Option<ConditionStatus> {
+        self.condition.as_ref().map(|_| self.current)
+    }
+
+    /// Why it is unmet, as a complete phrase.
+    pub fn why(&self) -> String {
+        let kind = &self.requirement.kind;
+        let (current, required) = (self.current, self.requirement.required);
+        match self.detail() {
+            None if self.requirement.source == Source::Nobody => format!(
+                "nothing makes {kind}, though its prefix is Nodegate's (counts as {current}, must be {required})"
+            ),
+            None => format!("{kind} is not reported (counts as {current}, must be {required})"),
+            // The detail suffices, unless the rule requires that something is missing.
+            Some(detail)
+                if self.requirement.source.is_synthesized()
+                    && required == ConditionStatus::True
+                    && !matches!(detail, Detail::ReasonNotAccepted { .. }) =>
+            {
+                detail.to_string()
+            }
+            Some(detail) => {
+                let (reason, message) = (detail.reason(), detail.to_string());
+                let why = match (reason, message.as_str()) {
+                    ("", "") => String::new(),
+                    (text, "") | ("", text) => format!(": {text}"),
+                    (reason, message) => format!(": {reason}: {message}"),
+                };
+                format!("{kind} is {current}, must be {required}{why}")
+            }
+        }
+    }
+}
+
+/// Evaluates a rule's conditions on a node, whether or not the rule selects it: whether they are met, and each one.
+pub(super) fn evaluate<'a>(
+    spec: &'a CompiledSpec,
+    facts: &Facts<'_, 'a>,
+) -> (bool, Vec<Finding<'a>>) {
+    let evaluate = |requirement: &'a RequiredCondition| {
+        let condition = facts.condition(&requirement.kind, &requirement.source);
+        let judged = condition.as_ref();
+        let judged = judged.map(|condition| requirement.judge(condition, facts.node));
+        let (current, judgement) = judged.unwrap_or((requirement.status_if_missing(), None));
+        Finding {
+            requirement,
+            current,
+            condition,
+            judgement,
+        }
+    };
+    let findings: Vec<_> = spec.conditions.iter().map(evaluate).collect();
+    let met = match spec.policy {
+        ConditionPolicy::AllOf => findings.iter().all(Finding::is_met),
+        ConditionPolicy::AnyOf => findings.iter().any(Finding::is_met),
+    };
+    (met, findings)
+}
+
+/// What this process remembers about one continuous rule on one node between evaluations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    /// UID of the rule.
+    pub rule: Arc<str>,
+    /// Whether the conditions have been met at any evaluation.
+    pub was_met: bool,
+    /// Whether the rule had never released the node at the last evaluation.
+    pub joining: bool,
+    /// Whether the node had the taint at the last evaluation.
+    pub tainted: bool,
+    /// Since when the conditions have been unmet; `None` while they are met.
+    pub unmet_since: Option<Timestamp>,
+}
+
+impl Memory {
+    /// The memories after these outcomes; `None` if they are unchanged.
+    pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
+        let remember = |outcome: &Outcome<'_>| {
+            let uid = &outcome.rule.uid;
+            let before = memories.iter().find(|memory| memory.rule == *uid);
+            // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
+            let is_released =
+                !outcome.tainted && matches!(outcome.standing, Standing::Conflicted { .. });
+            (outcome.spec.mode == EnforcementMode::Continuous).then(|| Self {
+                rule: uid.clone(),
+                was_met: outcome.met || before.is_some_and(|before| before.was_met),
+                joining: outcome.joining && !is_released,
+                tainted: outcome.tainted,
+                unmet_since: outcome.unmet_since,
+            })
+        };
+        let remembered = || outcomes.iter().filter_map(remember);
+        (!remembered().eq(memories.iter().cloned())).then(|| remembered().collect())
+    }
 }

@@ -1,27 +1,26 @@
-//! When a node with unmet conditions may be closed: at once while it is joining, otherwise after the grace period and with the
+//! When a node with unmet conditions may be gated: at once while it is joining, otherwise after the grace period and with the
 //! disruption guard's permission.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::decision::WaitReason;
-use super::evaluate::{Evaluation, Finding};
-use super::memory::Memory;
+use super::outcome::{Finding, Memory, unmet};
 use crate::api::ConditionPolicy;
 use crate::rule::{CompiledSpec, Ownership, Rule};
 
 /// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long synthesized conditions must be unmet before an open node is closed, if the rule has no grace period and no other
-/// condition is unmet. A restarted kubelet reports its pods unready for a moment.
+/// How long synthesized conditions must be unmet before a node is gated, if the rule has no grace period and no other condition
+/// is unmet. A restarted kubelet reports its pods unready for a moment.
 const FLICKER: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether this process saw the node join so recently that it runs nothing yet.
-pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
+pub(crate) fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
     joined.is_some_and(|joined| now.duration_since(joined) <= PROMPTLY)
 }
 
-/// Evidence of whether a node has ever been open under a continuous rule.
+/// Evidence of whether a continuous rule has ever released a node, and of since when its conditions have been unmet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Past<'a> {
     pub rule: &'a Rule,
@@ -29,6 +28,8 @@ pub(super) struct Past<'a> {
     /// When the node joined, if this process saw that.
     pub joined: Option<Timestamp>,
     pub memory: Option<&'a Memory>,
+    /// Whether the node has been evaluated before: a rule without a memory has only now come to select it.
+    pub is_known: bool,
     pub tainted: bool,
     /// The recorded owners of the taint.
     pub owners: &'a [Ownership<'a>],
@@ -36,9 +37,9 @@ pub(super) struct Past<'a> {
 }
 
 impl Past<'_> {
-    /// Whether the node has never been open under the rule, so that closing it disrupts nothing. Either this process saw the
-    /// node join while the rule was in force or with the taint on, or the record says so; and the conditions have never been
-    /// met. The taint alone proves nothing: another controller may have closed an open node.
+    /// Whether the rule has never released the node, so that gating it disrupts nothing. Either this process saw the node join
+    /// while the rule was in force or with the taint on, or the record says so; and the conditions have never been met. The
+    /// taint alone proves nothing: another controller may have gated a node that was in use.
     pub(super) fn is_joining(&self, now: Timestamp) -> bool {
         if self.tainted && !self.owners.is_empty() {
             return self.owners.iter().any(|owner| owner.joining);
@@ -46,7 +47,7 @@ impl Past<'_> {
         let was_in_force = self.was_in_force();
         !self.met
             && match self.memory {
-                // Whoever removed the taint opened the node.
+                // Whoever removed the taint released the node.
                 Some(memory) => {
                     memory.joining
                         && !memory.was_met
@@ -65,42 +66,39 @@ impl Past<'_> {
         since <= joined
             || (since.duration_since(joined) <= PROMPTLY && self.rule.created <= self.created)
     }
-}
 
-/// Since when a rule's conditions have been unmet; `None` if they are met.
-///
-/// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither prolongs
-/// nor shortens a grace period; but never from before the rule was in force. `is_known`: the node has been evaluated before, so
-/// a rule without a memory has only now come to select it.
-pub(super) fn unmet_since(
-    rule: &Rule,
-    spec: &CompiledSpec,
-    evaluation: &Evaluation<'_>,
-    memory: Option<&Memory>,
-    is_known: bool,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    if evaluation.met {
-        return None;
+    /// Since when the conditions have been unmet; `None` if they are met.
+    ///
+    /// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither
+    /// prolongs nor shortens a grace period; but never from before the rule was in force.
+    pub(super) fn unmet_since(
+        &self,
+        policy: ConditionPolicy,
+        findings: &[Finding<'_>],
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if self.met {
+            return None;
+        }
+        let since = match self.memory {
+            Some(memory) => memory.unmet_since,
+            None if self.is_known => None,
+            None => on_record(policy, findings),
+        };
+        let since = since.map_or(now, |since| since.min(now));
+        Some(match self.rule.in_force_since.max(self.rule.created) {
+            Some(in_force) if in_force <= now => since.max(in_force),
+            // A clock lags: this process's memory is later than the rule anyway.
+            Some(_) if self.memory.is_none() => now,
+            _ => since,
+        })
     }
-    let in_force = rule.in_force_since.max(rule.created);
-    let since = match memory {
-        Some(memory) => memory.unmet_since.map_or(now, |since| since.min(now)),
-        None if is_known => now,
-        None => on_record(spec, evaluation).map_or(now, |on_record| on_record.min(now)),
-    };
-    Some(match in_force {
-        Some(in_force) if in_force <= now => since.max(in_force),
-        // A clock lags: this process's memory is later than the rule anyway.
-        Some(_) if memory.is_none() => now,
-        _ => since,
-    })
 }
 
 /// Since when the conditions have been unmet by the times on the Node.
-fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timestamp> {
-    let mut transitions = evaluation.unmet().map(Finding::transition);
-    match spec.policy {
+fn on_record(policy: ConditionPolicy, findings: &[Finding<'_>]) -> Option<Timestamp> {
+    let mut transitions = unmet(findings).map(Finding::transition);
+    match policy {
         // One unmet condition suffices, so the first transition counts.
         ConditionPolicy::AllOf => transitions.flatten().min(),
         // All must be unmet, so the last transition counts.
@@ -110,24 +108,23 @@ fn on_record(spec: &CompiledSpec, evaluation: &Evaluation<'_>) -> Option<Timesta
     }
 }
 
-/// Why an open node with unmet conditions is not closed yet; `None` if it may be. Without an evaluation there is no grace.
+/// Why a node with unmet conditions is not gated yet; `None` if it may be.
 pub(super) fn held_back(
     spec: &CompiledSpec,
-    evaluation: &Evaluation<'_>,
+    findings: &[Finding<'_>],
     unmet_since: Timestamp,
-    may_close: bool,
+    may_gate: bool,
     now: Timestamp,
 ) -> Option<WaitReason> {
     let is_ours = |finding: &Finding<'_>| finding.requirement.source.is_synthesized();
     let grace = match spec.grace_period {
-        _ if evaluation.waits_for.is_some() => None,
         Some(period) => unmet_since.checked_add(period.as_std()).ok(),
-        None if evaluation.unmet().all(is_ours) => unmet_since.checked_add(FLICKER).ok(),
+        None if unmet(findings).all(is_ours) => unmet_since.checked_add(FLICKER).ok(),
         None => None,
     };
     match grace {
         Some(until) if now < until => Some(WaitReason::Grace { until }),
-        _ if spec.disruption.is_some() && !may_close => Some(WaitReason::Disruption),
+        _ if spec.disruption.is_some() && !may_gate => Some(WaitReason::Disruption),
         _ => None,
     }
 }
@@ -135,6 +132,7 @@ pub(super) fn held_back(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Outcome;
     use crate::testing::{Builder, NodeBuilder, at, node, rule, world};
     use serde_json::json;
 
@@ -150,9 +148,27 @@ mod tests {
             was_met,
             joining: false,
             tainted: false,
-            is_decided: true,
             unmet_since: Some(at(unmet_since)),
         }
+    }
+
+    fn since(
+        rule: &Rule,
+        outcome: &Outcome<'_>,
+        memory: Option<&Memory>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let past = Past {
+            rule,
+            created: None,
+            joined: None,
+            memory,
+            is_known: false,
+            tainted: false,
+            owners: &[],
+            met: outcome.met,
+        };
+        past.unmet_since(outcome.spec.policy, &outcome.findings, now)
     }
 
     #[test]
@@ -240,9 +256,7 @@ mod tests {
             let world = world(&with(conditions)).rule(&rule).now(at(now));
             let plan = world.plan();
             let rule = &world.rules()[0];
-            let evaluation = &plan.outcomes[0].evaluation;
-            let spec = rule.live().unwrap();
-            let since = unmet_since(rule, spec, evaluation, memory.as_ref(), false, at(now));
+            let since = since(rule, &plan.outcomes[0], memory.as_ref(), at(now));
             assert_eq!(since, expected.map(at), "{name}");
         }
     }
@@ -254,9 +268,7 @@ mod tests {
             let node = condition(node("n"), "A", "False", turned);
             let world = world(&node).rule(&rule).now(at(200));
             let plan = world.plan();
-            let (rule, evaluation) = (&world.rules()[0], &plan.outcomes[0].evaluation);
-            let spec = rule.live().unwrap();
-            let since = |memory, now| unmet_since(rule, spec, evaluation, memory, false, at(now));
+            let since = |memory, now| since(&world.rules()[0], &plan.outcomes[0], memory, at(now));
             assert_eq!(since(None, 200), Some(at(200)), "turned at {turned}");
             assert_eq!(since(Some(&remembers(true, 200)), 300), Some(at(200)));
         }

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::conditions::{NewCondition, Urgency};
 use super::decision::Decision;
-use super::draft::Draft;
+use super::make::Draft;
+use super::node_plan::{NewCondition, Urgency};
 use super::outcome::{Outcome, Standing};
 use crate::api::ConditionStatus;
 use crate::api::names::NOT_READY_IN_TIME;
@@ -41,7 +41,7 @@ impl Draft<'_> {
             let in_force =
                 |outcome: &&Outcome| !outcome.is_dry_run() && !outcome.rule.is_suspended();
             for outcome in self.plan.outcomes.iter().filter(in_force) {
-                for result in &outcome.evaluation.results {
+                for result in &outcome.findings {
                     let Some(condition) = result.condition.as_ref() else {
                         continue;
                     };
@@ -70,14 +70,11 @@ impl Draft<'_> {
         if self.cluster.publish_conditions && self.publish_lateness() {
             wanted.push(NOT_READY_IN_TIME);
         }
-        // The conditions of a rule that is suspended, or waits for another one, stay as they are.
-        let stays = |outcome: &&Outcome| {
-            let is_waiting = outcome.evaluation.waits_for.is_some() && !outcome.is_dry_run();
-            outcome.rule.is_suspended() || is_waiting
-        };
-        let staying = self.plan.outcomes.iter().filter(stays);
-        let specs = staying.filter_map(|outcome| outcome.rule.active());
-        wanted.extend(specs.flat_map(|spec| &spec.conditions).map(|it| &*it.kind));
+        // The conditions of a rule that is suspended stay as they are.
+        let outcomes = self.plan.outcomes.iter();
+        let staying = outcomes.filter(|outcome| outcome.rule.is_suspended());
+        let kinds = staying.flat_map(|outcome| &outcome.spec.conditions);
+        wanted.extend(kinds.map(|it| &*it.kind));
         self.plan.conditions.withdraw = self
             .node
             .conditions

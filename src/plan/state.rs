@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::memory::Memory;
+use super::outcome::Memory;
 use super::stale_kinds::StaleKinds;
 use crate::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations,

@@ -97,8 +97,6 @@ pub struct CompiledSpec {
     pub repair: Option<Repair>,
     /// Whether the rule only counts what it would do.
     pub dry_run: bool,
-    /// Names of the rules that it comes after.
-    pub after: Vec<Arc<str>>,
     /// What happens to nodes that are older than the rule. A continuous rule never leaves them alone.
     pub existing_nodes: ExistingNodes,
     /// After what a completed bootstrap no longer counts.
@@ -245,7 +243,6 @@ impl CompiledSpec {
             selector,
             repair: spec.repair,
             dry_run: spec.dry_run,
-            after: spec.after.into_iter().map(Into::into).collect(),
             existing_nodes: match spec.enforcement_mode {
                 EnforcementMode::BootstrapOnly => spec.existing_nodes,
                 EnforcementMode::Continuous => ExistingNodes::Gate,

@@ -1,7 +1,6 @@
 //! Compiled rules: [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules in order of precedence, and [`Ownership`]
 //! the record of who owns a taint. Pure: no client, no clock, no async.
 
-mod after;
 mod closings;
 mod compile;
 mod conflict;
@@ -14,7 +13,6 @@ mod taint_key;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use after::{AfterUnknown, circle_of};
 pub use closings::Closings;
 pub use compile::Rule;
 pub(crate) use compile::{CompiledSpec, Reach};

@@ -3,8 +3,6 @@
 //! Each reason reads like the API server's field errors, as in the upstream project's webhook: the field, the kind of error,
 //! and the message.
 
-use std::sync::Arc;
-
 use super::taint_key;
 use crate::api::{
     ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, MAX_CONDITIONS,
@@ -12,7 +10,6 @@ use crate::api::{
 };
 use crate::condition::{counts_something, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
-use crate::wording::enumerated;
 
 /// Why a rule is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,23 +70,9 @@ pub enum Rejection {
     /// The API server would refuse the taint value, and with it the whole patch of the node.
     #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
     TaintValue(String),
-    /// The rule comes after itself: these rules each come after the next, and the last after the first, which is this one.
-    #[error(
-        "spec.after: Invalid value: these rules come after each other in a circle, so that none of them is in force: {}",
-        enumerated(.0.iter().map(|name| format!("'{name}'")))
-    )]
-    Circle(Vec<Arc<str>>),
 }
 
 impl Rejection {
-    /// The reason in CamelCase, for a rule's status.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Circle(_) => "Circle",
-            _ => "Invalid",
-        }
-    }
-
     /// The conditions that nothing can meet. The rule remains valid: they count as absent.
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();

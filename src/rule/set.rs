@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::after::{Order, circles};
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::taint_key::is_foreign;
@@ -24,12 +23,10 @@ pub struct RuleSet {
     counted: BTreeSet<Arc<str>>,
     /// UIDs of the rules with a `repair`.
     repairing: BTreeSet<Arc<str>>,
-    /// The order in which rules that come after others are decided.
-    order: Order,
 }
 
 impl RuleSet {
-    /// Orders the rules by creation time, then by name, and rejects those that come after each other in a circle.
+    /// Orders the rules by creation time, then by name.
     /// `passing_taints` are the configured keys of other projects' startup taints.
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
@@ -50,10 +47,6 @@ impl RuleSet {
                 (reach.key.clone(), effect)
             })
             .collect();
-        // Their taints, which may still be on nodes, pass all the same: circles are broken soon.
-        for (index, circle) in circles(&rules) {
-            Arc::make_mut(&mut rules[index]).spec = Err(circle);
-        }
         let followed = rules
             .iter()
             .filter_map(|rule| rule.active())
@@ -74,7 +67,6 @@ impl RuleSet {
         let repairing = rules.iter().filter(repairs);
         Self {
             repairing: repairing.map(|rule| rule.uid.clone()).collect(),
-            order: Order::of(&rules),
             rules,
             former: Vec::new(),
             passing: PassingTaints {
@@ -87,7 +79,7 @@ impl RuleSet {
     }
 
     /// The same rules, with these deleted ones.
-    pub fn after(mut self, former: impl IntoIterator<Item = Arc<Rule>>) -> Self {
+    pub fn with_former(mut self, former: impl IntoIterator<Item = Arc<Rule>>) -> Self {
         self.former = former.into_iter().collect();
         self
     }
@@ -126,17 +118,6 @@ impl RuleSet {
     /// All rules, in order of precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
-    }
-
-    /// Indices of the rules that the rule of this index comes after. A rule that does not exist, is not accepted or is being
-    /// deleted is none of them.
-    pub fn predecessors(&self, index: usize) -> &[usize] {
-        self.order.predecessors(index)
-    }
-
-    /// A number that is higher for a rule than for each one that it comes after.
-    pub fn rank(&self, index: usize) -> usize {
-        self.order.rank(index)
     }
 
     /// The taints that will go, including those that rules manage.

@@ -217,7 +217,7 @@ impl World {
     /// Adds rules that existed before this process started.
     pub(crate) fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
         let former = rules.iter().map(|rule| Arc::new(rule.build(&self.classes)));
-        self.rules = self.rules.after(former);
+        self.rules = self.rules.with_former(former);
         self
     }
 
@@ -442,7 +442,7 @@ impl World {
             .iter()
             .find(|outcome| &*outcome.rule.name == "asks")
             .expect("the rule selects every node of these tests");
-        let condition = outcome.evaluation.results[0].condition.as_ref()?;
+        let condition = outcome.findings[0].condition.as_ref()?;
         Some(ConditionAnswer {
             status: condition.status,
             reason: condition.detail.reason().into(),

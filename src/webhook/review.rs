@@ -12,7 +12,7 @@ use super::warnings::{shortened, warnings};
 use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
-use crate::rule::{CompiledSpec, Conflict, Rejection, Rule, circle_of};
+use crate::rule::{Conflict, Rejection, Rule};
 
 /// The most conflicts that a rejection names.
 const NAMED_CONFLICTS: usize = 3;
@@ -130,14 +130,6 @@ pub(super) fn review(
             };
         }
     };
-    let others = surroundings.rules.iter();
-    let others = others.filter(|other| other.name != subject.rule.name);
-    let circle = circle_of(&subject.rule, others).map(|circle| circle.to_string());
-    if let Some(circle) = &circle
-        && subject.may_add_circle(spec)
-    {
-        return ReviewResult::Rejected(failed(circle));
-    }
     let mut warnings = warnings(
         subject.spec.as_ref(),
         (&subject.rule, spec),
@@ -147,9 +139,6 @@ pub(super) fn review(
     );
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
-    }
-    if let Some(circle) = circle {
-        warnings.insert(0, shortened(circle));
     }
     ReviewResult::Accepted { warnings }
 }
@@ -185,13 +174,6 @@ impl Subject {
             }
             _ => true,
         })
-    }
-
-    /// Whether this request can close a circle: the rule is new, or changes what it comes after.
-    fn may_add_circle(&self, spec: &CompiledSpec) -> bool {
-        let before = self.before.as_ref();
-        let before = before.and_then(|before| before.spec.as_ref().ok());
-        before.is_none_or(|before| before.after != spec.after)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::condition::{
 };
 use crate::object::{DaemonSet, Node, ObjectKey};
 use crate::plan::WhyUnmade;
-use crate::rule::{AfterUnknown, CompiledSpec, Minimum, RequiredCondition, Rule};
+use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
 
 /// The longest warning that the API server passes on untruncated, in bytes.
@@ -101,8 +101,6 @@ pub(super) fn warnings(
     warnings.extend(shut_out(spec, classes, surroundings));
     warnings.extend(outside_namespaces(spec, classes, surroundings));
     warnings.extend(missing(surroundings));
-    let unknown = AfterUnknown::of(spec, &surroundings.rules);
-    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     warnings.extend(spec.conditions.iter().filter_map(|condition| {
         let counts_as = condition.status_if_missing().as_str();
         match &condition.source {

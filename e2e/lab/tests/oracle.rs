@@ -19,7 +19,7 @@ const FAULTS: usize = 12;
 const SEED: u64 = 7;
 
 /// The scenarios whose end depends on when things happen, and why.
-const DEPEND_ON_TIME: [(&str, &str); 3] = [
+const DEPEND_ON_TIME: [(&str, &str); 2] = [
     (
         "rule-re-created",
         "the rule is created again at a set time, in vain while the old one is still there",
@@ -27,10 +27,6 @@ const DEPEND_ON_TIME: [(&str, &str); 3] = [
     (
         "dry-run-again",
         "a bootstrap ends for good if its conditions are seen to be met before the dry run begins",
-    ),
-    (
-        "in-order",
-        "a node that was open when it was first seen stays open under a rule that waits for another one",
     ),
 ];
 

@@ -20,7 +20,6 @@ pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {
         found.extend(labellers(input, rule, spec));
-        found.extend(later(input, &rules, (rule, spec)));
         for other in &rules[index + 1..] {
             found.extend(each_other(input, (rule, spec), *other));
         }
@@ -67,37 +66,6 @@ fn labellers(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fi
         }
     }
     found
-}
-
-/// Rules that come after this one, and keep out what it waits for.
-fn later(
-    input: &CheckInput<'_>,
-    rules: &[(&Rule, &CompiledSpec)],
-    (rule, spec): (&Rule, &CompiledSpec),
-) -> Vec<Finding> {
-    let comes_after = |(_, later): &&(&Rule, &CompiledSpec)| {
-        comes_after(rules, later, rule) && later.selector.overlaps(&spec.selector)
-    };
-    let later = rules.iter().filter(comes_after);
-    later
-        .filter_map(|(later, laters)| {
-            let key = &kept_away(input, spec, laters)?.daemon_set.key;
-            let what = format!(
-                "it comes after rule '{}', which waits for DaemonSet {key}, and that does not tolerate {}:{}: on a node that                  both close, neither ever lets go",
-                rule.name, laters.taint.key, laters.effect
-            );
-            let fix = format!("let DaemonSet {key} tolerate both taints");
-            Some(Finding::new(Check::DEADLOCK, rule_name(later), what, fix))
-        })
-        .collect()
-}
-
-/// Whether a rule with this spec comes after another one, directly or by way of others. Rules in a circle are not among these.
-fn comes_after(rules: &[(&Rule, &CompiledSpec)], spec: &CompiledSpec, other: &Rule) -> bool {
-    spec.after.iter().any(|name| {
-        let mut named = rules.iter().filter(|(rule, _)| rule.name == *name);
-        *name == other.name || named.any(|(_, spec)| comes_after(rules, spec, other))
-    })
 }
 
 /// A `DaemonSet` that one rule waits for and another keeps away, and that could start without that one.

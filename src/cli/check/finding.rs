@@ -62,10 +62,6 @@ impl Check {
     pub(crate) const NOBODY: Self = Self::error("NG014", "A condition that nothing makes");
     /// An object cannot be parsed.
     pub(crate) const UNREADABLE: Self = Self::error("NG015", "An object that cannot be read");
-    /// A rule comes after one that does not exist or is not accepted.
-    pub(crate) const AFTER_UNKNOWN: Self =
-        Self::error("NG016", "A rule after one that does not exist");
-
     /// A taint looks like a rule's, and no rule removes it.
     pub(crate) const STRAY_TAINT: Self = Self::error("NG017", "A taint that no rule removes");
     /// A `DaemonSet` that a rule names runs on none of the rule's nodes.
@@ -85,7 +81,7 @@ impl Check {
     pub(crate) const DELETIONS: Self = Self::error("NG108", "deletions");
 
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::LABEL_ON_ONE_PLACE,
         Self::SHUT_OUT,
         Self::EMPTY_CLASS,
@@ -101,7 +97,6 @@ impl Check {
         Self::REJECTED,
         Self::NOBODY,
         Self::UNREADABLE,
-        Self::AFTER_UNKNOWN,
         Self::STRAY_TAINT,
         Self::ON_NO_NODE,
         Self::SCHEDULER_WAITS,

@@ -8,7 +8,7 @@ use crate::condition::{Source, is_meant_for, is_under_our_domain};
 use crate::documentation;
 use crate::object::{Node, ObjectKey, Taint};
 use crate::plan::WhyUnmade;
-use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
+use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
 use crate::wording::counted;
 
@@ -24,7 +24,6 @@ pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
         found.extend(conflicts(input, rule));
         found.extend(conditions(input, rule, spec));
         found.extend(scheduler_waits(input, rule, spec));
-        found.extend(after_unknown(input, rule, spec));
         found.extend(evicts(rule, spec));
         found.extend(heartbeat(input, rule, spec));
     }
@@ -202,25 +201,6 @@ fn on_no_node(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<F
             Finding::new(Check::ON_NO_NODE, rule_name(rule), what, fix)
         })
         .collect()
-}
-
-/// Rules that it comes after and that are not there, or cannot be used.
-fn after_unknown(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Option<Finding> {
-    let unknown = AfterUnknown::of(spec, input.rules.rules())?;
-    let fix = "kubectl get nodereadinessrules lists the existing ones";
-    let finding = Finding::new(
-        Check::AFTER_UNKNOWN,
-        rule_name(rule),
-        unknown.to_string(),
-        fix,
-    );
-    // The rule may exist outside these files.
-    let is_elsewhere = input.inventory.is_of_files && unknown.rejected.is_empty();
-    Some(if is_elsewhere {
-        finding.but(Severity::Warning)
-    } else {
-        finding
-    })
 }
 
 fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Finding> {

@@ -158,7 +158,7 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
     let spec = rule.spec.as_ref().ok();
     let taint = spec.map(|spec| (spec.taint.key.as_str(), spec.effect));
     let is_unknown = is_unknown(outcome, snapshot);
-    let results = outcome.evaluation.results.iter();
+    let results = outcome.findings.iter();
     let mut conditions: Vec<ConditionOnNode> = results
         .map(|finding| ConditionOnNode::of(finding, node, snapshot))
         .collect();
@@ -197,13 +197,13 @@ fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNod
                 .into(),
         );
     }
-    if !outcome.evaluation.met {
+    if !outcome.met {
         remarks.extend(why_again(outcome.bootstrap));
     }
-    let why = if outcome.evaluation.met || is_unknown {
+    let why = if outcome.met || is_unknown {
         String::new()
     } else {
-        outcome.evaluation.why()
+        outcome.why()
     };
     RuleOnNode {
         rule: rule.name.clone(),

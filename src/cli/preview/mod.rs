@@ -16,7 +16,7 @@ use super::read::DryRunAnswer;
 use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
-use crate::rule::{AfterUnknown, CompiledSpec, Rejection, Rule};
+use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::wording::counted;
 pub(super) use input::{File, Written, rules};
 
@@ -368,8 +368,6 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
             warnings.push(conflict.to_string());
         }
     }
-    let unknown = AfterUnknown::of(spec, view.rules().rules());
-    warnings.extend(unknown.map(|unknown| unknown.to_string()));
     if selected == 0 {
         warnings.push(format!("no node is selected by {}", spec.selector));
     }

@@ -84,7 +84,7 @@ fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_closes_rebooted_n
             .sees(&booted("b"), at(100))
             .pod(&run("a", created, "Succeeded"));
         let plan = world.plan();
-        assert_eq!(plan.outcomes[0].evaluation.met, !missing, "{created}");
+        assert_eq!(plan.outcomes[0].met, !missing, "{created}");
     }
 }
 
@@ -164,7 +164,7 @@ fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
             .waited_for(Component::AllDaemonSets)
             .daemon_set(&daemon_set)
             .rule(&asks);
-        assert_eq!(world.plan().outcomes[0].evaluation.met, met);
+        assert_eq!(world.plan().outcomes[0].met, met);
     }
 }
 

@@ -9,10 +9,7 @@ use crate::rule::Rule;
 /// A compiled rule, and what else its object says.
 #[derive(Debug)]
 pub struct CachedRule {
-    /// The rule as it is among all rules: rejected if it is in a circle.
     pub rule: Arc<Rule>,
-    /// The rule by itself, compiled.
-    pub compiled: Arc<Rule>,
     /// Whether its spec suspends it.
     pub suspends: bool,
     /// The object's resource version.

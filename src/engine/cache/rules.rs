@@ -43,23 +43,19 @@ impl Cache {
         } else {
             Timestamp::MIN
         };
-        let rule = rule.seen(known.map(|known| &*known.compiled), since);
-        let changed = known.is_none_or(|known| *known.compiled != rule);
+        let rule = rule.seen(known.map(|known| &*known.rule), since);
+        let changed = known.is_none_or(|known| *known.rule != rule);
         if known.is_some() && self.dirty.is_wanted() {
             self.shown_statuses.insert(rule.name.clone());
         }
-        let (rule, compiled) = match known {
-            Some(known) if !changed => (known.rule.clone(), known.compiled.clone()),
-            _ => {
-                let compiled = Arc::new(rule);
-                (compiled.clone(), compiled)
-            }
+        let rule = match known {
+            Some(known) if !changed => known.rule.clone(),
+            _ => Arc::new(rule),
         };
         let cached = CachedRule {
             suspends,
             version,
             rule,
-            compiled,
             finalizers: object.metadata.finalizers.clone().unwrap_or_default(),
             status: object.status,
         };
@@ -79,12 +75,11 @@ impl Cache {
         for cached in self.rules.values_mut() {
             let rule = Rule {
                 suspended: suspends_all || cached.suspends,
-                ..Rule::clone(&cached.compiled)
+                ..Rule::clone(&cached.rule)
             };
-            let rule = rule.seen(Some(&cached.compiled), now);
-            if *cached.compiled != rule {
-                cached.compiled = Arc::new(rule);
-                cached.rule = cached.compiled.clone();
+            let rule = rule.seen(Some(&cached.rule), now);
+            if *cached.rule != rule {
+                cached.rule = Arc::new(rule);
                 self.rule_news.are_unsorted = true;
             }
         }
@@ -94,10 +89,9 @@ impl Cache {
     /// Notes that the API server keeps refusing our finalizer on a rule.
     pub fn refused_finalizer(&mut self, name: &str) {
         if let Some(cached) = self.rules.get_mut(name)
-            && !cached.compiled.refused
+            && !cached.rule.refused
         {
-            Arc::make_mut(&mut cached.compiled).refused = true;
-            cached.rule = cached.compiled.clone();
+            Arc::make_mut(&mut cached.rule).refused = true;
             self.rule_news.are_unsorted = true;
             self.take_over_rules();
         }
@@ -127,14 +121,9 @@ impl Cache {
         if !self.has_synced() || !std::mem::take(&mut self.rule_news.are_unsorted) {
             return;
         }
-        let rules = self.rules.values().map(|cached| cached.compiled.clone());
+        let rules = self.rules.values().map(|cached| cached.rule.clone());
         self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
-            .after(self.former_rules.iter().cloned());
-        for rule in self.rule_set.rules() {
-            if let Some(cached) = self.rules.get_mut(&rule.name) {
-                cached.rule = rule.clone();
-            }
-        }
+            .with_former(self.former_rules.iter().cloned());
         self.rule_generation += 1;
         self.follow_named();
         self.rule_news.are_untold = true;

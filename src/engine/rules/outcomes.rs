@@ -217,7 +217,7 @@ impl RuleWork {
         });
         self.count_unmet(name, outcome, out);
         // Before everything has been seen, the node's state is unknown.
-        let is_known = !outcome.evaluation.is_to_be_seen();
+        let is_known = !outcome.is_to_be_seen();
         let closures = self.closures.as_mut().filter(|_| is_known);
         let counts_anew = closures.is_some_and(|closures| closures.observe(node, outcome));
         let record = Record::new(outcome, outcome.would_repair());
@@ -235,7 +235,7 @@ impl RuleWork {
     /// Counts the unmet conditions.
     fn count_unmet(&self, name: &str, outcome: &Outcome<'_>, out: &mut Effects) {
         let before = self.stats.statuses(name);
-        for (index, result) in outcome.evaluation.results.iter().enumerate() {
+        for (index, result) in outcome.findings.iter().enumerate() {
             let was = before.and_then(|statuses| statuses.get(index));
             if !result.is_to_be_seen() && !result.is_met() {
                 out.count(Count::Unmet {
@@ -258,7 +258,7 @@ impl RuleWork {
         if let Some(pending) = &mut self.pending {
             pending.insert(name.clone());
         }
-        if self.stats.linger(name, plan.lifts_for(rule)) {
+        if self.stats.linger(name, plan.releases_for(rule)) {
             self.status_changed(out);
         }
     }

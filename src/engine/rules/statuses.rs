@@ -19,7 +19,7 @@ use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis};
 use crate::object::Version;
 use crate::plan::Backing;
-use crate::rule::{AfterUnknown, Rule};
+use crate::rule::Rule;
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.
@@ -201,15 +201,11 @@ impl RuleWork {
         let rule = &*cached.rule;
         let closures = self.closures.as_mut();
         let disruption = closures.map(|closures| closures.tell(rule, out));
-        let rules = cache.cluster().rules.rules();
-        let spec = rule.spec.as_ref().ok();
-        let after_unknown = spec.and_then(|spec| AfterUnknown::of(spec, rules));
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
             suspends_all: cache.suspends_all(),
             backing: &self.backing,
-            after_unknown: after_unknown.as_ref(),
             disruption: disruption.as_ref(),
             governors: &governors,
             prospects: prospects(cache, &self.stats, rule, out.now.wall),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::api::NodeReadinessRuleStatus;
 use crate::guard::Report;
 use crate::plan::Backing;
-use crate::rule::{AfterUnknown, Rule};
+use crate::rule::Rule;
 
 /// What a dry run would do about nodes that are not ready in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,8 +26,6 @@ pub(crate) struct Basis<'a> {
     pub suspends_all: bool,
     /// What stands behind the rule's conditions.
     pub backing: &'a Backing,
-    /// The names in the rule's `after` that hold nothing up.
-    pub after_unknown: Option<&'a AfterUnknown<'a>>,
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node.
     pub obstacle: Option<&'a str>,

@@ -53,12 +53,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     let spec = match &rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
-            return vec![condition(
-                ACCEPTED,
-                false,
-                rejection.reason(),
-                rejection.to_string(),
-            )];
+            return vec![condition(ACCEPTED, false, "Invalid", rejection.to_string())];
         }
     };
     let is_suspended = rule.is_suspended();
@@ -72,7 +67,6 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     let wrong = remarks.iter().map(|it| it.message.clone());
     let parts: Vec<String> = std::iter::once(state.to_owned())
         .chain(wrong)
-        .chain(basis.after_unknown.map(ToString::to_string))
         .chain(partial_placements(basis.backing))
         .collect();
     let mut conditions = vec![condition(ACCEPTED, true, "Valid", parts.join("; "))];
@@ -107,10 +101,6 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     for remark in &remarks {
         let message = remark.message.clone();
         conditions.push(condition(remark.kind, true, remark.reason, message));
-    }
-    if let Some(unknown) = basis.after_unknown {
-        let (reason, message) = (unknown.reason(), unknown.to_string());
-        conditions.push(condition("AfterUnknown", true, reason, message));
     }
     if is_suspended {
         let (reason, message) = if basis.suspends_all {

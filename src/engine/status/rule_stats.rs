@@ -48,15 +48,10 @@ impl Record {
                 },
                 Standing::DryRun(decision) => Role::DryRun(decision),
             },
-            statuses: outcome
-                .evaluation
-                .results
-                .iter()
-                .map(Finding::observed)
-                .collect(),
+            statuses: outcome.findings.iter().map(Finding::observed).collect(),
             tainted: outcome.tainted,
-            unmet: !outcome.evaluation.met && !outcome.evaluation.is_to_be_seen(),
-            misses_a_condition: outcome.evaluation.misses_a_condition(),
+            unmet: !outcome.met && !outcome.is_to_be_seen(),
+            misses_a_condition: outcome.misses_a_condition(),
             would_repair,
         }
     }

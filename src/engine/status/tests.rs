@@ -47,7 +47,6 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         rule,
         suspends_all: false,
         backing: &NOTHING_WRONG,
-        after_unknown: None,
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,

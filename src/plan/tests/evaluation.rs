@@ -119,10 +119,10 @@ fn conditions_are_combined_as_the_rule_says() {
         );
         let world = world(node).rule(&rule("r").spec(&spec));
         let plan = world.plan();
-        let evaluation = &plan.outcomes[0].evaluation;
+        let evaluation = &plan.outcomes[0];
         assert_eq!(evaluation.met, met, "{name}");
         let currents: Vec<_> = evaluation
-            .results
+            .findings
             .iter()
             .map(|result| result.current)
             .collect();
@@ -157,11 +157,7 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
     ] {
         let world = world(&node).rule(&rule("r").waits_for("A"));
         let plan = world.plan();
-        let why: Vec<_> = plan.outcomes[0]
-            .evaluation
-            .unmet()
-            .map(Finding::why)
-            .collect();
+        let why: Vec<_> = plan.outcomes[0].unmet().map(Finding::why).collect();
         assert_eq!(why, [expected]);
         assert_eq!(
             world.write().changes[0].why,
@@ -313,9 +309,9 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
     ] {
         let rule = rule("r").spec(&format!("conditions: [{requirement}]"));
         let world = world(&node).rule(&rule);
-        let evaluation = &world.plan().outcomes[0].evaluation;
-        assert_eq!(evaluation.results[0].current, current, "{name}");
-        assert_eq!(evaluation.results[0].observed(), Some(current), "{name}");
+        let evaluation = &world.plan().outcomes[0];
+        assert_eq!(evaluation.findings[0].current, current, "{name}");
+        assert_eq!(evaluation.findings[0].observed(), Some(current), "{name}");
         assert_eq!(evaluation.why(), why, "{name}");
         assert_eq!(evaluation.met, why.is_empty(), "{name}");
     }

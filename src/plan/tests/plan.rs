@@ -350,8 +350,8 @@ fn a_held_node_says_what_its_critical_components_lack() {
     ] {
         let plan = world.plan();
         let waiting = plan
-            .waiting
-            .map(|it| format!("{}: {}", it.for_what.reason(), it.detail));
+            .missing_part()
+            .map(|it| format!("{}: {}", it.kind.reason(), it.detail));
         assert_eq!(waiting, expected, "{name}");
     }
     let released = world(&gated(met())).rule(&waits());

@@ -297,7 +297,7 @@ fn a_change_is_the_rules_that_makes_it() {
         let rules = world.rules().iter();
         rules.map(|rule| holds(rule)).collect::<Vec<_>>()
     };
-    assert_eq!(of_rules(&|rule| plan.lifts_for(rule)), [false, true]);
+    assert_eq!(of_rules(&|rule| plan.releases_for(rule)), [false, true]);
     assert_eq!(of_rules(&|rule| plan.writes_for(rule)), [true, true]);
     let [lifted, added] = &world.write().changes[..] else {
         panic!("{:?}", plan.taints);

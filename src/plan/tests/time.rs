@@ -26,7 +26,7 @@ fn watched(node: &NodeBuilder, rule: &RuleBuilder) -> World {
 
 fn why(world: &World) -> String {
     let plan = world.plan();
-    let unmet = plan.outcomes[0].evaluation.unmet();
+    let unmet = plan.outcomes[0].unmet();
     unmet.map(Finding::why).collect::<Vec<_>>().join("; ")
 }
 
@@ -102,7 +102,7 @@ fn a_synthesized_condition_has_no_heartbeat() {
         .spec("heartbeatTimeout: 10m");
     let published = node("worker-1").condition(COMPONENTS, "True");
     let world = watched(&published, &rule).now(at(86_400));
-    assert!(world.plan().outcomes[0].evaluation.met);
+    assert!(world.plan().outcomes[0].met);
 }
 
 /// A node in this boot whose network condition was last written at `heartbeat`.

@@ -1,6 +1,5 @@
 //! Compilation of rules, and conflicts between them.
 
-mod after;
 mod compile;
 mod conflict;
 mod stray;

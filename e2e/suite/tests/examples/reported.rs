@@ -177,8 +177,18 @@ async fn examples_in_order() -> Result<()> {
         .condition("example.com/BandwidthChecked", "True");
     scene.join(new).await?;
     scene.has_taint("worker", SECOND, true).await?;
+    scene.turn_ready("worker").await?;
     scene.keeps_taint("worker", SECOND, true).await?;
-    set_node_condition(&scene.client, "worker", "example.com/NetworkReady", "True").await?;
+    assert_eq!(sights::pods_on(&scene.client, "worker").await?.len(), 0);
+    let report = async |condition, status| {
+        set_node_condition(&scene.client, "worker", condition, status).await
+    };
+    // The check finds what it found at the boot before only once the network is up.
+    report("example.com/BandwidthChecked", "False").await?;
+    report("example.com/NetworkReady", "True").await?;
     scene.has_taint("worker", FIRST, false).await?;
+    scene.pod("bandwidth-check", "worker").await?;
+    scene.keeps_taint("worker", SECOND, true).await?;
+    report("example.com/BandwidthChecked", "True").await?;
     scene.has_taint("worker", SECOND, false).await
 }

@@ -104,13 +104,12 @@ impl View {
         Ok(())
     }
 
-    /// The rules whose decisions depend on no other rule: their taint is theirs alone, and they come after no other.
+    /// The rules whose decisions depend on no other rule: their taint is theirs alone.
     pub(crate) fn independent(&self) -> BTreeSet<String> {
         let key = |rule: &DynamicObject| rule.data["spec"]["taint"]["key"].clone();
         let is_alone = |rule: &&DynamicObject| {
             let of_key = self.rules.iter().filter(|other| key(other) == key(rule));
-            let after = rule.data["spec"]["after"].as_array();
-            of_key.count() == 1 && after.is_none_or(Vec::is_empty)
+            of_key.count() == 1
         };
         self.rules
             .iter()

@@ -101,11 +101,6 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
             json!({"key": COUNT, "operator": "In", "values": ["2", "no value"]}),
             json!({"key": ZONE, "operator": "In"}),
         ],
-        ("after", "after[]") => {
-            let mut names = texts(RULES);
-            names.push(json!("absent"));
-            names
-        }
         (_, "gracePeriod") => texts(&["1ms", "1s", "10m", "1h30m", "0s"]),
         (_, "heartbeatTimeout") => texts(&["6m", "1.5h", "10s"]),
         (_, "readinessTTL") => texts(&["10m", "1h", "1s"]),

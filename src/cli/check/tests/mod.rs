@@ -138,34 +138,6 @@ fn deadlocks_are_found() {
         tolerating("kube-system/two", "readiness.k8s.io/b"),
     ];
     finds(&each_other, &[("NG005", "rule/a")]);
-    let later = [
-        named("a", "one"),
-        after(named("b", "two"), "middle"),
-        after(named("middle", "two"), "a"),
-        tolerating("kube-system/one", "readiness.k8s.io/a"),
-        daemon_set("kube-system/two"),
-    ];
-    finds(&later, &[("NG005", "rule/b"), ("NG005", "rule/middle")]);
-}
-
-/// The rule, after another one.
-fn after(mut rule: Value, other: &str) -> Value {
-    rule["spec"]["after"] = json!([other]);
-    rule
-}
-
-#[test]
-fn rules_that_come_after_none_or_after_each_other_are_found() {
-    let two = |first: &str, second: &str| {
-        [
-            cni(),
-            after(rule("a", READY), first),
-            after(rule("b", READY), second),
-        ]
-    };
-    finds(&two("c", "a"), &[("NG016", "rule/a")]);
-    finds(&two("b", "a"), &[("NG013", "rule/a"), ("NG013", "rule/b")]);
-    finds(&two("a", "a"), &[("NG013", "rule/a"), ("NG016", "rule/b")]);
 }
 
 #[test]

@@ -82,13 +82,9 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     let wants = |rule: &Rule| {
         let is_completed =
             rule.is_bootstrap() && rule.is_completed_on(facts.node) && facts.keeps_revisions(rule);
-        rule.adds() && !is_completed && !facts.suspends(rule) && is_unmet(facts, rule)
+        rule.adds() && !is_completed && !facts.suspends(rule) && facts.met(rule) != Answer::Yes
     };
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
-}
-
-fn is_unmet(facts: &Facts<'_>, rule: &Rule) -> bool {
-    facts.met(rule) != Answer::Yes || facts.waits(rule) != Answer::No
 }
 
 /// Whether a rule names a component. Until that has been observed, new nodes are closed regardless.
@@ -137,7 +133,7 @@ fn longest_met(
         std::iter::once((first, from)).chain(turns.into_iter().map(|it| (it, when(it))))
     {
         let is_unmet = moment.ask(node, Glances::all(revision), at, |facts| {
-            is_unmet(facts, rule)
+            facts.met(rule) != Answer::Yes
         });
         match (is_unmet, since) {
             (Some(true), Some(began)) => {

@@ -177,19 +177,6 @@ fn governed(
         ))
     };
     let is_closed = taint.is_on(facts.node);
-    match facts.waits(rule) {
-        Answer::No => {}
-        // What was open before stays so, which is known only of a completed bootstrap.
-        Answer::Yes
-            if rule.is_bootstrap()
-                && rule.adds()
-                && !is_closed
-                && !rule.is_completed_on(facts.node) =>
-        {
-            return tell("waits for another rule, and lacks");
-        }
-        Answer::Yes | Answer::Maybe => return Ok(()),
-    }
     match (facts.met(rule), is_closed) {
         (Answer::Yes, true) => tell("still has"),
         (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced(facts.node) => {

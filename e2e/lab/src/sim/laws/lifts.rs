@@ -1,6 +1,6 @@
 //! Nodegate lifts a taint only with a reason: shortly before, on that node, no rule wanted the taint, the conditions of the
-//! governing rule were met, or the node's deadline had passed; and no rule that it comes after held the node. The same holds for every bootstrap put on record; a rule that
-//! adds taints records none for a node that may still lack labels.
+//! governing rule were met, or the node's deadline had passed. The same holds for every bootstrap put on record; a rule that adds taints records none
+//! for a node that may still lack labels.
 
 use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
@@ -69,12 +69,9 @@ fn judge(
     ))
 }
 
-/// Whether the rule is not suspended and waits for no other one, and its conditions are met on the node or the deadline has
-/// passed.
+/// Whether the rule is not suspended, and its conditions are met on the node or the deadline has passed.
 fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
-    !facts.suspends(rule)
-        && facts.waits(rule) != Answer::Yes
-        && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
+    !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 
 /// Whether the rule releases late nodes, nothing forbids that, and the node's deadline has passed, by the clock that is
@@ -183,40 +180,6 @@ mod tests {
             story.at(100);
             lift(&mut story);
             story.judged(&mut Lifts, justified, suspended_at);
-        }
-    }
-
-    #[test]
-    fn a_rule_justifies_nothing_while_one_that_comes_first_holds_the_node() {
-        const FIRST: &str = "readiness.k8s.io/first";
-        for (status, closed, justified) in [
-            ("True", true, true),
-            ("False", false, true),
-            ("False", true, false),
-        ] {
-            let mut story = Story::under(json!({ "after": ["first"] }));
-            let mut first = rule(json!({
-                "conditions": [{ "type": "First", "requiredStatus": "True" }],
-                "taint": { "key": FIRST, "effect": "NoSchedule" },
-            }));
-            first["metadata"]["name"] = json!("first");
-            story.create(first);
-            let mut held = gated(node("n"));
-            if closed {
-                let taint = json!({ "key": FIRST, "effect": "NoSchedule" });
-                held["spec"]["taints"].as_array_mut().unwrap().push(taint);
-            }
-            story.create(held);
-            story.report("n", "Net", "True");
-            story.report("n", "First", status);
-            story.at(60);
-            let kept = if closed {
-                json!([{ "key": FIRST, "effect": "NoSchedule" }])
-            } else {
-                json!(null)
-            };
-            story.patch_by_nodegate("n", json!({ "spec": { "taints": kept } }));
-            story.judged(&mut Lifts, justified, format_args!("{status} {closed}"));
         }
     }
 

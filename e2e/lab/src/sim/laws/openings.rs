@@ -70,10 +70,7 @@ fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Ti
             let rule = governing(facts.rules, taint, facts.node);
             taint.is_on(facts.node)
                 && rule.is_some_and(|rule| {
-                    rule.has_finalizer
-                        && !facts.suspends(rule)
-                        && facts.met(rule) == Answer::Yes
-                        && facts.waits(rule) == Answer::No
+                    rule.has_finalizer && !facts.suspends(rule) && facts.met(rule) == Answer::Yes
                 })
         });
         due.unwrap_or(false)

@@ -13,7 +13,7 @@ use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, is_meant, owns};
-use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, governing, selects};
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
 use crate::sim::actors::ask::{items, text};
 use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
@@ -141,27 +141,6 @@ impl Facts<'_> {
                 is_its && is_live(pod) && metadata["labels"][REVISION] == revision
             })
         })
-    }
-
-    /// Whether a rule that this one comes after holds the node: its taint is there, and its conditions are unmet. `Maybe` while
-    /// it is about to close the node or to open it.
-    pub(super) fn waits(&self, rule: &Rule) -> Answer {
-        let named = |other: &&Arc<Rule>| rule.spec.after.contains(&other.name);
-        let holding = self.rules.iter().filter(named).map(|first| {
-            let taint = first.taint();
-            let governs =
-                governing(self.rules, &taint, self.node).is_some_and(|it| it.uid == first.uid);
-            let is_closed = taint.is_on(self.node);
-            let is_completed = first.is_bootstrap() && first.is_completed_on(self.node);
-            match self.met(first) {
-                _ if !governs || self.suspends(first) => Answer::No,
-                _ if !is_closed && is_completed => Answer::No,
-                Answer::Yes if !is_closed => Answer::No,
-                Answer::No if is_closed => Answer::Yes,
-                _ => Answer::Maybe,
-            }
-        });
-        Answer::any(holding)
     }
 
     /// The state of each of the rule's conditions, in words.

@@ -10,9 +10,6 @@ use crate::sim::actors::Order::{Say, SayGood};
 use crate::sim::actors::{Deed, Kubelets, Operator, Reporter, Which};
 use crate::sim::time::s;
 
-/// A key that sorts before the first rule's.
-const EARLIER_GATE: &str = "readiness.k8s.io/bandwidth";
-
 /// Two nodes are unhealthy from the start; later one of them recovers, and another one fails.
 fn turning() -> Reporter {
     Reporter::new(READY)
@@ -179,31 +176,6 @@ pub(super) const ALL: &[Base] = &[
             PutOn(GATE, 4),
             Gone(Kind::NodeReadinessRule, "network"),
             Closed(GATE, &["n-1", "n-2"]),
-        ],
-    ),
-    Base::new(
-        "in-order: a rule comes after another one: nodes join under both, and fail under one or both of them later",
-        s(110),
-        |it| {
-            let second = rule("bandwidth").continuous().waits_for(SECOND);
-            let second = second.taint(EARLIER_GATE, "NoSchedule");
-            let network = Reporter::new(READY)
-                .ails("n-1")
-                .ails("n-2")
-                .then(s(60), "n-2", SayGood)
-                .then(s(80), "n-0", Say("False"));
-            let bandwidth = Reporter::new(SECOND).ails("n-3");
-            it.has(rule("network").continuous())
-                .has(second.with("after", json!(["network"])))
-                .nodes(joining(4))
-                .acts(network)
-                .acts(bandwidth.then(s(90), "n-0", Say("False")))
-        },
-        &[
-            PutOn(GATE, 5),
-            Closed(GATE, &["n-0", "n-1"]),
-            PutOn(EARLIER_GATE, 4),
-            Closed(EARLIER_GATE, &["n-1", "n-3"]),
         ],
     ),
     Base::new(

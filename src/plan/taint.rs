@@ -1,0 +1,336 @@
+//! Plans one taint: which rule governs it, what each rule that names it decides, and which rule then owns it.
+
+use std::ptr;
+
+use jiff::SignedDuration;
+use smallvec::SmallVec;
+
+use super::decision::{Decision, WaitReason, decide};
+use super::make::{Active, Draft};
+use super::node_plan::{ChangeKind, TaintChange};
+use super::outcome::{Finding, Origin, Outcome, Standing, evaluate, unmet};
+use super::patience::{Past, held_back, is_new};
+use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
+use crate::condition::{Detail, Facts, Trust};
+use crate::object::Taint;
+use crate::repair::{Deadline, Verdict, has_been_open};
+use crate::rule::Rule;
+use crate::rule::ownership::{
+    BootstrapRecord, Ownership, completion_value, owner_key, owner_value,
+};
+
+/// A node that is released within this time after it joined is written once: ownership of a taint that it registered with is
+/// recorded only later.
+const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
+
+impl<'a> Draft<'a> {
+    /// Plans one taint. `claims` are the active rules with this taint, in order of precedence; `owners` are its owners by the
+    /// node's annotations.
+    pub(super) fn plan_taint(
+        &mut self,
+        (key, effect): (&str, TaintEffect),
+        claims: &[Active<'a>],
+        owners: &[Ownership<'_>],
+        facts: &Facts<'_, 'a>,
+    ) {
+        let mut rules = claims.iter().map(|(rule, _)| *rule);
+        let governing = rules.find(|rule| rule.live().is_some());
+        for claim in claims.iter().filter(|(rule, _)| !rule.deleting) {
+            let outcome = self.evaluate(*claim, governing, owners, facts);
+            if let Some(decision) = outcome.governs()
+                && !outcome.rule.is_suspended()
+            {
+                self.record_deadline(&outcome, decision);
+                self.record_bootstrap(&outcome, decision, facts);
+                self.change_taint(&outcome, decision);
+                self.record_owner(&outcome, decision, owners);
+            }
+            self.plan.outcomes.push(outcome);
+        }
+        if governing.is_none() {
+            self.clean_up(key, effect, claims, owners);
+        }
+        self.end_taint(Some((key, effect)));
+    }
+
+    /// The outcome of one rule that names the taint. Records and reports follow from it alone.
+    fn evaluate(
+        &mut self,
+        (rule, spec): Active<'a>,
+        governing: Option<&'a Rule>,
+        owners: &[Ownership<'_>],
+        facts: &Facts<'_, 'a>,
+    ) -> Outcome<'a> {
+        let (key, effect, now) = (&*spec.taint.key, spec.effect, self.now);
+        let governs = governing.is_some_and(|it| ptr::eq(it, rule));
+        let tainted = self.taints_of(key, effect).next().is_some();
+        let bootstrap = BootstrapRecord::of(rule, spec, facts);
+        let rebooted = self
+            .state
+            .observations
+            .reboot(bootstrap.last_boot())
+            .filter(|_| spec.regate_on.contains(&RegateOn::Reboot) && !bootstrap.counts());
+        let trust = Trust {
+            heartbeat_timeout: spec.heartbeat_timeout,
+            sees_heartbeats: !self.stale.nodes,
+            rebooted,
+            is_closed: tainted,
+        };
+        let (met, findings) = evaluate(spec, &Facts { trust, ..*facts });
+
+        let (mut joining, mut unmet_since, mut held) = (false, None, None);
+        if spec.mode == EnforcementMode::Continuous {
+            let mut memories = self.history.memories.iter();
+            let past = Past {
+                rule,
+                created: self.node.created,
+                joined: self.state.joined,
+                memory: memories.find(|memory| memory.rule == rule.uid),
+                is_known: self.history.is_known,
+                tainted,
+                owners,
+                met,
+            };
+            joining = past.is_joining(now);
+            unmet_since = past.unmet_since(spec.policy, &findings, now);
+            let may_gate = self.history.may_close.contains(&rule.uid);
+            held = unmet_since
+                .filter(|_| !joining)
+                .and_then(|since| held_back(spec, &findings, since, may_gate, now));
+        }
+        let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
+        // A remove-only rule never gates again, so its record does no harm.
+        let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
+        let decision = match decide(spec.mode, spec.taint_policy, met, tainted, completed, held) {
+            _ if rule.is_suspended() => Decision::nothing(tainted),
+            decision if is_early => decision.without_completion(),
+            decision => decision,
+        };
+        let mut decision = self.with_evidence((rule, spec), decision, governs, &findings);
+        let (mut deadline, mut verdict) = (None, None);
+        if !rule.is_suspended() && !met {
+            deadline = self.deadline((rule, spec), decision, now);
+            verdict = self.verdict((rule, spec), deadline.as_ref(), governs, tainted);
+        }
+        if governs && verdict == Some(Verdict::Release) {
+            decision = self.with_evidence((rule, spec), decision.given_up(), governs, &findings);
+        }
+        if governs && decision.releases() && self.has_pending_governor(rule, spec) {
+            decision = Decision::Hold;
+        }
+
+        let rechecks = findings.iter().map(|it| it.condition.as_ref()?.recheck);
+        self.recheck(rechecks.flatten().min());
+        if let Decision::Wait(WaitReason::Grace { until }) = decision {
+            self.recheck(Some(until));
+        }
+        if let Some(Ok(Deadline::At(at))) = deadline
+            && at > now
+        {
+            self.recheck(Some(at));
+        }
+        let is_held = decision == Decision::Hold && !met && !rule.is_suspended();
+        Outcome {
+            rule,
+            spec,
+            standing: match governing {
+                _ if spec.dry_run => Standing::DryRun(decision),
+                Some(with) if !governs => Standing::Conflicted { with },
+                _ => Standing::Governs(decision),
+            },
+            met,
+            findings,
+            tainted,
+            origin: self
+                .origin((rule, spec), tainted, owners)
+                .filter(|_| governs && is_held),
+            joining,
+            unmet_since,
+            rebooted: rebooted.map(|reboot| reboot.seen),
+            bootstrap,
+            deadline,
+            verdict,
+        }
+    }
+
+    /// The decision, or what to do instead while what it depends on has not been seen yet, or is stale.
+    fn with_evidence(
+        &mut self,
+        (rule, spec): Active<'a>,
+        decision: Decision,
+        governs: bool,
+        findings: &[Finding<'_>],
+    ) -> Decision {
+        let is_new = is_new(self.state.joined, self.now);
+        let Some(instead) = decision.on_stale_evidence(is_new) else {
+            return decision;
+        };
+        if self.cluster.is_to_be_seen(spec) {
+            return instead;
+        }
+        if !governs {
+            return decision;
+        }
+        // A silent reporter is always checked by a live read: its write may still be on its way.
+        let is_silent = |finding: &Finding<'_>| {
+            let condition = finding.condition.as_ref();
+            condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
+        };
+        let mut look = self.stale.about(spec, self.cluster.named);
+        look.nodes |= !self.history.read_live.nodes && unmet(findings).any(is_silent);
+        if look.is_empty() {
+            return decision;
+        }
+        self.plan.read_live(look);
+        self.plan.looking.push(rule.uid.clone());
+        instead
+    }
+
+    /// How the rule came to own a taint that the controller did not add.
+    fn origin(
+        &self,
+        (rule, spec): Active<'a>,
+        tainted: bool,
+        owners: &[Ownership<'_>],
+    ) -> Option<Origin> {
+        if owners.is_empty() {
+            return Some(Origin::Adopted);
+        }
+        let mut taints = self.taints_of(&spec.taint.key, spec.effect);
+        let is_born_with_it = tainted
+            && !self.history.is_known
+            && is_new(self.state.joined, self.now)
+            && taints.all(|taint| taint.time_added.is_none())
+            && owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
+        is_born_with_it.then_some(Origin::Birth)
+    }
+
+    /// Records the node's readiness deadline under the governing rule, or removes it.
+    fn record_deadline(&mut self, outcome: &Outcome<'a>, decision: Decision) {
+        let rule = outcome.rule;
+        let is_over = match decision {
+            Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
+            Decision::Release { .. } => true,
+            // A node that was given up stays late for as long as it is not ready. Any other node that is not held has no
+            // deadline.
+            Decision::Gate | Decision::Open { .. } => {
+                outcome.met || !has_been_open(self.node, rule)
+            }
+        };
+        if let Some(Ok(deadline)) = &outcome.deadline
+            && decision.holds()
+        {
+            self.set_annotation(Deadline::key(&rule.uid), deadline.value());
+        } else if is_over && outcome.spec.repair.is_some() {
+            self.forget_deadline(&rule.uid);
+        }
+    }
+
+    /// Records a completed bootstrap, or what the record of one lacks.
+    fn record_bootstrap(
+        &mut self,
+        outcome: &Outcome<'a>,
+        decision: Decision,
+        facts: &Facts<'_, 'a>,
+    ) {
+        let rule = outcome.rule;
+        if decision.completes_bootstrap() || outcome.bootstrap == BootstrapRecord::Unstamped {
+            let key = rule.completion_keys[0].clone();
+            self.set_annotation(key, completion_value(rule, outcome.spec, facts));
+        }
+        // A node that was given up does not count as ready.
+        if decision.completes_bootstrap() && decision != Decision::GiveUp {
+            self.writes.completes.push(rule.uid.clone());
+        }
+    }
+
+    /// Adds or removes the taint.
+    fn change_taint(&mut self, outcome: &Outcome<'a>, decision: Decision) {
+        let (rule, spec) = (outcome.rule, outcome.spec);
+        match decision {
+            Decision::Gate => {
+                if spec.mode == EnforcementMode::BootstrapOnly {
+                    let keys = rule.completion_keys.iter().cloned();
+                    self.writes.relied_on.extend(keys);
+                }
+                let taint = spec.taint.clone().added_at(self.now);
+                self.writes.added.push(taint);
+                self.explain(ChangeKind::Added, outcome, spec.effect);
+            }
+            Decision::Release { .. } | Decision::GiveUp => {
+                let removed: SmallVec<[&Taint; 2]> =
+                    self.taints_of(&spec.taint.key, spec.effect).collect();
+                for taint in removed {
+                    self.writes.removed.push(taint.clone());
+                    let effect = taint.effect.parse().unwrap_or(spec.effect);
+                    self.explain(ChangeKind::Removed, outcome, effect);
+                }
+            }
+            Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
+        }
+    }
+
+    fn explain(&mut self, kind: ChangeKind, outcome: &Outcome<'a>, effect: TaintEffect) {
+        let removed = kind == ChangeKind::Removed;
+        let gave_up = removed && !outcome.met;
+        let change = TaintChange {
+            kind,
+            rule_name: outcome.rule.name.to_string(),
+            rule_uid: outcome.rule.uid.to_string(),
+            key: outcome.spec.taint.key.clone(),
+            effect,
+            transition: outcome.latest_transition().filter(|_| !gave_up),
+            why: match kind {
+                ChangeKind::Added => outcome.why(),
+                ChangeKind::Removed if gave_up => {
+                    format!("its readiness TTL has passed; {}", outcome.why())
+                }
+                ChangeKind::Removed => "the conditions are met".into(),
+            },
+            components_ready: removed && !gave_up && outcome.spec.waits_for_components(),
+            gave_up,
+        };
+        self.writes.changes.push(change);
+    }
+
+    /// Makes the governing rule the only owner of its taint.
+    fn record_owner(
+        &mut self,
+        outcome: &Outcome<'a>,
+        decision: Decision,
+        owners: &[Ownership<'_>],
+    ) {
+        let (rule, spec, joining) = (outcome.rule, outcome.spec, outcome.joining);
+        let owns = match decision {
+            Decision::Gate => true,
+            Decision::Hold => !owners.is_empty() || self.is_to_own(outcome),
+            _ => false,
+        };
+        for owner in owners {
+            if !owns || *owner.rule_uid != *rule.uid {
+                self.remove_annotation(owner_key(owner.rule_uid));
+            }
+        }
+        let is_said = |owner: &Ownership| owner.is_as_of(rule, spec, joining);
+        if owns && !owners.iter().any(is_said) {
+            let adopted = decision == Decision::Hold && owners.iter().all(|it| it.adopted);
+            let value = owner_value(rule, spec, joining, adopted);
+            self.set_annotation(owner_key(&rule.uid), value);
+        }
+    }
+
+    /// Whether to record now that the rule owns a taint that someone else added.
+    fn is_to_own(&mut self, outcome: &Outcome<'a>) -> bool {
+        if !outcome.adopts() || outcome.spec.taint_policy == TaintPolicy::RemoveOnly {
+            return false;
+        }
+        let joined = self.state.joined;
+        match joined.and_then(|joined| joined.checked_add(ADOPTION).ok()) {
+            Some(later) if self.now < later => {
+                self.recheck(Some(later));
+                false
+            }
+            _ => true,
+        }
+    }
+}
