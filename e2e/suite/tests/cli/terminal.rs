@@ -12,8 +12,6 @@ use tokio::process::{Child, Command};
 
 /// A terminal of 24 lines that runs a command.
 pub(crate) struct Terminal {
-    /// The command's side.
-    pub slave: File,
     pub child: Child,
     master: File,
     shown: Receiver<String>,
@@ -50,7 +48,6 @@ impl Terminal {
             }
         });
         Ok(Self {
-            slave,
             child,
             master,
             shown,
