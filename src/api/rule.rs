@@ -13,24 +13,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use super::choice::{
-    ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, RegateOn, TaintPolicy,
-};
-use super::disruption::Disruption;
-use super::duration::Duration;
+use super::choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
 use super::node_selector::NodeSelectorSchema;
-use super::repair::Repair;
+use super::nodegate::{NodegateRequirement, NodegateSpec};
 use super::status::NodeReadinessRuleStatus;
 use super::taint::TaintSpec;
 
 /// The maximum number of a rule's conditions.
 pub const MAX_CONDITIONS: usize = 32;
-/// The maximum number of a condition's reasons.
-const MAX_REASONS: usize = 16;
-/// The reason of a condition, as in `metav1.Condition`.
-const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
-
-/// Which nodes stay closed until which of their conditions are met, and by what taint.
+/// Which nodes a rule holds until which of their conditions are met, and by what taint.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "readiness.node.x-k8s.io",
@@ -48,13 +39,13 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
         name = "Mode",
         type_ = "string",
         json_path = ".spec.enforcementMode",
-        description = "Whether nodes are closed once, while they start (bootstrap-only), or at any time (continuous)."
+        description = "Whether nodes are gated once, while they start (bootstrap-only), or at any time (continuous)."
     ),
     printcolumn(
         name = "Taint",
         type_ = "string",
         json_path = ".spec.taint.key",
-        description = "Key of the taint that closes a node."
+        description = "Key of the taint that gates a node."
     ),
     printcolumn(
         name = "Effect",
@@ -77,14 +68,14 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
     printcolumn(
         name = "Nodes",
         type_ = "integer",
-        json_path = ".status.matchedNodes",
+        json_path = ".status.nodegate.matchedNodes",
         description = "How many nodes the rule selects."
     ),
     printcolumn(
         name = "Held",
         type_ = "integer",
-        json_path = ".status.heldNodes",
-        description = "How many nodes the taint keeps closed."
+        json_path = ".status.nodegate.heldNodes",
+        description = "How many nodes the rule holds."
     ),
     printcolumn(
         name = "Accepted",
@@ -119,31 +110,31 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
         .message("defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
         .field_path(".conditions")
         .optional_old_self(true),
-    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.gracePeriod)")
-        .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which closes a node only while it starts: leave it out, or use enforcementMode continuous")
-        .field_path(".gracePeriod"),
-    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !has(self.disruption)")
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !self.?nodegate.?gracePeriod.hasValue()")
+        .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which gates a node only while it starts: leave it out, or use enforcementMode continuous")
+        .field_path(".nodegate.gracePeriod"),
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !self.?nodegate.?disruption.hasValue()")
         .message("disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
-        .field_path(".disruption"),
-    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.repair)")
+        .field_path(".nodegate.disruption"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || !self.?nodegate.?repair.hasValue()")
         .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")
-        .field_path(".repair"),
-    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.regateOn) || self.regateOn.size() == 0")
-        .message("regateOn cannot be used with enforcementMode continuous, which closes a node at any time: leave it out, or use enforcementMode bootstrap-only")
-        .field_path(".regateOn"),
-    validation = Rule::new("!has(self.regateOn) || !('Revision' in self.regateOn) || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
+        .field_path(".nodegate.repair"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || self.?nodegate.?regateOn.orValue([]).size() == 0")
+        .message("regateOn cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".nodegate.regateOn"),
+    validation = Rule::new("!('Revision' in self.?nodegate.?regateOn.orValue([])) || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
         .message("regateOn Revision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
-        .field_path(".regateOn"),
-    validation = Rule::new("self.enforcementMode != 'continuous' || !has(self.existingNodes) || self.existingNodes != 'Leave'")
-        .message("existingNodes Leave cannot be used with enforcementMode continuous, which closes any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
-        .field_path(".existingNodes"),
-    validation = Rule::new("self.taint.key.startsWith('readiness.k8s.io/') || (has(self.taintPolicy) && self.taintPolicy == 'remove-only')")
+        .field_path(".nodegate.regateOn"),
+    validation = Rule::new("self.enforcementMode != 'continuous' || self.?nodegate.?existingNodes.orValue('Gate') != 'Leave'")
+        .message("existingNodes Leave cannot be used with enforcementMode continuous, which gates any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only")
+        .field_path(".nodegate.existingNodes"),
+    validation = Rule::new("self.taint.key.startsWith('readiness.k8s.io/') || self.?nodegate.?taintPolicy.orValue('') == 'remove-only'")
         .message("taint key must start with 'readiness.k8s.io/'")
         .field_path(".taint.key"),
-    validation = Rule::new("size(self.taint.key.split('/')) == 2 || (has(self.taintPolicy) && self.taintPolicy == 'remove-only' && !self.taint.key.contains('/'))")
+    validation = Rule::new("size(self.taint.key.split('/')) == 2 || (self.?nodegate.?taintPolicy.orValue('') == 'remove-only' && !self.taint.key.contains('/'))")
         .message("taint key must have exactly one '/' separator (prefix/name format)")
         .field_path(".taint.key"),
-    validation = Rule::new("!self.taint.key.matches('^([^/]*[.])?kubernetes[.]io/') || self.taint.key.matches('^(startup|ignore)-taint[.]cluster-autoscaler[.]kubernetes[.]io/') || !has(self.taintPolicy) || self.taintPolicy != 'remove-only'")
+    validation = Rule::new("!self.taint.key.matches('^([^/]*[.])?kubernetes[.]io/') || self.taint.key.matches('^(startup|ignore)-taint[.]cluster-autoscaler[.]kubernetes[.]io/') || self.?nodegate.?taintPolicy.orValue('') != 'remove-only'")
         .message("taint key must not be under 'kubernetes.io' or a domain below it, whose taints belong to components of Kubernetes: use the key of another startup taint, or one that starts with 'readiness.k8s.io/'")
         .field_path(".taint.key"),
 )]
@@ -152,7 +143,10 @@ pub struct NodeReadinessRuleSpec {
     #[schemars(length(min = 1, max = MAX_CONDITIONS))]
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["type".into()]),
-        validation = ("self == oldSelf", "conditions is immutable"),
+        validation = (
+            "self.size() == oldSelf.size() && self.all(c, oldSelf.exists(o, o.type == c.type && o.requiredStatus == c.requiredStatus && o.?defaultStatus == c.?defaultStatus))",
+            "conditions is immutable",
+        ),
     )]
     pub conditions: Vec<ConditionRequirement>,
 
@@ -161,19 +155,13 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub condition_policy: ConditionPolicy,
 
-    /// When nodes are closed. With `bootstrap-only` a node is closed while it starts, and left alone once its
-    /// conditions have been met. With `continuous` it is closed again whenever they are no longer met.
+    /// When nodes are gated. With `bootstrap-only` a node is gated while it starts, and left alone once its
+    /// conditions have been met. With `continuous` it is gated again whenever they are no longer met.
     #[x_kube(validation = ("self == oldSelf", "enforcementMode is immutable"))]
     pub enforcement_mode: EnforcementMode,
 
-    /// The taint that closes a node.
+    /// The taint that keeps pods off a node.
     pub taint: TaintSpec,
-
-    /// Whether the rule adds and removes its taint (`add-and-remove`, the default) or only removes it
-    /// (`remove-only`). A `remove-only` rule opens nodes that registered with the taint, and never closes one. It
-    /// may name a taint outside `readiness.k8s.io/` too, such as another project's startup taint.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub taint_policy: TaintPolicy,
 
     /// Which nodes the rule is for. At least one label or expression is needed.
     #[schemars(with = "NodeSelectorSchema")]
@@ -190,66 +178,18 @@ pub struct NodeReadinessRuleSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub dry_run: bool,
 
-    /// When true, the rule changes nothing until this is false again: taints and its counts stay as they are, and no other
-    /// rule takes over. Deleting the rule still cleans up.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub suspend: bool,
-
-    /// After what a node that completed its bootstrap is closed again. `Reboot`: the node has rebooted. `Maintenance`: none of the
-    /// conditions `MaintenanceInProgress`, `DrainInProgress` and `GracefulNodeShutdownInProgress` is `True` on it any more.
-    /// `Revision`: a named `DaemonSet` is updated there, from when the pod of the recorded revision goes; only where every
-    /// condition is `daemonset.nodegate.dev/<namespace>.<name>`. Only with `enforcementMode: bootstrap-only`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 3))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub regate_on: Vec<RegateOn>,
-
-    /// What happens to nodes that were there before the rule: `Gate` (the default) closes those that do not meet the
-    /// conditions, as any other node; `Leave` leaves them alone until they join again. `Leave` only with `enforcementMode:
-    /// bootstrap-only`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub existing_nodes: ExistingNodes,
-
-    /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the
-    /// condition counts as `Unknown`, because its reporter may be dead. At least 1m. Kubelet and Node Problem
-    /// Detector write every 5 minutes: use at least 6m for their conditions. Absent: a condition counts however old it
-    /// is.
+    /// Fields that only Nodegate has. Everything outside of this key means the same to the Node Readiness Controller.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = (
-        "duration(self) >= duration('1m')",
-        "heartbeatTimeout must be at least 1m; write for example 10m",
-    ))]
-    pub heartbeat_timeout: Option<Duration>,
-
-    /// How long the conditions must have been unmet before an open node is closed, for example 2m. Only with
-    /// `enforcementMode: continuous`. Absent: at once, and one second where nothing but synthesized conditions is unmet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = (
-        "duration(self) > duration('0s')",
-        "gracePeriod must be above zero, for example 2m; leave it out to close a node at once",
-    ))]
-    pub grace_period: Option<Duration>,
-
-    /// How fast the rule may close nodes that were open. Only with `enforcementMode: continuous`. Absent: as fast
-    /// as their conditions change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disruption: Option<Disruption>,
-
-    /// What happens to a node that does not meet its conditions in time. Only with `enforcementMode: bootstrap-only`.
-    /// Absent: it stays closed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub repair: Option<Repair>,
+    pub nodegate: Option<NodegateSpec>,
 }
 
 /// A condition of a node, and the status it has to have.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq, Hash)]
 #[serde(rename_all = "camelCase", expecting = "an object")]
 #[x_kube(
-    validation = Rule::new("!has(self.minimum) || !has(self.minimumFromLabel)")
-        .message("minimum and minimumFromLabel cannot be used together: leave one of them out"),
-    validation = Rule::new("(!has(self.minimum) && !has(self.minimumFromLabel)) || self.type.startsWith('resource.nodegate.dev/') || self.type.startsWith('resourceslice.nodegate.dev/')")
+    validation = Rule::new("(!self.?nodegate.?minimum.hasValue() && !self.?nodegate.?minimumFromLabel.hasValue()) || self.type.startsWith('resource.nodegate.dev/') || self.type.startsWith('resourceslice.nodegate.dev/')")
         .message("minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types"),
-    validation = Rule::new("self.requiredStatus != 'Unknown' || (!has(self.minimum) && !has(self.minimumFromLabel) && !has(self.reasons))")
+    validation = Rule::new("self.requiredStatus != 'Unknown' || (!self.?nodegate.?minimum.hasValue() && !self.?nodegate.?minimumFromLabel.hasValue() && !self.?nodegate.?reasons.hasValue())")
         .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, because a condition that does not fit them may count as Unknown: leave them out, or require True or False"),
 )]
 pub struct ConditionRequirement {
@@ -284,34 +224,18 @@ pub struct ConditionRequirement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_status: Option<ConditionStatus>,
 
-    /// How many there have to be, for example 8: the condition counts as `True` from this many on, and as `False` below.
-    /// Only with types that count something: `resource.nodegate.dev/<resource>` counts what the node has to allocate, in
-    /// whole units of the resource (devices; bytes of memory and huge pages), and `resourceslice.nodegate.dev/<driver>`
-    /// counts untainted devices.
+    /// What only Nodegate can ask of a condition.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub minimum: Option<i64>,
+    pub nodegate: Option<NodegateRequirement>,
+}
 
-    /// The label of the node that says how many there have to be, for example `nvidia.com/gpu.count`, in place of
-    /// `minimum`. On a node without this label, or where it is no whole number of at least 1, the condition counts as
-    /// `Unknown`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 317))]
-    #[x_kube(validation = (
-        "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",
-        "minimumFromLabel must be the key of a label, for example nvidia.com/gpu.count",
-    ))]
-    pub minimum_from_label: Option<String>,
-
-    /// The reasons with which the condition counts: with any other reason it counts as `Unknown`. Absent: it counts with
-    /// every reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(min = 1, max = MAX_REASONS),
-        inner(length(min = 1, max = 256), regex(pattern = REASON))
-    )]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub reasons: Vec<String>,
+impl NodeReadinessRuleSpec {
+    /// Whether the rule may add its taint, or only remove it.
+    pub fn taint_policy(&self) -> TaintPolicy {
+        self.nodegate
+            .as_ref()
+            .map_or_else(TaintPolicy::default, |ours| ours.taint_policy)
+    }
 }
 
 impl ConditionRequirement {
@@ -321,7 +245,7 @@ impl ConditionRequirement {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -402,17 +326,12 @@ mod tests {
             spec.conditions[0].status_if_missing(),
             ConditionStatus::Unknown
         );
-        assert_eq!(spec.conditions[0].minimum, None);
-        assert_eq!(spec.conditions[0].minimum_from_label, None);
-        assert!(spec.conditions[0].reasons.is_empty());
-        assert_eq!(spec.taint_policy, TaintPolicy::AddAndRemove);
-        assert!(!spec.dry_run && spec.regate_on.is_empty());
-        assert_eq!(spec.existing_nodes, ExistingNodes::Gate);
-        assert!(!spec.suspend);
-        assert_eq!(spec.heartbeat_timeout, None);
-        assert_eq!(spec.grace_period, None);
-        assert_eq!(spec.disruption, None);
-        assert_eq!(spec.repair, None);
+        assert_eq!(spec.conditions[0].nodegate, None);
+        assert!(!spec.dry_run);
+        assert_eq!(spec.nodegate, None);
+        let ours: NodegateSpec = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(ours, NodegateSpec::default());
+        assert_eq!(serde_json::to_value(ours).unwrap(), json!({}));
     }
 
     #[test]
@@ -421,34 +340,33 @@ mod tests {
         rule["spec"]["conditions"][1] = json!({
             "type": "resource.nodegate.dev/nvidia.com/gpu",
             "requiredStatus": "True",
-            "minimum": 8,
-            "minimumFromLabel": "nvidia.com/gpu.count",
-            "reasons": ["ResourceAllocatable"],
+            "nodegate": {
+                "minimum": 8,
+                "minimumFromLabel": "nvidia.com/gpu.count",
+                "reasons": ["ResourceAllocatable"],
+            },
         });
-        rule["spec"].as_object_mut().unwrap().extend([
-            ("taintPolicy".into(), json!("remove-only")),
-            (
-                "regateOn".into(),
-                json!(["Reboot", "Maintenance", "Revision"]),
-            ),
-            ("existingNodes".into(), json!("Leave")),
-            ("suspend".into(), json!(true)),
-            ("heartbeatTimeout".into(), json!("6m")),
-            ("gracePeriod".into(), json!("1m30s")),
-            (
-                "disruption".into(),
-                json!({
-                    "evictionRate": 0.1,
-                    "secondaryEvictionRate": 0.01,
-                    "unhealthyZoneThreshold": 0.55,
-                    "largeClusterSizeThreshold": 50,
-                }),
-            ),
-            (
-                "repair".into(),
-                json!({ "readinessTTL": "15m", "action": "Release", "maxUnhealthy": 3 }),
-            ),
-        ]);
+        rule["spec"]["nodegate"] = json!({
+            "taintPolicy": "remove-only",
+            "existingNodes": "Leave",
+            "suspend": true,
+            "regateOn": ["Reboot", "Maintenance", "Revision"],
+            "gracePeriod": "1m30s",
+            "heartbeatTimeout": "6m",
+            "disruption": {
+                "evictionRate": 0.1,
+                "secondaryEvictionRate": 0.01,
+                "unhealthyZoneThreshold": 0.55,
+                "largeClusterSizeThreshold": 50,
+            },
+            "repair": { "readinessTTL": "15m", "action": "Release", "maxUnhealthy": 3 },
+        });
+        rule["status"]["nodegate"] = json!({
+            "matchedNodes": 2,
+            "heldNodes": 1,
+            "releasedNodes": 1,
+            "failedNodeCount": 1,
+        });
         let read: NodeReadinessRule = serde_json::from_value(rule.clone()).unwrap();
         assert_eq!(serde_json::to_value(read).unwrap(), rule);
     }

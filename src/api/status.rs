@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choice::ConditionStatus;
+use super::nodegate::NodegateStatus;
 use super::words::words;
 
 /// What the controller last found and did for a rule.
@@ -23,26 +24,6 @@ pub struct NodeReadinessRuleStatus {
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
-
-    /// How many nodes the rule selects.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub matched_nodes: Option<i32>,
-
-    /// How many of the selected nodes carry the taint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub held_nodes: Option<i32>,
-
-    /// How many of the selected nodes are free of the taint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub released_nodes: Option<i32>,
-
-    /// How many nodes the last attempt failed on; `failedNodes` lists some of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub failed_node_count: Option<i32>,
 
     /// Names of nodes on which the rule is carried out. Not all of them where there are many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -66,6 +47,10 @@ pub struct NodeReadinessRuleStatus {
     /// What the rule would do, while `dryRun` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run_results: Option<DryRunResults>,
+
+    /// Exact counts of the rule's nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodegate: Option<NodegateStatus>,
 }
 
 /// A node on which the rule could not be carried out.

@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn why_an_open_node_that_lacks_a_condition_is_left_open() {
         let bootstrap = || rule("r").bootstrap_only().waits_for("example.com/Ready");
-        let leaves = || bootstrap().spec("existingNodes: Leave");
+        let leaves = || bootstrap().nodegate("existingNodes: Leave");
         let older = || node("n").created(at(-60));
         for (rule, node, expected) in [
             (

@@ -109,7 +109,7 @@ pub struct ControllerArgs {
     #[command(flatten)]
     pub metrics: serve::metrics::MetricsArgs,
 
-    /// The limits for what a rule's spec.disruption leaves out.
+    /// The limits for what a rule's spec.nodegate.disruption leaves out.
     #[command(flatten)]
     pub guard: guard::GuardArgs,
 

@@ -371,7 +371,7 @@ mod tests {
         let gate = rule("r")
             .waits_for("Net")
             .bootstrap_only()
-            .spec("regateOn: [Reboot]");
+            .nodegate("regateOn: [Reboot]");
         let booted = |boot: &str| node("n").boot_id(boot).condition("Net", "True");
         let since = |world: &crate::testing::World| {
             let plan = world.plan();

@@ -253,7 +253,7 @@ impl Notice {
         } else {
             (
                 &ALL_GO_ON,
-                "rules are resumed, except those with spec.suspend",
+                "rules are resumed, except those with spec.nodegate.suspend",
             )
         };
         Self::new(About::rule(rule), topic, note.into())

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, TaintPolicy, TaintStatus,
+    NodeReadinessRuleStatus, NodegateStatus, TaintPolicy, TaintStatus,
 };
 use crate::guard::Report;
 use crate::plan::{Decision, WaitReason};
@@ -63,10 +63,12 @@ pub(super) fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleSta
         .count();
     let lingering = stats.lingering();
     if rule.spec.is_ok() || lingering > 0 {
-        status.matched_nodes = Some(count(stats.nodes.len() + lingering));
-        status.held_nodes = Some(count(held + lingering));
-        status.released_nodes = Some(count(stats.nodes.len() - held));
-        status.failed_node_count = Some(count(stats.failures.len()));
+        status.nodegate = Some(NodegateStatus {
+            matched_nodes: count(stats.nodes.len() + lingering),
+            held_nodes: count(held + lingering),
+            released_nodes: count(stats.nodes.len() - held),
+            failed_node_count: count(stats.failures.len()),
+        });
     }
     let mut budget = Budget(LIST_BUDGET);
     list_failures(&mut status, &mut budget, stats, basis);

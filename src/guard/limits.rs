@@ -6,11 +6,11 @@ use clap::{Args as _, FromArgMatches};
 use super::zone::ZoneState;
 use crate::api::Disruption;
 
-/// The controller's own limits, for what a rule's `spec.disruption` leaves out. The flags are those of
+/// The controller's own limits, for what a rule's `spec.nodegate.disruption` leaves out. The flags are those of
 /// kube-controller-manager.
 #[derive(Debug, Clone, clap::Args)]
 pub struct GuardArgs {
-    /// Nodes a second that a rule with spec.disruption closes in a healthy zone
+    /// Nodes a second that a rule with spec.nodegate.disruption closes in a healthy zone
     #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate, value_parser = parse_rate)]
     pub node_eviction_rate: f64,
 

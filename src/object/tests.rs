@@ -118,7 +118,7 @@ fn rule() -> Value {
         "metadata": meta(),
         "spec": {"conditions": [{"type": "Ready", "requiredStatus": "True"}], "enforcementMode": "continuous",
                  "taint": {"key": "readiness.k8s.io/x", "effect": "NoSchedule"},
-                 "nodeSelector": {"matchLabels": {"a": "b"}}, "gracePeriod": "5m"},
+                 "nodeSelector": {"matchLabels": {"a": "b"}}, "nodegate": {"gracePeriod": "5m"}},
         "status": {"conditions": [{"type": "Accepted", "status": "True", "reason": "Valid", "message": "",
                                    "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
     })

@@ -127,7 +127,9 @@ impl Rule {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            suspended: spec.as_ref().is_ok_and(|spec| spec.suspend),
+            suspended: spec
+                .as_ref()
+                .is_ok_and(|spec| spec.nodegate.as_ref().is_some_and(|ours| ours.suspend)),
             in_force_since: None,
             finalizer: meta
                 .finalizers
@@ -213,7 +215,7 @@ impl Reach {
             selector: Selector::parse(&spec.node_selector).ok(),
             dry_run: spec.dry_run,
             is_lifted_in_the_end: !spec.dry_run
-                && spec.taint_policy == TaintPolicy::AddAndRemove
+                && spec.taint_policy() == TaintPolicy::AddAndRemove
                 && !is_foreign(key),
         }
     }
@@ -229,6 +231,7 @@ impl CompiledSpec {
         }
         let selector = Selector::parse(&spec.node_selector)?;
         let taint_value = spec.taint.value.unwrap_or_default();
+        let ours = spec.nodegate.unwrap_or_default();
         Ok(Self {
             conditions: spec
                 .conditions
@@ -239,18 +242,18 @@ impl CompiledSpec {
             mode: spec.enforcement_mode,
             taint: Taint::new(spec.taint.key, taint_value, spec.taint.effect),
             effect: spec.taint.effect,
-            taint_policy: spec.taint_policy,
+            taint_policy: ours.taint_policy,
             selector,
-            repair: spec.repair,
+            repair: ours.repair,
             dry_run: spec.dry_run,
             existing_nodes: match spec.enforcement_mode {
-                EnforcementMode::BootstrapOnly => spec.existing_nodes,
+                EnforcementMode::BootstrapOnly => ours.existing_nodes,
                 EnforcementMode::Continuous => ExistingNodes::Gate,
             },
-            regate_on: spec.regate_on,
-            heartbeat_timeout: spec.heartbeat_timeout,
-            grace_period: spec.grace_period,
-            disruption: spec.disruption,
+            regate_on: ours.regate_on,
+            heartbeat_timeout: ours.heartbeat_timeout,
+            grace_period: ours.grace_period,
+            disruption: ours.disruption,
         })
     }
 }

@@ -118,7 +118,7 @@ impl Rejection {
             Some(Self::Requirement { index, problem })
         }));
         let key = &spec.taint.key;
-        if let Err(problem) = taint_key::check(key, spec.taint_policy) {
+        if let Err(problem) = taint_key::check(key, spec.taint_policy()) {
             let key = key.clone();
             all.push(Self::TaintKey { key, problem });
         }
@@ -148,16 +148,17 @@ fn unreadable(error: &str) -> String {
 
 /// What is wrong with the fields of a condition that ask for more than its status.
 fn problem_of(condition: &ConditionRequirement) -> Option<&'static str> {
-    let asks_for_minimum = condition.minimum.is_some() || condition.minimum_from_label.is_some();
-    if condition.minimum.is_some() && condition.minimum_from_label.is_some() {
-        Some(".minimum: Forbidden: minimum and minimumFromLabel cannot be used together")
+    let ours = condition.nodegate.as_ref()?;
+    let asks_for_minimum = ours.minimum.is_some() || ours.minimum_from_label.is_some();
+    if ours.minimum.is_some() && ours.minimum_from_label.is_some() {
+        Some(".nodegate.minimum: Forbidden: minimum and minimumFromLabel cannot be used together")
     } else if asks_for_minimum && !counts_something(&condition.type_) {
         Some(
-            ".minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
+            ".nodegate.minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
         )
-    } else if condition.minimum.is_some_and(|minimum| minimum < 1) {
-        Some(".minimum: Invalid value: minimum must be at least 1")
-    } else if (asks_for_minimum || !condition.reasons.is_empty())
+    } else if ours.minimum.is_some_and(|minimum| minimum < 1) {
+        Some(".nodegate.minimum: Invalid value: minimum must be at least 1")
+    } else if (asks_for_minimum || !ours.reasons.is_empty())
         && condition.required_status == ConditionStatus::Unknown
     {
         Some(

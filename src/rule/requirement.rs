@@ -39,15 +39,16 @@ impl RequiredCondition {
         condition: ConditionRequirement,
         classes: &[CriticalComponentClass],
     ) -> Self {
-        let number = condition.minimum.and_then(|it| u64::try_from(it).ok());
+        let ours = condition.nodegate.unwrap_or_default();
+        let number = ours.minimum.and_then(|it| u64::try_from(it).ok());
         let number = number.and_then(NonZeroU64::new).map(Minimum::Number);
         Self {
             source: Source::of(&condition.type_, classes),
             kind: condition.type_.into(),
             required: condition.required_status,
             default: condition.default_status,
-            minimum: number.or(condition.minimum_from_label.map(Minimum::FromLabel)),
-            reasons: condition.reasons,
+            minimum: number.or(ours.minimum_from_label.map(Minimum::FromLabel)),
+            reasons: ours.reasons,
         }
     }
 

@@ -378,6 +378,14 @@ impl RuleBuilder {
         self
     }
 
+    /// Sets fields under `spec.nodegate`, given in YAML.
+    pub(crate) fn nodegate(mut self, fields: &str) -> Self {
+        for (field, value) in yaml::<BTreeMap<String, Value>>(fields) {
+            self.0["spec"]["nodegate"][field] = value;
+        }
+        self
+    }
+
     /// Adds a condition that must be `True`.
     pub(crate) fn waits_for(mut self, kind: &str) -> Self {
         push(
@@ -397,7 +405,7 @@ impl RuleBuilder {
     }
 
     pub(crate) fn remove_only(self) -> Self {
-        self.spec("taintPolicy: remove-only")
+        self.nodegate("taintPolicy: remove-only")
     }
 
     pub(crate) fn dry_run(self) -> Self {
@@ -405,7 +413,7 @@ impl RuleBuilder {
     }
 
     pub(crate) fn suspended(self) -> Self {
-        self.spec("suspend: true")
+        self.nodegate("suspend: true")
     }
 
     /// Matches the nodes with this label instead of all Linux nodes.

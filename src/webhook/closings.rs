@@ -90,12 +90,12 @@ mod tests {
             ),
             (
                 "leaves those that are older",
-                gate().spec("existingNodes: Leave"),
+                gate().nodegate("existingNodes: Leave"),
                 Some("1 of 7"),
             ),
             (
                 "with another reason",
-                gate().spec("conditions: [{type: Net, requiredStatus: 'True', reasons: [Done]}]"),
+                gate().spec("conditions: [{type: Net, requiredStatus: 'True', nodegate: {reasons: [Done]}}]"),
                 Some("4 of 7"),
             ),
             (
@@ -109,16 +109,16 @@ mod tests {
                 None,
             ),
             ("a dry run", gate().dry_run(), None),
-            ("suspended", gate().spec("suspend: true"), None),
+            ("suspended", gate().nodegate("suspend: true"), None),
             ("remove-only", gate().remove_only(), None),
             (
                 "with a grace period",
-                rule("r").waits_for("Net").spec("gracePeriod: 1m"),
+                rule("r").waits_for("Net").nodegate("gracePeriod: 1m"),
                 None,
             ),
             (
                 "with a limit",
-                rule("r").waits_for("Net").spec("disruption: {}"),
+                rule("r").waits_for("Net").nodegate("disruption: {}"),
                 None,
             ),
             (

@@ -57,7 +57,7 @@ pub(crate) enum Advice<'a> {
     EvictsOnce,
     #[error(
         "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider \
-         NoSchedule or bootstrap-only{}", if *.is_limited { "" } else { ", or set spec.disruption to limit how fast" }
+         NoSchedule or bootstrap-only{}", if *.is_limited { "" } else { ", or set spec.nodegate.disruption to limit how fast" }
     )]
     EvictsAgain { is_limited: bool },
     #[error(
@@ -140,7 +140,7 @@ fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String>
     let mut closings = closings(rule, spec, &nodes.nodes)?;
     closings.more = nodes.more;
     let instead = match spec.mode {
-        EnforcementMode::BootstrapOnly => "existingNodes: Leave leaves such nodes alone",
+        EnforcementMode::BootstrapOnly => "nodegate.existingNodes: Leave leaves such nodes alone",
         EnforcementMode::Continuous => "a dry run tells more",
     };
     Some(format!("{closings}; {instead}"))
@@ -154,7 +154,9 @@ fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option
     let advice = match spec.mode {
         EnforcementMode::BootstrapOnly => Advice::EvictsOnce,
         EnforcementMode::Continuous => {
-            let is_limited = sent.is_some_and(|sent| sent.disruption.is_some());
+            let is_limited = sent
+                .and_then(|sent| sent.nodegate.as_ref())
+                .is_some_and(|ours| ours.disruption.is_some());
             Advice::EvictsAgain { is_limited }
         }
     };
@@ -162,7 +164,8 @@ fn eviction(sent: Option<&NodeReadinessRuleSpec>, spec: &CompiledSpec) -> Option
 }
 
 fn heartbeat(sent: &NodeReadinessRuleSpec) -> Option<String> {
-    let timeout = sent
+    let ours = sent.nodegate.as_ref()?;
+    let timeout = ours
         .heartbeat_timeout
         .filter(|timeout| timeout.as_std() < SHORTEST_HEARTBEAT)?;
     Some(Advice::ShortHeartbeat(timeout).to_string())

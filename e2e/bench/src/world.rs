@@ -69,9 +69,11 @@ impl Gate {
             Self::Startup => rule
                 .waits_for(CRITICAL)
                 .bootstrap_only()
-                .spec("taintPolicy", "remove-only".into()),
+                .nodegate("taintPolicy", "remove-only".into()),
             // Each deleted pod counts, however soon the next one is Ready.
-            Self::Critical => rule.waits_for(CRITICAL).spec("gracePeriod", "1ms".into()),
+            Self::Critical => rule
+                .waits_for(CRITICAL)
+                .nodegate("gracePeriod", "1ms".into()),
         }
     }
 }

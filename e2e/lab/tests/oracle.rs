@@ -57,7 +57,7 @@ fn end(outcome: &Outcome) -> BTreeMap<String, Vec<String>> {
             .collect();
         all.sort();
         for count in ["matchedNodes", "heldNodes", "releasedNodes"] {
-            all.push(format!("{count} {}", status[count]));
+            all.push(format!("{count} {}", status["nodegate"][count]));
         }
         end.insert(key.to_string(), all);
     }

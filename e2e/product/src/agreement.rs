@@ -107,7 +107,7 @@ impl Question {
 
 /// The reported counts match the rule's status, unless the rule changes nothing.
 fn counts_agree(said: &Value, rule: &Value) -> Result<()> {
-    let status = &rule["status"];
+    let status = &rule["status"]["nodegate"];
     if said["state"] != "inForce" {
         return Ok(());
     }
@@ -173,9 +173,7 @@ fn conditions_agree(said: &Value, node: &Value, rule: &Value) -> Result<()> {
         // What a rule makes of a condition stands in no other place.
         let mut required = items(&rule["spec"]["conditions"]).iter();
         let required = required.find(of_type);
-        let is_judged = ["minimum", "minimumFromLabel", "reasons"]
-            .iter()
-            .any(|field| required.is_some_and(|it| !it[field].is_null()));
+        let is_judged = required.is_some_and(|it| !it["nodegate"].is_null());
         let published = items(&node["status"]["conditions"]).iter().find(of_type);
         let is_same_source = condition["source"] != "reporter" && !is_judged;
         let Some(published) = published.filter(|_| is_same_source) else {

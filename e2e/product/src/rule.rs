@@ -57,6 +57,12 @@ impl RuleBuilder {
         self
     }
 
+    /// Sets a field under `spec.nodegate`; the value need not be valid.
+    pub fn nodegate(mut self, field: &str, value: Value) -> Self {
+        self.rule["spec"]["nodegate"][field] = value;
+        self
+    }
+
     /// Sets a finalizer from the start.
     pub fn finalizer(mut self, finalizer: &str) -> Self {
         self.rule["metadata"]["finalizers"] = json!([finalizer]);

@@ -92,7 +92,7 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     .await?;
     let status = rule_status(&client, "continuous").await?;
     ensure!(
-        status["matchedNodes"].is_null(),
+        status["nodegate"].is_null(),
         "not the upstream definition: {status}"
     );
 

@@ -130,8 +130,8 @@ async fn a_node_re_created_under_its_name_gets_nothing_that_was_meant_for_the_ea
         async || {
             let status = rule_status(&client, "network").await?;
             Ok(json!([
-                status["matchedNodes"],
-                status["failedNodeCount"],
+                status["nodegate"]["matchedNodes"],
+                status["nodegate"]["failedNodeCount"],
                 status["failedNodes"]
             ]))
         },

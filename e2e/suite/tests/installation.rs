@@ -90,7 +90,10 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
             .flatten()
             .map(|failure| json!([failure["nodeName"], failure["reason"]]))
             .collect();
-        let counts = [&status["failedNodeCount"], &status["heldNodes"]];
+        let counts = [
+            &status["nodegate"]["failedNodeCount"],
+            &status["nodegate"]["heldNodes"],
+        ];
         Ok(json!([counts, failed, status["appliedNodes"]]))
     };
     let error = "EvaluationError";

@@ -123,7 +123,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
                 "releasedNodes",
                 "failedNodeCount",
             ];
-            Ok(counts.map(|count| status[count].clone()).into())
+            Ok(counts.map(|count| status["nodegate"][count].clone()).into())
         })
         .await?;
         let accepted = rule_condition(&client, rule, "Accepted").await?;
@@ -160,7 +160,12 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     })
     .await?;
     // A field that the other controller does not know.
-    patch_rule(&client, "agent", &json!({"spec": {"gracePeriod": "5m"}})).await?;
+    patch_rule(
+        &client,
+        "agent",
+        &json!({"spec": {"nodegate": { "gracePeriod": "5m" }}}),
+    )
+    .await?;
 
     // The way back.
     ensure!(controller.stop().await?.success(), "it did not end well");
@@ -181,7 +186,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     .await?;
     let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
     eventually_eq("matched nodes", SOON, json!(COUNT), async || {
-        Ok(rule_status(&client, "agent").await?["matchedNodes"].take())
+        Ok(rule_status(&client, "agent").await?["nodegate"]["matchedNodes"].take())
     })
     .await?;
     unchanged(&client, &witness, &before).await
@@ -344,8 +349,8 @@ async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
         let rules = rules(client).list(&ListParams::default()).await?;
         Ok(rules.iter().all(|rule| {
             let (spec, status) = (&rule.data["spec"], &rule.data["status"]);
-            spec["gracePeriod"].is_null()
-                && status["matchedNodes"].is_null()
+            spec["nodegate"].is_null()
+                && status["nodegate"].is_null()
                 && status["conditions"].is_null()
         }))
     })

@@ -77,7 +77,7 @@ async fn a_daemon_set_is_waited_for_by_its_name() -> Result<()> {
 async fn an_update_closes_a_node_again_where_the_rule_says_so(client: &Client) -> Result<()> {
     let pool = Pool::new(client, "revisions");
     let rule = pool.rule(pool.name).bootstrap_only();
-    let rule = rule.spec("regateOn", json!(["Revision"]));
+    let rule = rule.nodegate("regateOn", json!(["Revision"]));
     rule.create(client).await?;
     pool.daemon_set().never_ready().create(client).await?;
     pool.node().create(client).await?;

@@ -75,7 +75,7 @@ async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_bea
     const ALMOST: Duration = Duration::from_secs(55);
     let client = client().await?;
     rule("silent")
-        .spec("heartbeatTimeout", json!("1m"))
+        .nodegate("heartbeatTimeout", json!("1m"))
         .create(&client)
         .await?;
     for name in ["silent-dead", "silent-alive"] {
@@ -107,7 +107,7 @@ async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<
     let client = client().await?;
     rule("reboots")
         .bootstrap_only()
-        .spec("regateOn", json!(["Reboot"]))
+        .nodegate("regateOn", json!(["Reboot"]))
         .create(&client)
         .await?;
     let node = node("reboots", "reboots").boot_id("boot-1");
@@ -134,7 +134,7 @@ async fn a_node_is_gated_again_after_its_maintenance_and_not_before() -> Result<
     let client = client().await?;
     rule("drain")
         .bootstrap_only()
-        .spec("regateOn", json!(["Maintenance"]))
+        .nodegate("regateOn", json!(["Maintenance"]))
         .create(&client)
         .await?;
     node("drain", "drain").create(&client).await?;

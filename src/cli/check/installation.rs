@@ -272,17 +272,23 @@ fn definition(found: Lookup<CustomResourceDefinition>) -> Finding {
     warning(check, message, APPLY)
 }
 
-/// The fields of a rule's spec.
+/// The fields of a rule's spec that only we have.
 fn fields(definition: &CustomResourceDefinition) -> BTreeSet<String> {
     let mut versions = definition.spec.versions.iter();
     let fields = versions.find(|it| it.name == VERSION).and_then(|it| {
         let schema = it.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-        schema.properties.as_ref()?.get("spec")?.properties.as_ref()
+        let spec = schema
+            .properties
+            .as_ref()?
+            .get("spec")?
+            .properties
+            .as_ref()?;
+        spec.get("nodegate")?.properties.as_ref()
     });
     fields
         .into_iter()
         .flatten()
-        .map(|it| it.0.clone())
+        .map(|it| format!("nodegate.{}", it.0))
         .collect()
 }
 

@@ -224,7 +224,10 @@ fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Finding> {
 
 /// A rule whose heartbeat timeout is too short for its reporters.
 fn heartbeat(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let Some(timeout) = input.sent(rule).and_then(|sent| sent.heartbeat_timeout) else {
+    let Some(timeout) = input
+        .sent(rule)
+        .and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout)
+    else {
         return Vec::new();
     };
     let mut found = Vec::new();

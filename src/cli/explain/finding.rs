@@ -413,9 +413,9 @@ mod tests {
         let node = node("n").allocatable("nvidia.com/gpu", "7");
         let node = node.label("gpu.count", "8").condition_with(reported);
         let conditions = "conditions: [\
-            {type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimumFromLabel: gpu.count}, \
-            {type: A, requiredStatus: 'True', reasons: [Done, Skipped]}, \
-            {type: csidriver.nodegate.dev/csi, requiredStatus: 'True', reasons: [Done]}]";
+            {type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', nodegate: {minimumFromLabel: gpu.count}}, \
+            {type: A, requiredStatus: 'True', nodegate: {reasons: [Done, Skipped]}}, \
+            {type: csidriver.nodegate.dev/csi, requiredStatus: 'True', nodegate: {reasons: [Done]}}]";
         let scene = Scene::default()
             .node(node.taint(GATE, "NoSchedule"))
             .rule(&rule("r").spec(conditions));

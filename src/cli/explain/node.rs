@@ -505,7 +505,7 @@ mod tests {
     #[test]
     fn why_a_completed_bootstrap_does_not_count_is_said_while_conditions_are_unmet() {
         let regates = rule("r").bootstrap_only().waits_for("Net");
-        let regates = regates.spec("regateOn: [Maintenance]");
+        let regates = regates.nodegate("regateOn: [Maintenance]");
         let held = node("n").dated_taint(GATE, "NoSchedule").annotation(
             "readiness.k8s.io/bootstrap-completed-r-uid",
             r#"{"rule-name":"r","maintenance":true}"#,

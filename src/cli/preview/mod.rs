@@ -295,7 +295,7 @@ fn refusals(
     is_edit: bool,
     differences: &[Difference],
 ) -> Vec<String> {
-    let mut refusals = Vec::new();
+    let mut refusals = crate::api::misplaced(new);
     if let Ok(spec) = serde_json::from_value(new.clone()) {
         let all = Rejection::all(&spec).into_iter();
         let all = all.chain(Rejection::of_conditions(&spec));
@@ -306,7 +306,7 @@ fn refusals(
     for field in IMMUTABLE.into_iter().filter(|_| is_edit) {
         let path = format!("spec.{field}");
         let is_changed = |it: &Difference| {
-            it.field == path
+            it.field == path && upstream_part(it.from.as_ref()) != upstream_part(it.to.as_ref())
                 || it
                     .field
                     .strip_prefix(&path)
@@ -321,6 +321,17 @@ fn refusals(
     refusals.sort();
     refusals.dedup();
     refusals
+}
+
+/// A field without what is ours in its items, which can be changed.
+fn upstream_part(field: Option<&Value>) -> Option<Value> {
+    let mut field = field.cloned()?;
+    for item in field.as_array_mut().into_iter().flatten() {
+        if let Some(item) = item.as_object_mut() {
+            item.remove("nodegate");
+        }
+    }
+    Some(field)
 }
 
 /// Whether a remark says that the rule cannot do what its author means.
@@ -453,7 +464,7 @@ mod tests {
     #[test]
     fn a_dry_run_is_previewed_as_it_would_be_in_force() {
         let nodes = [node("a"), node("b"), node("c").condition("Net", "True")];
-        let leaving = || rule("r").bootstrap_only().spec("existingNodes: Leave");
+        let leaving = || rule("r").bootstrap_only().nodegate("existingNodes: Leave");
         let misspelt = || leaving().waits_for("daemonset.nodegate.dev/kube-system.cillium");
         let unheard_of = || leaving().waits_for("Nett");
         let fine = || leaving().waits_for("Net");

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::gap::{Gap, unread_lists};
 use super::kind::ResourceKind;
+use crate::api::misplaced;
 use crate::condition::CriticalComponentClass;
 use crate::object::{DaemonSet, Node, ObjectKey, RuleObject, Watched};
 use crate::selector::RequirementObject;
@@ -96,9 +97,18 @@ impl Inventory {
     /// Adds an object; `place` describes where it was found. Other kinds are ignored.
     pub(crate) fn take(&mut self, kind: &str, mut object: Value, place: &str) {
         let taken = match kind {
-            "NodeReadinessRule" => serde_json::from_value(object)
-                .map(|rule| self.rules.push(rule))
-                .map_err(|error| error.to_string()),
+            "NodeReadinessRule" => {
+                let misplaced = misplaced(&object["spec"]);
+                let read = serde_json::from_value(object).map_err(|error| error.to_string());
+                read.and_then(|rule| {
+                    self.rules.push(rule);
+                    if misplaced.is_empty() {
+                        Ok(())
+                    } else {
+                        Err(misplaced.join("; "))
+                    }
+                })
+            }
             "DaemonSet" => agent(&mut object).map(|agent| self.daemon_sets.push(agent)),
             "Node" => serde_json::from_value::<Watched<Node>>(object)
                 .map_err(|error| error.to_string())

@@ -296,7 +296,7 @@ impl RuleStatus {
             held,
             open,
             waiting,
-            failing: cached.status.failed_node_count.unwrap_or_default(),
+            failing: cached.status.nodegate.unwrap_or_default().failed_node_count,
             longest_held,
             lacks,
             published: conditions(cached, remarks.as_ref()),
@@ -540,7 +540,7 @@ mod tests {
         let waits = rule("r").waits_for("daemonset.nodegate.dev/kube-system.cillium");
         let leaving = waits
             .bootstrap_only()
-            .spec("existingNodes: Leave")
+            .nodegate("existingNodes: Leave")
             .dry_run();
         let read = Scene::default().rule(&leaving).node(node("a")).read(at(60));
         let published = &status(&read).rules[0].published;

@@ -210,10 +210,10 @@ fn manifests<S: Serializer>(rules: &[Suggestion], serializer: S) -> Result<S::Ok
             "spec": {
                 "dryRun": true,
                 "enforcementMode": "bootstrap-only",
-                "existingNodes": "Leave",
                 "conditions": conditions,
                 "taint": {"key": rule.taint, "value": "pending", "effect": "NoSchedule"},
                 "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+                "nodegate": {"existingNodes": "Leave"},
             },
         })
     };
@@ -247,10 +247,8 @@ metadata:
   name: {name}
 spec:
   dryRun: true
-  # A node that has been open stays open while these are updated.
+  # A node that has been ready once is not gated while these are updated.
   enforcementMode: bootstrap-only
-  # Nodes that exist already are left alone until they join again.
-  existingNodes: Leave
   conditions:
 {conditions}{tolerations}  taint:
     key: {taint}
@@ -259,6 +257,9 @@ spec:
   nodeSelector:
     matchLabels:
       kubernetes.io/os: linux
+  nodegate:
+    # Nodes that exist already are left alone until they join again.
+    existingNodes: Leave
 ",
         why = purpose.why(),
     );

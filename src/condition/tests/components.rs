@@ -77,7 +77,7 @@ fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_closes_rebooted_n
     let component = Component::Check(ObjectKey::new("checks", "nccl"));
     let booted = |id: &str| node("worker-1").boot_id(id);
     for (created, missing) in [(10, true), (150, false)] {
-        let asks = rule("r").spec("regateOn: [Reboot]").waits_for(CHECK);
+        let asks = rule("r").nodegate("regateOn: [Reboot]").waits_for(CHECK);
         let world = world(&booted("a"))
             .waited_for(component.clone())
             .rule(&asks.dry_run())

@@ -74,13 +74,13 @@ fn counts_are_exact_and_held_nodes_come_first() {
     stats.fail(&"c".into(), failure, at(0));
     let none = NodeReadinessRuleStatus::default();
     let status = build(&stats, basis(&rule, &none));
-    let counts = (
-        status.matched_nodes,
-        status.held_nodes,
-        status.released_nodes,
-        status.failed_node_count,
-    );
-    assert_eq!(counts, (Some(3), Some(1), Some(2), Some(1)));
+    let counts = NodegateStatus {
+        matched_nodes: 3,
+        held_nodes: 1,
+        released_nodes: 2,
+        failed_node_count: 1,
+    };
+    assert_eq!(status.nodegate, Some(counts));
     let evaluated: Vec<_> = status
         .node_evaluations
         .iter()
@@ -99,8 +99,8 @@ fn counts_are_exact_and_held_nodes_come_first() {
     };
     let limited = build(&stats, limited);
     assert_eq!(
-        (limited.matched_nodes, limited.applied_nodes),
-        (Some(3), vec!["b".to_owned()])
+        (limited.nodegate, limited.applied_nodes),
+        (Some(counts), vec!["b".to_owned()])
     );
 }
 
@@ -181,7 +181,7 @@ fn a_dry_run_is_summed_up() {
 fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
     let leaving = gate()
         .bootstrap_only()
-        .spec("existingNodes: Leave")
+        .nodegate("existingNodes: Leave")
         .created(at(60));
     let met = || member("met").condition("Net", "True");
     let unmet = || member("unmet").condition("Net", "False");
@@ -235,12 +235,16 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
         assert!(stats.has_unfinished(), "{name}");
         let none = NodeReadinessRuleStatus::default();
         let status = build(&stats, basis(&rule, &none));
-        let counts = (
-            status.matched_nodes,
-            status.held_nodes,
-            status.released_nodes,
+        let counts = status.nodegate.unwrap();
+        assert_eq!(
+            (
+                counts.matched_nodes,
+                counts.held_nodes,
+                counts.released_nodes
+            ),
+            (1, 1, 0),
+            "{name}"
         );
-        assert_eq!(counts, (Some(1), Some(1), Some(0)), "{name}");
         assert_eq!(status.failed_nodes[0].node_name, "a", "{name}");
         let states = stats.states(EnforcementMode::BootstrapOnly);
         assert_eq!(states.bootstrapping, 1, "{name}");
@@ -299,7 +303,7 @@ fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
     let status = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
     let size = serde_json::to_string(&status).unwrap().len();
     assert!(size < 32 * 1024, "{size} bytes");
-    assert_eq!(status.matched_nodes, Some(200));
+    assert_eq!(status.nodegate.unwrap().matched_nodes, 200);
 }
 
 /// The stats of a rule with this many conditions over this many nodes with names of this length.
@@ -361,7 +365,7 @@ fn failures_come_before_all_else_and_share_the_room() {
         let bytes = serde_json::to_string(&status.failed_nodes).unwrap().len();
         let case = format!("names of {length}: {listed} nodes, {bytes} bytes");
         assert!((15_000..=40_000).contains(&bytes), "{case}");
-        assert_eq!(status.failed_node_count, Some(300));
+        assert_eq!(status.nodegate.unwrap().failed_node_count, 300);
         assert_eq!(
             status.node_evaluations.len(),
             0,

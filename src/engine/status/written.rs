@@ -79,10 +79,14 @@ impl WrittenStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::NodegateStatus;
 
     fn status(held: i32) -> NodeReadinessRuleStatus {
         NodeReadinessRuleStatus {
-            held_nodes: Some(held),
+            nodegate: Some(NodegateStatus {
+                held_nodes: held,
+                ..NodegateStatus::default()
+            }),
             ..NodeReadinessRuleStatus::default()
         }
     }

@@ -18,9 +18,12 @@ fn deleting() -> RuleBuilder {
 }
 
 fn repairing(action: &str) -> RuleBuilder {
-    rule("r").waits_for("Net").bootstrap_only().spec(&format!(
-        "repair: {{readinessTTL: 1m, action: {action}, maxUnhealthy: 100%}}"
-    ))
+    rule("r")
+        .waits_for("Net")
+        .bootstrap_only()
+        .nodegate(&format!(
+            "repair: {{readinessTTL: 1m, action: {action}, maxUnhealthy: 100%}}"
+        ))
 }
 
 /// The claim of this node.
@@ -558,7 +561,7 @@ fn a_dry_run_sums_up_what_it_would_repair() {
             .waits_for("Net")
             .bootstrap_only()
             .dry_run()
-            .spec(&format!(
+            .nodegate(&format!(
                 "repair: {{readinessTTL: 1m, action: DeleteNodeClaim, maxUnhealthy: {limit}}}"
             ));
         let gated = |name| node(name).taint(GATE, "NoSchedule").created(at(100));

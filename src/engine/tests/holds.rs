@@ -79,7 +79,7 @@ fn what_changes_all_the_time_is_told_once_a_minute_at_most() {
 #[test]
 fn a_count_is_told_anew_when_it_changes() {
     let gpus = rule("r").spec(
-        "conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', minimum: 8}]",
+        "conditions: [{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', nodegate: {minimum: 8}}]",
     );
     let mut bench = Bench::new(&[gpus], &[node("n")]);
     for (amount, expected) in [

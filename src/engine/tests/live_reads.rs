@@ -419,7 +419,7 @@ fn a_silent_watch_is_stale_too() {
 
 #[test]
 fn a_guard_lets_no_node_be_closed_while_anything_is_stale() {
-    let careful = gate().spec("disruption: {}");
+    let careful = gate().nodegate("disruption: {}");
     let nodes = ["a", "b", "c"].map(ready);
     let mut bench = Bench::new(&[careful], &nodes);
     bench.wait(10_000);
@@ -436,7 +436,7 @@ fn a_guard_lets_no_node_be_closed_while_anything_is_stale() {
 
 #[test]
 fn what_is_still_to_be_closed_after_an_outage_is_closed_at_the_rate_from_zero() {
-    let careful = gate().spec("disruption: {}");
+    let careful = gate().nodegate("disruption: {}");
     let nodes = ["a", "b", "c", "d", "e"].map(ready);
     let mut bench = Bench::new(&[careful], &nodes);
     bench.wait(20_000);
@@ -493,7 +493,7 @@ fn a_live_read_of_a_rule_counts_though_its_status_was_written_meanwhile() {
     let unready = node("n").condition("Net", "False");
     let mut bench = blind(&gate(), &[unready], Watch::Rules);
     let mut suspended = bench.rule("r").clone();
-    suspended["spec"]["suspend"] = json!(true);
+    suspended["spec"]["nodegate"]["suspend"] = json!(true);
     bench.cluster.put(Watch::Rules, suspended);
     bench.held_up = is_a_live_read;
     network(&mut bench, "n", "True");

@@ -137,9 +137,9 @@ fn a_deleted_rule_stays_until_its_last_node_is_clean_and_says_what_keeps_it() {
     let status = bench.status("r");
     assert_eq!(
         json!([
-            status["matchedNodes"],
-            status["heldNodes"],
-            status["failedNodeCount"]
+            status["nodegate"]["matchedNodes"],
+            status["nodegate"]["heldNodes"],
+            status["nodegate"]["failedNodeCount"]
         ]),
         json!([1, 1, 1])
     );
@@ -260,7 +260,10 @@ fn a_rule_that_a_node_ceases_to_match_leaves_it_and_its_failure_stays_until_it_h
     bench.wait(3000);
     let numbers = |bench: &Bench| {
         let status = bench.status("r");
-        json!([status["matchedNodes"], status["failedNodeCount"]])
+        json!([
+            status["nodegate"]["matchedNodes"],
+            status["nodegate"]["failedNodeCount"]
+        ])
     };
     assert_eq!(numbers(&bench), json!([0, 1]));
     bench.refusal = |_| None;
@@ -326,11 +329,11 @@ fn a_node_that_comes_again_and_is_not_the_rules_any_more_is_not_counted_by_it() 
     let small = gate().selects("size", "small");
     let mut bench = Bench::new(&[small], &[node("n").label("size", "small")]);
     bench.wait(3000);
-    assert_eq!(bench.status("r")["matchedNodes"], json!(1));
+    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(1));
     // The watch shows the new node without the deletion of the earlier one.
     bench.sees(&node("n").uid("another"));
     bench.wait(3000);
-    assert_eq!(bench.status("r")["matchedNodes"], json!(0));
+    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(0));
 }
 
 #[test]

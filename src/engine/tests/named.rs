@@ -59,7 +59,7 @@ fn said(bench: &Bench, rule: &str) -> Vec<String> {
 
 #[test]
 fn an_open_node_stays_open_until_everything_has_been_seen_once() {
-    let guarded = waits("r").spec("disruption: {}");
+    let guarded = waits("r").nodegate("disruption: {}");
     let mut bench = Bench::new(&[guarded], &[node("n"), node("m")]);
     bench.wait(20_000);
     let counted = bench.counted();
@@ -225,7 +225,7 @@ fn what_is_wrong_with_a_daemon_set_is_told_of_whether_or_not_the_rule_is_in_forc
     ] {
         let rule = rule
             .bootstrap_only()
-            .spec("existingNodes: Leave")
+            .nodegate("existingNodes: Leave")
             .created(at(60));
         let nodes = [node("n"), node("m"), node("gpu").label("pool", "gpu")];
         let mut bench = Bench::new(&[rule], &nodes);

@@ -122,7 +122,7 @@ fn what_is_refused_of_one_taint_is_blamed_on_its_rule_alone() {
         let status = bench.status(rule);
         let first = &status["failedNodes"][0];
         json!([
-            status["failedNodeCount"],
+            status["nodegate"]["failedNodeCount"],
             first["nodeName"],
             first["message"]
         ])
@@ -213,17 +213,17 @@ fn a_node_that_comes_again_under_its_name_is_another_one() {
     bench.told();
     bench.gone("n");
     bench.wait(3000);
-    assert_eq!(bench.status("r")["matchedNodes"], json!(0));
+    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(0));
     bench.sees(&node("n").uid("another").created(at(104)));
     bench.wait(3000);
     assert_eq!(bench.taints("n"), [GATE]);
     assert_eq!(bench.told().len(), 1);
-    assert_eq!(bench.status("r")["matchedNodes"], json!(1));
+    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(1));
 }
 
 #[test]
 fn what_a_guard_holds_back_is_told_when_it_begins() {
-    let careful = gate().spec("disruption: {}");
+    let careful = gate().nodegate("disruption: {}");
     let nodes = ["a", "b", "c"].map(ready);
     let mut bench = Bench::new(&[careful], &nodes);
     bench.wait(11_000);
@@ -256,7 +256,7 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
 
 #[test]
 fn a_guard_neither_counts_nor_closes_a_node_that_is_in_maintenance() {
-    let careful = gate().spec("disruption: {}");
+    let careful = gate().nodegate("disruption: {}");
     let mut bench = Bench::new(&[careful], &["a", "b"].map(ready));
     bench.wait(1000);
     bench.change("a", |node| {
@@ -277,7 +277,7 @@ fn a_guard_neither_counts_nor_closes_a_node_that_is_in_maintenance() {
 fn a_node_whose_time_is_up_is_told_of_once() {
     let slow = gate()
         .bootstrap_only()
-        .spec("repair: {readinessTTL: 1m, action: None}");
+        .nodegate("repair: {readinessTTL: 1m, action: None}");
     let mut bench = Bench::new(&[slow], &[node("n")]);
     bench.wait(59_000);
     bench.counted();
@@ -320,7 +320,7 @@ fn a_repair_that_is_held_back_is_told_again_after_a_while() {
             .waits_for("Net")
             .taint(&format!("readiness.k8s.io/{name}"), "NoSchedule")
             .bootstrap_only()
-            .spec("repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 0}")
+            .nodegate("repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 0}")
     };
     let mut bench = Bench::new(&[release("r"), release("s")], &[node("n")]);
     bench.wait(59_000);

@@ -199,7 +199,7 @@ fn a_status_that_changes_while_it_is_written_is_written_again_in_its_turn() {
         "and the next one at once, since it is due"
     );
     bench.answers();
-    assert_eq!(bench.status("r")["matchedNodes"], json!(2));
+    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(2));
 }
 
 #[test]

@@ -23,7 +23,10 @@ fn numbers(status: &Value) -> Value {
         "releasedNodes",
         "failedNodeCount",
     ];
-    fields.iter().map(|field| status[field].clone()).collect()
+    fields
+        .iter()
+        .map(|field| status["nodegate"][field].clone())
+        .collect()
 }
 
 #[test]
@@ -122,20 +125,24 @@ fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_ofte
     bench.wait(3000);
     let overwrite = |bench: &mut Bench| {
         let mut rule = bench.rule("r").clone();
-        rule["status"]["heldNodes"] = json!(7);
+        rule["status"]["nodegate"]["heldNodes"] = json!(7);
         bench.cluster.put(Watch::Rules, rule);
         bench.sees_rule(&gate());
     };
     overwrite(&mut bench);
     bench.wait(150);
-    assert_eq!(bench.status("r")["heldNodes"], json!(7), "a moment later");
+    assert_eq!(
+        bench.status("r")["nodegate"]["heldNodes"],
+        json!(7),
+        "a moment later"
+    );
     bench.wait(850);
-    assert_eq!(bench.status("r")["heldNodes"], json!(1));
+    assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(1));
     overwrite(&mut bench);
     bench.wait(8000);
-    assert_eq!(bench.status("r")["heldNodes"], json!(7));
+    assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(7));
     bench.wait(2000);
-    assert_eq!(bench.status("r")["heldNodes"], json!(1));
+    assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(1));
 }
 
 /// The parts of a rule's status that are not counts.
@@ -154,7 +161,7 @@ fn said(bench: &Bench, rule: &str) -> Vec<String> {
 fn a_status_says_what_stands_against_the_rule() {
     const VALID: &str = "Accepted True: the rule is in force";
     const ALONE: &str = "Conflicted False: no other rule governs the same taint";
-    let careful = gate().spec("disruption: {}");
+    let careful = gate().nodegate("disruption: {}");
     let nodes = ["n", "m"].map(node);
     let mut bench = Bench::new(&[careful, rule("s").waits_for("Net")], &nodes);
     bench.wait(3000);
@@ -342,7 +349,8 @@ fn a_suspended_rules_counts_stay_as_they_were_until_it_goes_on() {
     bench.wait(3000);
     let counts = |bench: &Bench| {
         let status = bench.status("r");
-        ["matchedNodes", "heldNodes", "releasedNodes"].map(|field| status[field].clone())
+        ["matchedNodes", "heldNodes", "releasedNodes"]
+            .map(|field| status["nodegate"][field].clone())
     };
     let condition = |bench: &Bench, kind: &str| {
         let conditions = bench.status("r")["conditions"].as_array().unwrap();

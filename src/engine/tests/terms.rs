@@ -154,7 +154,7 @@ fn a_process_that_stood_still_reads_live_before_it_closes_a_node() {
 
 #[test]
 fn a_grace_period_begins_anew_where_the_clock_was_set() {
-    let patient = gate().spec("gracePeriod: 30s");
+    let patient = gate().nodegate("gracePeriod: 30s");
     for (name, is_set, closed_after) in [("even", false, 10), ("set", true, 30)] {
         let mut bench = Bench::new(
             std::slice::from_ref(&patient),
@@ -187,7 +187,7 @@ fn a_grace_period_begins_anew_where_the_clock_was_set() {
 
 #[test]
 fn a_silence_counts_from_when_nodes_can_be_seen_again() {
-    let beating = gate().spec("heartbeatTimeout: 1m");
+    let beating = gate().nodegate("heartbeatTimeout: 1m");
     let beat = |bench: &Bench| {
         let now = bench.now.wall;
         let net = json!({"type": "Net", "status": "True", "lastHeartbeatTime": now});

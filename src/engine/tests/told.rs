@@ -169,7 +169,7 @@ fn a_node_that_cannot_be_understood_is_told_of_and_fails_for_its_rules() {
     let failed = |bench: &Bench| {
         let status = bench.status("r");
         json!([
-            status["failedNodeCount"],
+            status["nodegate"]["failedNodeCount"],
             status["failedNodes"][0]["message"]
         ])
     };

@@ -41,7 +41,9 @@ fn condition(bench: &mut Bench, name: &str, kind: &str, status: &str) {
 }
 
 fn failures(bench: &Bench, rule: &str) -> i64 {
-    bench.status(rule)["failedNodeCount"].as_i64().unwrap()
+    bench.status(rule)["nodegate"]["failedNodeCount"]
+        .as_i64()
+        .unwrap()
 }
 
 #[test]
@@ -168,7 +170,7 @@ fn a_node_that_goes_while_it_waits_to_be_tried_again_is_forgotten() {
     let refused = bench.refused;
     bench.wait(60_000);
     assert_eq!(bench.refused, refused);
-    assert_eq!(bench.status("r")["matchedNodes"], json!(0));
+    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(0));
     assert_eq!(failures(&bench, "r"), 0);
 }
 
@@ -246,7 +248,7 @@ fn an_answer_about_an_earlier_node_of_the_name_says_nothing_of_the_new_one() {
 }
 
 fn careful() -> RuleBuilder {
-    gate().spec("disruption: {}")
+    gate().nodegate("disruption: {}")
 }
 
 fn met(name: &str) -> NodeBuilder {

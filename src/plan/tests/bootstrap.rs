@@ -43,7 +43,7 @@ fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
         ] {
             let rule = if name.starts_with("given up") {
                 rule.clone()
-                    .spec("repair: {readinessTTL: 15m, action: Release}")
+                    .nodegate("repair: {readinessTTL: 15m, action: Release}")
             } else {
                 rule.clone()
             };
@@ -95,7 +95,7 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
     let leaves = || {
         gate("r")
             .bootstrap_only()
-            .spec("existingNodes: Leave")
+            .nodegate("existingNodes: Leave")
             .created(at(100))
     };
     let closed: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
@@ -123,13 +123,13 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
         ),
         (
             "older, and the rule closes all",
-            leaves().spec("existingNodes: Gate"),
+            leaves().nodegate("existingNodes: Gate"),
             unmet(),
             closed,
         ),
         (
             "after a reboot",
-            leaves().spec("regateOn: [Reboot]"),
+            leaves().nodegate("regateOn: [Reboot]"),
             unmet().boot_id("another"),
             &[],
         ),
@@ -146,7 +146,7 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
         let is_held = matches!(held, Standing::Governs(decision) if decision.holds());
         assert_eq!(is_held, expected == closed, "{name}");
     }
-    let repairs = leaves().spec("repair: {readinessTTL: 15m, action: Release}");
+    let repairs = leaves().nodegate("repair: {readinessTTL: 15m, action: Release}");
     let world = world(&gated_by(unmet(), "r")).rule(&repairs);
     assert_eq!(
         world.plan().outcomes[0].deadline,

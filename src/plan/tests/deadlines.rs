@@ -8,7 +8,7 @@ use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, node, r
 fn repairing(name: &str) -> RuleBuilder {
     gate(name)
         .bootstrap_only()
-        .spec("repair: {readinessTTL: 15m, action: Release}")
+        .nodegate("repair: {readinessTTL: 15m, action: Release}")
 }
 
 /// Records a deadline this many seconds after the beginning.
@@ -80,14 +80,14 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
         (
             "recorded for such a time, which deletes the node's claim and opens nothing",
             due(gated(unmet()), 77),
-            repairing("r").spec("repair: {readinessTTL: 15m, action: DeleteNodeClaim}"),
+            repairing("r").nodegate("repair: {readinessTTL: 15m, action: DeleteNodeClaim}"),
             5,
             77,
         ),
         (
             "recorded before the TTL was changed",
             due(gated(unmet()), 77),
-            repairing("r").spec("repair: {readinessTTL: 1h}"),
+            repairing("r").nodegate("repair: {readinessTTL: 1h}"),
             5,
             77,
         ),
@@ -179,7 +179,7 @@ fn a_node_that_is_or_was_open_has_no_deadline() {
         (
             "open before a reboot",
             boot(),
-            vec![repairing("r").spec("regateOn: [Reboot]")],
+            vec![repairing("r").nodegate("regateOn: [Reboot]")],
         ),
         ("no repair", unmet(), vec![no_repair]),
         ("dry run", unmet(), vec![repairing("r").dry_run()]),

@@ -193,9 +193,9 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
     let gpus = |amount: &str| node("worker-1").allocatable("nvidia.com/gpu", amount);
     let labelled = |label: &str| gpus("7").label("gpu.count", label);
     let asks = |kind: &str, more: &str| format!("{{type: {kind}, requiredStatus: 'True', {more}}}");
-    let eight = asks(GPU, "minimum: 8");
-    let by_label = asks(GPU, "minimumFromLabel: gpu.count");
-    let done = asks("A", "reasons: [Done, Skipped]");
+    let eight = asks(GPU, "nodegate: {minimum: 8}");
+    let by_label = asks(GPU, "nodegate: {minimumFromLabel: gpu.count}");
+    let done = asks("A", "nodegate: {reasons: [Done, Skipped]}");
     let reported = |status: &str, reason: &str| {
         node("worker-1").condition_with(serde_json::json!({
             "type": "A", "status": status, "reason": reason, "message": "so it is",
@@ -257,7 +257,7 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
         (
             "fewer than a number that is too many",
             gpus("8"),
-            &format!("{{type: {GPU}, requiredStatus: 'False', minimum: 8}}"),
+            &format!("{{type: {GPU}, requiredStatus: 'False', nodegate: {{minimum: 8}}}}"),
             True,
             "resource.nodegate.dev/nvidia.com/gpu is True, must be False: MinimumReached: this node has 8 \
              nvidia.com/gpu to allocate, at least 8",
@@ -294,14 +294,14 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
         (
             "a default is for a condition that is missing",
             reported("True", "Starting"),
-            &asks("A", "defaultStatus: 'True', reasons: [Done]"),
+            &asks("A", "defaultStatus: 'True', nodegate: {reasons: [Done]}"),
             Unknown,
             "A is Unknown, must be True: ReasonNotAccepted: it is True for reason 'Starting', and counts only with Done",
         ),
         (
             "another reason of a synthesized condition",
             gpus("8"),
-            &asks(GPU, "minimum: 1, reasons: [Other]"),
+            &asks(GPU, "nodegate: {minimum: 1, reasons: [Other]}"),
             Unknown,
             "resource.nodegate.dev/nvidia.com/gpu is Unknown, must be True: ReasonNotAccepted: it is True for reason \
              'ResourceAllocatable', and counts only with Other",
@@ -329,10 +329,13 @@ fn the_time_of_a_condition_says_nothing_about_a_count_or_a_reason() {
     for (requirement, expected) in [
         ("{type: A, requiredStatus: 'True'}", Some(at(10))),
         (
-            "{type: A, requiredStatus: 'True', reasons: [B]}",
+            "{type: A, requiredStatus: 'True', nodegate: {reasons: [B]}}",
             Some(at(10)),
         ),
-        ("{type: A, requiredStatus: 'True', reasons: [C]}", None),
+        (
+            "{type: A, requiredStatus: 'True', nodegate: {reasons: [C]}}",
+            None,
+        ),
     ] {
         assert_eq!(transition(requirement), expected, "{requirement}");
     }

@@ -8,7 +8,7 @@ use crate::plan::{Decision, Standing, WaitReason};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, rule, world};
 
 fn careful() -> RuleBuilder {
-    gate("r").spec("{gracePeriod: 10m, disruption: {}}")
+    gate("r").nodegate("{gracePeriod: 10m, disruption: {}}")
 }
 
 fn is_joining(world: &World) -> bool {

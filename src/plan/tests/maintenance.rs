@@ -27,7 +27,9 @@ fn as_recorded(world: &World, node: NodeBuilder) -> NodeBuilder {
 
 #[test]
 fn a_node_is_gated_again_once_its_maintenance_is_over() {
-    let rule = gate("r").bootstrap_only().spec("regateOn: [Maintenance]");
+    let rule = gate("r")
+        .bootstrap_only()
+        .nodegate("regateOn: [Maintenance]");
     for kind in KINDS {
         let before = world(&completed(met(), kind, None)).rule(&rule);
         assert_eq!(writes(&before), [""; 0], "{kind}");
@@ -80,7 +82,7 @@ fn an_open_node_is_closed_for_synthesized_conditions_once_they_are_unmet_for_a_s
         ),
         (
             "a shorter grace period",
-            open().spec("gracePeriod: 10ms"),
+            open().nodegate("gracePeriod: 10ms"),
             met(),
             true,
         ),

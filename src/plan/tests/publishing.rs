@@ -216,7 +216,11 @@ fn conditions_that_the_node_reports_are_never_published() {
 fn the_published_condition_is_the_same_whatever_rules_ask_of_it() {
     const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
     let node = node("worker-1").allocatable("nvidia.com/gpu", "7");
-    for more in ["", ", minimum: 8", ", reasons: [Other]"] {
+    for more in [
+        "",
+        ", nodegate: {minimum: 8}",
+        ", nodegate: {reasons: [Other]}",
+    ] {
         let asks = format!("conditions: [{{type: {GPU}, requiredStatus: 'True'{more}}}]");
         let world = world(&node).rule(&rule("r").spec(&asks));
         assert_eq!(publishes(&world), [format!("+{GPU} True")], "{more}");
@@ -229,7 +233,7 @@ const LATE: &str = "nodegate.dev/NotReadyInTime";
 /// A rule with a `repair` that takes this action.
 fn repairing(action: &str) -> RuleBuilder {
     let repair = format!("repair: {{readinessTTL: 15m, action: {action}}}");
-    gate("r").bootstrap_only().spec(&repair)
+    gate("r").bootstrap_only().nodegate(&repair)
 }
 
 /// A node of this name that the rule holds, with a deadline at minute 15.

@@ -17,7 +17,7 @@ fn regates() -> RuleBuilder {
     rule("r")
         .bootstrap_only()
         .waits_for("daemonset.nodegate.dev/kube-system.driver")
-        .spec("regateOn: [Revision]")
+        .nodegate("regateOn: [Revision]")
 }
 
 fn driver(generation: u32) -> DaemonSetBuilder {
@@ -117,7 +117,7 @@ fn a_pod_in_another_namespace_that_claims_the_same_owner_is_of_no_revision() {
         .bootstrap_only()
         .waits_for("daemonsets.nodegate.dev/all")
         .waits_for("daemonset.nodegate.dev/kube-system.driver")
-        .spec("regateOn: [Revision]");
+        .nodegate("regateOn: [Revision]");
     let forged = |hash, generation| {
         let pod = pod("tenant/forged").of(&driver(1));
         pod.revision(hash, generation)
@@ -191,7 +191,7 @@ fn a_record_without_a_revision_is_taken_for_the_one_that_it_is_found_with() {
 
 #[test]
 fn a_revision_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
-    let rule = regates().spec("regateOn: []");
+    let rule = regates().nodegate("regateOn: []");
     for pods in [vec![of("new", "b", 2)], vec![of("new", "b", 2).ready()]] {
         let world = world(&completed("a"))
             .rule(&rule)

@@ -143,7 +143,7 @@ fn a_silent_reporter_closes_a_node_only_after_a_live_read() {
     let silent: World = world(&met().condition_with(serde_json::json!({
         "type": "Other", "status": "True",
     })))
-    .rule(&gate("r").spec("heartbeatTimeout: 10m"))
+    .rule(&gate("r").nodegate("heartbeatTimeout: 10m"))
     .now(at(600));
     assert_eq!(
         writes(&silent),

@@ -34,7 +34,7 @@ fn nothing_is_changed_for_a_suspended_rule() {
         ),
         (
             "past its time",
-            gate("r").bootstrap_only().spec(repairs),
+            gate("r").bootstrap_only().nodegate(repairs),
             late(gated_by(unmet(), "r")),
         ),
         (

@@ -39,7 +39,7 @@ fn decision(world: &World) -> Decision {
 
 #[test]
 fn a_condition_whose_reporter_has_fallen_silent_counts_as_unknown() {
-    let rule = gate("r").spec("heartbeatTimeout: 10m");
+    let rule = gate("r").nodegate("heartbeatTimeout: 10m");
     let world = watched(&network("True", 0, 0), &rule);
     let world = world.sees(&network("True", 0, 250), at(300));
     let beating = world.clone().now(at(899));
@@ -68,7 +68,7 @@ fn a_condition_whose_reporter_has_fallen_silent_counts_as_unknown() {
 
 #[test]
 fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_says() {
-    let rule = gate("r").spec("heartbeatTimeout: 10m");
+    let rule = gate("r").nodegate("heartbeatTimeout: 10m");
     let old = network("True", -9000, -9000);
     let world = world(&old).rule(&rule).restarted(&old, at(1000));
     assert_eq!(writes(&world.clone().now(at(1599))), [""; 0]);
@@ -78,7 +78,7 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
 
 #[test]
 fn who_finds_a_closed_node_does_not_open_it_on_the_word_of_a_reporter_that_is_silent() {
-    let rule = gate("r").spec("heartbeatTimeout: 10m");
+    let rule = gate("r").nodegate("heartbeatTimeout: 10m");
     let gated = |node: NodeBuilder| gated_by(node, "r");
     for (name, wrote, expected) in [
         ("long ago", -9000, &[][..]),
@@ -99,7 +99,7 @@ fn who_finds_a_closed_node_does_not_open_it_on_the_word_of_a_reporter_that_is_si
 fn a_synthesized_condition_has_no_heartbeat() {
     let rule = crate::testing::rule("r")
         .waits_for(COMPONENTS)
-        .spec("heartbeatTimeout: 10m");
+        .nodegate("heartbeatTimeout: 10m");
     let published = node("worker-1").condition(COMPONENTS, "True");
     let world = watched(&published, &rule).now(at(86_400));
     assert!(world.plan().outcomes[0].met);
@@ -112,7 +112,7 @@ fn booted(id: &str, heartbeat: i64) -> NodeBuilder {
 
 #[test]
 fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
-    let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
+    let rule = gate("r").bootstrap_only().nodegate("regateOn: [Reboot]");
     let completed = |boot: &str, node: NodeBuilder| {
         let value = format!(r#"{{"rule-name":"r","boot-id":"{boot}"}}"#);
         node.annotation("readiness.k8s.io/bootstrap-completed-r-uid", &value)
@@ -167,7 +167,7 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
 
 #[test]
 fn a_reboot_while_no_controller_ran_is_noticed() {
-    let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
+    let rule = gate("r").bootstrap_only().nodegate("regateOn: [Reboot]");
     let node = booted("b", 5).annotation(
         "readiness.k8s.io/bootstrap-completed-r-uid",
         r#"{"rule-name":"r","boot-id":"a"}"#,
@@ -181,7 +181,7 @@ fn a_reboot_while_no_controller_ran_is_noticed() {
 
 #[test]
 fn a_completion_that_names_no_boot_counts_for_the_boot_in_which_it_is_found() {
-    let rule = gate("r").bootstrap_only().spec("regateOn: [Reboot]");
+    let rule = gate("r").bootstrap_only().nodegate("regateOn: [Reboot]");
     for key in ["r-uid", "r"] {
         let node = network("False", 0, 0).boot_id("a").completed(key);
         let world = world(&node).rule(&rule);
@@ -205,7 +205,7 @@ fn a_pod_that_was_ready_before_the_reboot_does_not_count_for_a_minute() {
     let rule = crate::testing::rule("r")
         .waits_for(COMPONENTS)
         .bootstrap_only()
-        .spec("regateOn: [Reboot]");
+        .nodegate("regateOn: [Reboot]");
     let with_pod_ready_since = |seconds| {
         let node = |boot: &str| node("worker-1").boot_id(boot);
         world(&node("a"))
@@ -232,7 +232,7 @@ fn rebooted_with_a_driver(condition: &str, pod_ready_since: Option<i64>) -> Worl
     let rule = crate::testing::rule("r")
         .waits_for(condition)
         .bootstrap_only()
-        .spec("regateOn: [Reboot]");
+        .nodegate("regateOn: [Reboot]");
     let node = |boot: &str| node("worker-1").boot_id(boot);
     let registered = csi_node("worker-1").driver("disk.example.com");
     let mut world = world(&node("a")).rule(&rule).csi_node(&registered);
@@ -293,7 +293,7 @@ fn a_driver_whose_own_pod_is_ready_for_some_seconds_since_the_reboot_is_believed
 
 #[test]
 fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_period() {
-    let rule = gate("r").spec("gracePeriod: 2m");
+    let rule = gate("r").nodegate("gracePeriod: 2m");
     let open = world(&network("True", 0, 0)).rule(&rule).evaluated(at(100));
     let unmet = open
         .sees(&network("False", 195, 195), at(200))
@@ -334,7 +334,7 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
 
 #[test]
 fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
-    let careful = || gate("r").spec("{gracePeriod: 2m, disruption: {}}");
+    let careful = || gate("r").nodegate("{gracePeriod: 2m, disruption: {}}");
     let unmet = network("False", 0, 0);
     let joining = world(&unmet).rule(&careful()).joined(at(5));
     assert_eq!(writes(&joining), GATED);
@@ -364,7 +364,7 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
 
 #[test]
 fn an_open_node_waits_for_the_disruption_guard_after_the_grace_period() {
-    let careful = gate("r").spec("{gracePeriod: 2m, disruption: {}}");
+    let careful = gate("r").nodegate("{gracePeriod: 2m, disruption: {}}");
     let world = world(&network("False", 0, 0)).rule(&careful);
     assert!(matches!(
         decision(&world.clone().may_close("r").now(at(119))),

@@ -43,7 +43,7 @@ fn an_open_node_stays_open_and_a_closed_one_closed() {
         (
             "put a deadline on record of a node that is not closed",
             unready(&unmet()),
-            bootstrap().spec("repair: {readinessTTL: 15m, action: Release}"),
+            bootstrap().nodegate("repair: {readinessTTL: 15m, action: Release}"),
         ),
     ] {
         let seen = world.rule(&rule);

@@ -109,7 +109,7 @@ proptest! {
         now in 0..2000_i64,
     ) {
         let limit = count.map_or_else(|| format!("{share}%"), |count| count.to_string());
-        let rule = repairing(action).spec(&format!(
+        let rule = repairing(action).nodegate(&format!(
             "repair: {{readinessTTL: 15m, action: {action}, maxUnhealthy: {limit}}}"
         ));
         let cluster = cluster_of(&rule, &all);

@@ -19,7 +19,7 @@ fn repairing(action: &str) -> RuleBuilder {
     rule("gate")
         .bootstrap_only()
         .waits_for("Net")
-        .spec(&format!("repair: {{readinessTTL: 15m, action: {action}}}"))
+        .nodegate(&format!("repair: {{readinessTTL: 15m, action: {action}}}"))
 }
 
 fn compiled(rule: &RuleBuilder) -> Arc<Rule> {
@@ -404,7 +404,7 @@ fn zero_pauses_repair() {
         let paused = rule("gate")
             .bootstrap_only()
             .waits_for("Net")
-            .spec(&format!(
+            .nodegate(&format!(
                 "repair: {{readinessTTL: 15m, action: Release, {limit}}}"
             ));
         let cluster = Cluster::new(&paused, &[overdue("n")]);

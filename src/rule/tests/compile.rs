@@ -47,19 +47,19 @@ fn a_rule_that_cannot_be_used_says_why() {
             "spec.conditions[1].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode",
         ),
         (
-            rule("r").spec("conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 1, minimumFromLabel: b}]"),
-            "spec.conditions[0].minimum: Forbidden: minimum and minimumFromLabel cannot be used together",
+            rule("r").spec("conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', nodegate: {minimum: 1, minimumFromLabel: b}}]"),
+            "spec.conditions[0].nodegate.minimum: Forbidden: minimum and minimumFromLabel cannot be used together",
         ),
         (
-            rule("r").spec("conditions: [{type: A, requiredStatus: 'True', minimumFromLabel: b}]"),
-            "spec.conditions[0].minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
+            rule("r").spec("conditions: [{type: A, requiredStatus: 'True', nodegate: {minimumFromLabel: b}}]"),
+            "spec.conditions[0].nodegate.minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
         ),
         (
-            rule("r").spec("conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', minimum: 0}]"),
-            "spec.conditions[0].minimum: Invalid value: minimum must be at least 1",
+            rule("r").spec("conditions: [{type: resource.nodegate.dev/a, requiredStatus: 'True', nodegate: {minimum: 0}}]"),
+            "spec.conditions[0].nodegate.minimum: Invalid value: minimum must be at least 1",
         ),
         (
-            rule("r").spec("conditions: [{type: A, requiredStatus: Unknown, reasons: [B]}]"),
+            rule("r").spec("conditions: [{type: A, requiredStatus: Unknown, nodegate: {reasons: [B]}}]"),
             "spec.conditions[0].requiredStatus: Forbidden: minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown",
         ),
         (

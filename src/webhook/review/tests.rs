@@ -164,7 +164,12 @@ fn a_new_rule_must_not_conflict_with_another() {
 #[test]
 fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
     for (what, before, after, rejected) in [
-        ("another field", "{}", "spec: {gracePeriod: 1m}", false),
+        (
+            "another field",
+            "{}",
+            "spec: {nodegate: {gracePeriod: 1m}}",
+            false,
+        ),
         ("out of a dry run", "spec: {dryRun: true}", "{}", true),
         (
             "to these nodes",
@@ -216,7 +221,7 @@ fn what_cannot_conflict_is_not_reviewed() {
     let unreadable = "spec: {conditions: nonsense}";
     for (what, before, after) in [
         ("a label", "{}", "metadata: {labels: {a: b}}"),
-        ("a status", "{}", "status: {heldNodes: 1}"),
+        ("a status", "{}", "status: {nodegate: {heldNodes: 1}}"),
         ("a finalizer", "metadata: {finalizers: [x]}", "{}"),
         (
             "a deletion",
@@ -301,7 +306,7 @@ fn a_rule_that_cannot_be_used_and_has_the_taint_of_another_is_told_both() {
     // What was wrong before, and still is, is no reason.
     let before = rule("new", empty);
     let mut after = before.clone();
-    after["spec"]["gracePeriod"] = json!("1m");
+    after["spec"]["nodegate"]["gracePeriod"] = json!("1m");
     let verdict = verdict(&after, Some(&before), &others);
     assert!(
         matches!(verdict, ReviewResult::Accepted { .. }),
@@ -322,7 +327,7 @@ fn a_rule_that_upstream_took_can_be_changed_as_long_as_no_fault_is_added() {
             &format!("enforcementMode: bootstrap-only, {default}"),
         ),
         ("an empty selector", "nodeSelector: {matchLabels: null}"),
-        ("an unreadable spec", "gracePeriod: soon"),
+        ("an unreadable spec", "nodegate: {gracePeriod: soon}"),
     ] {
         let before = rule("r", &format!("spec: {{{fault}}}"));
         let with = |change: &str| rule("r", &format!("spec: {{{fault}, {change}}}"));

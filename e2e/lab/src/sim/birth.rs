@@ -33,7 +33,7 @@ fn close(node: &mut Value, rule: &Rule) {
     let completed = [&rule.uid, &rule.name]
         .map(|id| annotations.get(format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")));
     let is_completed = rule.is_bootstrap()
-        && !rule.spec.regate_on.contains(&RegateOn::Reboot)
+        && !rule.ours.regate_on.contains(&RegateOn::Reboot)
         && completed.iter().any(Option::is_some);
     let taint = rule.taint();
     if is_completed || taint.is_on(node) {

@@ -30,7 +30,7 @@ fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()
         let again = rule("again", AGAIN)
             .waits_for(CRITICAL)
             .bootstrap_only()
-            .spec("regateOn", json!(["Reboot"]));
+            .nodegate("regateOn", json!(["Reboot"]));
         let once = critical_rule().bootstrap_only();
         let scene = Scene::start(options(), vec![again, once]).await?;
         let mut real = scene.open_node().await?;

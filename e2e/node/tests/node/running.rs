@@ -24,7 +24,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(12);
 fn patient() -> RuleBuilder {
     rule("patient", PATIENT)
         .waits_for(CRITICAL)
-        .spec("gracePeriod", json!("1m"))
+        .nodegate("gracePeriod", json!("1m"))
 }
 
 /// How often a pod's containers have restarted.

@@ -137,7 +137,7 @@ fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over()
     alone(async || {
         let healthy = json!([{"type": "KernelDeadlock", "requiredStatus": "False"}]);
         let kernel = rule("kernel", KERNEL).spec("conditions", healthy);
-        let kernel = kernel.spec("heartbeatTimeout", json!("15m"));
+        let kernel = kernel.nodegate("heartbeatTimeout", json!("15m"));
         let scene = Scene::bare(options()).await?;
         kernel.create(&scene.client).await?;
         create_critical(&scene.client).await?;

@@ -164,11 +164,11 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
         .create(&client)
         .await?;
     in_force("over-suspended", "over")
-        .spec("suspend", json!(true))
+        .nodegate("suspend", json!(true))
         .create(&client)
         .await?;
     in_force("over-lifting", "over")
-        .spec("taintPolicy", json!("remove-only"))
+        .nodegate("taintPolicy", json!("remove-only"))
         .create(&client)
         .await?;
     rule("over-new", &key("over-new"))
@@ -198,7 +198,7 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
     let bootstrap = bootstrap.create(&client).await?;
     in_force("over-reboots", "over")
         .bootstrap_only()
-        .spec("regateOn", json!(["Reboot"]))
+        .nodegate("regateOn", json!(["Reboot"]))
         .create(&client)
         .await?;
     all_are_known(&client, "over").await?;

@@ -269,7 +269,7 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
         fixtures::rule("limited", "readiness.k8s.io/limited").waits_for("example.com/Nobody");
     let rule = rule
         .selects("pool", "workers")
-        .spec("disruption", json!({}));
+        .nodegate("disruption", json!({}));
     let file = std::env::temp_dir().join(format!("limited-{}.json", std::process::id()));
     std::fs::write(&file, rule.build().to_string())?;
     let file = file.to_string_lossy().into_owned();
@@ -342,12 +342,19 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
             "unknown field \"spec.gracePeriode\"",
         ),
         (
-            json!({"enforcementMode": "bootstrap-only", "gracePeriod": "1m"}),
+            json!({"gracePeriod": "1m"}),
+            "`gracePeriod` belongs under `spec.nodegate`",
+        ),
+        (
+            json!({"enforcementMode": "bootstrap-only", "nodegate": { "gracePeriod": "1m" }}),
             "gracePeriod",
         ),
-        (json!({"heartbeatTimeout": "5s"}), "heartbeatTimeout"),
         (
-            json!({"repair": {"readinessTTL": "10s", "action": "Release"}}),
+            json!({"nodegate": { "heartbeatTimeout": "5s" }}),
+            "heartbeatTimeout",
+        ),
+        (
+            json!({"nodegate": { "repair": {"readinessTTL": "10s", "action": "Release"} }}),
             "readinessTTL",
         ),
         (json!({"nodeSelector": {}}), "nodeSelector"),

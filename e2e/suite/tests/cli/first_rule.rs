@@ -50,8 +50,8 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     world.cluster.apply(&rule).await?;
     for (change, state) in [
         (json!({}), "a dry run"),
-        (json!({"suspend": true}), "suspended"),
-        (json!({"suspend": false}), "a dry run"),
+        (json!({"nodegate": { "suspend": true }}), "suspended"),
+        (json!({"nodegate": { "suspend": false }}), "a dry run"),
     ] {
         patch_rule(&client, "cilium", &json!({"spec": change})).await?;
         eventually("the rule's conditions say so", SOON, async || {

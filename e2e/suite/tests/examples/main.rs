@@ -8,3 +8,4 @@ mod scene;
 mod stack;
 mod startup;
 mod whole;
+mod without_nodegate;

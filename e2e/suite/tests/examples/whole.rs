@@ -62,7 +62,7 @@ fn every_example_tells_its_story_and_names_its_files() -> Result<()> {
 }
 
 /// Every rule in the YAML of a folder and below, with its file.
-fn rules_in(folder: &Path, found: &mut Vec<(PathBuf, Value)>) -> Result<()> {
+pub(crate) fn rules_in(folder: &Path, found: &mut Vec<(PathBuf, Value)>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
@@ -89,8 +89,8 @@ fn no_example_or_sample_closes_a_node_in_use_as_it_is_applied() -> Result<()> {
     for (file, rule) in rules {
         let spec = &rule["spec"];
         let leaves_them_alone = spec["dryRun"] == true
-            || spec["taintPolicy"] == "remove-only"
-            || spec["existingNodes"] == "Leave";
+            || spec["nodegate"]["taintPolicy"] == "remove-only"
+            || spec["nodegate"]["existingNodes"] == "Leave";
         ensure!(leaves_them_alone, "{}", file.display());
     }
     Ok(())

@@ -122,7 +122,7 @@ impl View {
     pub(crate) fn has_rates(&self) -> bool {
         self.rules
             .iter()
-            .any(|rule| rule.data["spec"]["disruption"].is_object())
+            .any(|rule| rule.data["spec"]["nodegate"]["disruption"].is_object())
     }
 
     /// What a rule has done and says: the nodes with its taint, and its status without times.
@@ -172,7 +172,9 @@ pub(crate) fn taint_of(rule: &DynamicObject) -> Taint {
 fn may_want(rule: &DynamicObject, taint: &Taint, node: &Node) -> bool {
     let spec = &rule.data["spec"];
     taint_of(rule) == *taint
-        && (spec["suspend"] == true || !is_accepted(rule) || selects(&spec["nodeSelector"], node))
+        && (spec["nodegate"]["suspend"] == true
+            || !is_accepted(rule)
+            || selects(&spec["nodeSelector"], node))
 }
 
 fn is_accepted(rule: &DynamicObject) -> bool {

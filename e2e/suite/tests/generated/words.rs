@@ -57,10 +57,8 @@ pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
     match (object, field) {
         ("conditions[]", "type") => types(),
-        ("conditions[]", "minimum") => vec![json!(1), json!(2), json!(8), json!(0)],
-        ("conditions[]", "minimumFromLabel") => {
-            texts(&[COUNT, COUNT, "example.com/count", "no label"])
-        }
+        ("nodegate", "minimum") => vec![json!(1), json!(2), json!(8), json!(0)],
+        ("nodegate", "minimumFromLabel") => texts(&[COUNT, COUNT, "example.com/count", "no label"]),
         ("reasons", "reasons[]") => texts(&[
             "SetByTest",
             "DevicesPublished",

@@ -145,7 +145,7 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result
     let more = ["--create-namespace", "--set=crds.install=false"];
     let notes = release(&cluster, "install", NAMESPACE, &more).await?;
     assert!(notes.contains("is older than this chart"), "{notes}");
-    assert!(notes.contains("spec.taintPolicy"), "{notes}");
+    assert!(notes.contains("spec.nodegate.taintPolicy"), "{notes}");
 
     // The warning's advice helps.
     let advised = [&["--set=crds.install=true"][..], &TAKE_OVER].concat();

@@ -379,7 +379,7 @@ async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Resul
 }
 
 /// A rule that lifts another project's taint, for `helm template --set-json`.
-const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only", "taintPolicy": "remove-only",
+const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only", "nodegate": {"taintPolicy": "remove-only"},
     "conditions": [{"type": "NetworkUnavailable", "requiredStatus": "False"}],
     "taint": {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
     "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}}"#;
@@ -398,7 +398,7 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
     ];
     let objects = template_of(&arguments).await?;
     let rule = &objects["NodeReadinessRule /cilium"];
-    assert_eq!(rule["spec"]["taintPolicy"], "remove-only");
+    assert_eq!(rule["spec"]["nodegate"]["taintPolicy"], "remove-only");
     assert_eq!(rule["spec"]["name"], Value::Null);
     let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
     let variables = policy["spec"]["variables"].to_string();

@@ -30,7 +30,7 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
     let rule = rule("replaced", KEY)
         .bootstrap_only()
         .waits_for(READY)
-        .spec("repair", repair)
+        .nodegate("repair", repair)
         .create(client)
         .await?;
 

@@ -33,7 +33,7 @@ pub(crate) async fn pods() -> Result<()> {
         gate(name, COMPONENTS).create(client).await?;
         eventually_gated(client, name, &key(name)).await?;
     }
-    let patient = rule_of("recovers").spec("gracePeriod", json!("40s"));
+    let patient = rule_of("recovers").nodegate("gracePeriod", json!("40s"));
     patient.waits_for(COMPONENTS).create(client).await?;
     let is_published = async |status: &str| {
         eventually("the condition is published", SOON, async || {
@@ -44,7 +44,9 @@ pub(crate) async fn pods() -> Result<()> {
     };
     is_published("True").await?;
     let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
-    let release = rule_of("comes").bootstrap_only().spec("repair", release);
+    let release = rule_of("comes")
+        .bootstrap_only()
+        .nodegate("repair", release);
     release.waits_for(COMPONENTS).create(client).await?;
     eventually_gated(client, "comes", &key("comes")).await?;
     set("recovers", false).await?;
@@ -91,7 +93,7 @@ pub(crate) async fn nodes() -> Result<()> {
         gate(name, COMPONENTS).create(client).await?;
         eventually_gated(client, name, &key(name)).await?;
     }
-    let listens = rule_of("beats").spec("heartbeatTimeout", json!("1m"));
+    let listens = rule_of("beats").nodegate("heartbeatTimeout", json!("1m"));
     listens.waits_for(NETWORK).create(client).await?;
 
     let hold = scene.hold(Kind::NODES).await?;
@@ -154,7 +156,12 @@ pub(crate) async fn rules() -> Result<()> {
 
     let hold = scene.hold(RULES).await?;
     patch_rule(client, "spared", &json!({"spec": {"dryRun": true}})).await?;
-    patch_rule(client, "waits", &json!({"spec": {"suspend": true}})).await?;
+    patch_rule(
+        client,
+        "waits",
+        &json!({"spec": {"nodegate": { "suspend": true }}}),
+    )
+    .await?;
     hold.gets_old().await;
     for (name, network) in [
         ("spared", "False"),
@@ -172,6 +179,11 @@ pub(crate) async fn rules() -> Result<()> {
     scene.server.thaw_all();
     patch_rule(client, "spared", &json!({"spec": {"dryRun": false}})).await?;
     eventually_gated(client, "spared", &key("spared")).await?;
-    patch_rule(client, "waits", &json!({"spec": {"suspend": false}})).await?;
+    patch_rule(
+        client,
+        "waits",
+        &json!({"spec": {"nodegate": { "suspend": false }}}),
+    )
+    .await?;
     eventually_open(client, "waits", &key("waits")).await
 }

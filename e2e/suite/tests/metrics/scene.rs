@@ -61,7 +61,7 @@ pub(crate) async fn play(client: &Client) -> Result<()> {
             .selects("pool", name)
             .waits_for(condition)
     };
-    let guarded = of("gate", READY).spec("disruption", json!({}));
+    let guarded = of("gate", READY).nodegate("disruption", json!({}));
     guarded.create(client).await?;
     of("boot", READY).bootstrap_only().create(client).await?;
     of("parts", COMPONENTS).create(client).await?;

@@ -61,9 +61,9 @@ async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
         async || {
             let status = rule_status(&client, "network").await?;
             Ok(json!([
-                status["failedNodeCount"],
-                status["heldNodes"],
-                status["matchedNodes"]
+                status["nodegate"]["failedNodeCount"],
+                status["nodegate"]["heldNodes"],
+                status["nodegate"]["matchedNodes"]
             ]))
         },
     )

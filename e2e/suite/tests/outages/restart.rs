@@ -54,7 +54,7 @@ async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
         ("conflicted", 11),
     ] {
         eventually_eq(rule, PROMPTLY, json!(held), async || {
-            Ok(rule_status(&client, rule).await?["heldNodes"].take())
+            Ok(rule_status(&client, rule).await?["nodegate"]["heldNodes"].take())
         })
         .await?;
     }

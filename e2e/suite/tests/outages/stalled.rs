@@ -53,10 +53,10 @@ async fn a_process_that_stood_still_reads_before_it_acts() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let controller = Controller::start(&cluster, &[]).await?;
-    let grace = careful("grace").spec("gracePeriod", json!("20s"));
+    let grace = careful("grace").nodegate("gracePeriod", json!("20s"));
     grace.create(&client).await?;
     // One node in ten seconds.
-    let queue = careful("queue").spec("disruption", json!({ "evictionRate": 0.1 }));
+    let queue = careful("queue").nodegate("disruption", json!({ "evictionRate": 0.1 }));
     queue.create(&client).await?;
     let in_grace = create_all(&client, "grace", 10).await?;
     let all = create_all(&client, "queue", 14).await?;

@@ -51,7 +51,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     rule("gardener", GARDENER)
         .waits_for("node.gardener.cloud/CriticalComponentsReady")
         .bootstrap_only()
-        .spec("taintPolicy", json!("remove-only"))
+        .nodegate("taintPolicy", json!("remove-only"))
         .selects(pool.0, pool.1)
         .create(&client)
         .await?;

@@ -51,7 +51,7 @@ fn rule(test: &str, action: &str) -> RuleBuilder {
         .bootstrap_only()
         .selects(TEST, test)
         .waits_for(READY)
-        .spec("repair", repair)
+        .nodegate("repair", repair)
 }
 
 /// A Ready node of a test that does not meet the rule's condition.

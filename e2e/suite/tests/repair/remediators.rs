@@ -71,7 +71,7 @@ async fn a_late_node_is_unhealthy_to_other_controllers_for_as_long_as_it_is_held
         ),
         (
             "held-back",
-            rule("held-back", "None").spec("repair", repair(json!(0))),
+            rule("held-back", "None").nodegate("repair", repair(json!(0))),
         ),
     ] {
         let rule = rule.create(&client).await?;

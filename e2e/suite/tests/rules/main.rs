@@ -60,7 +60,8 @@ async fn eventually_counts(client: &Client, name: &str, counts: [u64; 3]) -> Res
     let what = format!("matched, held and released nodes of {name}");
     eventually_eq(&what, SOON, counts.map(Some), async || {
         let status = rule_status(client, name).await?;
-        Ok(["matchedNodes", "heldNodes", "releasedNodes"].map(|count| status[count].as_u64()))
+        Ok(["matchedNodes", "heldNodes", "releasedNodes"]
+            .map(|count| status["nodegate"][count].as_u64()))
     })
     .await
 }
@@ -162,8 +163,7 @@ async fn each_taint_added_or_removed_is_an_event_on_the_node() -> Result<()> {
 #[tokio::test]
 async fn a_condition_counts_only_with_the_reasons_that_the_rule_names() -> Result<()> {
     let client = client().await?;
-    let condition =
-        json!({"type": READY, "requiredStatus": "True", "reasons": ["Done", "Skipped"]});
+    let condition = json!({"type": READY, "requiredStatus": "True", "nodegate": { "reasons": ["Done", "Skipped"] }});
     let rule = continuous("reasons").spec("conditions", json!([condition]));
     rule.create(&client).await?;
     node("reasons", "reasons").create(&client).await?;
@@ -205,7 +205,7 @@ async fn a_rule_is_replaced_and_no_node_is_closed_or_opened_meanwhile() -> Resul
         .waits_for(READY)
         .waits_for(OTHER)
         .bootstrap_only()
-        .spec("existingNodes", json!("Leave"))
+        .nodegate("existingNodes", json!("Leave"))
         .dry_run();
     successor.create(&client).await?;
     eventually_observed(&client, "replaced-later").await?;
@@ -271,10 +271,12 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
     };
     let expected = json!({
         "observedGeneration": 1,
-        "matchedNodes": 2,
-        "heldNodes": 1,
-        "releasedNodes": 1,
-        "failedNodeCount": 0,
+        "nodegate": {
+            "matchedNodes": 2,
+            "heldNodes": 1,
+            "releasedNodes": 1,
+            "failedNodeCount": 0,
+        },
         "appliedNodes": ["says-held", "says-open"],
         "nodeEvaluations": [
             {"nodeName": "says-held", "taintStatus": "Present", "conditionResults": results("Unknown", "Unknown")},

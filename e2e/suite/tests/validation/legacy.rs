@@ -72,7 +72,10 @@ async fn a_rule_made_under_upstreams_definition_can_be_changed_where_it_does_no_
             Ok(again.is_err())
         })
         .await?;
-        for change in [json!({"dryRun": true}), json!({"heartbeatTimeout": "10m"})] {
+        for change in [
+            json!({"dryRun": true}),
+            json!({"nodegate": { "heartbeatTimeout": "10m" }}),
+        ] {
             let changed = change_spec(&rules, name, change).await;
             changed.with_context(|| format!("{name} cannot be changed"))?;
         }

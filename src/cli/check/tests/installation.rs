@@ -51,7 +51,8 @@ fn the_definition_is_judged() {
         change(&mut object);
         definition(Ok(Some(from_value(object).unwrap())))
     };
-    const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    const SPEC: &str =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/nodegate/properties";
     judged([
         ("ours", found(&|_| {}), Fine),
         (
@@ -73,7 +74,7 @@ fn the_definition_is_judged() {
             "older",
             found(&|it| {
                 let fields = it.pointer_mut(SPEC).unwrap().as_object_mut().unwrap();
-                fields.remove("dryRun");
+                fields.remove("suspend");
             }),
             Warning,
         ),

@@ -174,7 +174,7 @@ fn a_driver_that_the_scheduler_waits_for_is_found() {
 fn a_timeout_below_the_reporters_beat_is_found() {
     let mut impatient = rule("reported", "example.com/Ready");
     impatient["spec"]["enforcementMode"] = json!("continuous");
-    impatient["spec"]["heartbeatTimeout"] = json!("7m");
+    impatient["spec"]["nodegate"]["heartbeatTimeout"] = json!("7m");
     let beating = |period: &str| {
         let mut reporter = cni();
         reporter.pointer_mut(POD_SPEC).unwrap()["containers"] = json!([{

@@ -132,7 +132,7 @@ fn regating() -> RuleBuilder {
     rule("r")
         .bootstrap_only()
         .waits_for("Net")
-        .spec("regateOn: [Reboot]")
+        .nodegate("regateOn: [Reboot]")
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn an_instance_that_does_not_lead_notes_no_statuses_either() {
             cache.begin_evaluations();
         }
         let mut rule = regating();
-        rule.json()["status"] = json!({ "heldNodes": held });
+        rule.json()["status"] = json!({ "nodegate": { "heldNodes": held } });
         cache.see(Seen::Apply(Object::Rule(rule.object())), now(10));
         assert_eq!(cache.take_shown_statuses().len(), usize::from(leads));
     }
@@ -355,16 +355,16 @@ fn amounts_of_a_resource_are_news_where_a_rule_counts_it() {
     for (name, rule, shown, is_news) in [
         ("not counted", asks(""), gpus("8"), false),
         ("none left", asks(""), gpus("0"), true),
-        ("counted", asks(", minimum: 8"), gpus("8"), true),
+        ("counted", asks(", nodegate: {minimum: 8}"), gpus("8"), true),
         (
             "counted by a label",
-            asks(", minimumFromLabel: gpu.count"),
+            asks(", nodegate: {minimumFromLabel: gpu.count}"),
             gpus("8"),
             true,
         ),
         (
             "counted, unlike what has changed",
-            asks(", minimum: 8"),
+            asks(", nodegate: {minimum: 8}"),
             gpus("7").allocatable("cpu", "4"),
             false,
         ),

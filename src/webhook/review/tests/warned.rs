@@ -12,11 +12,11 @@ fn what_evicts_is_warned_of() {
         (
             format!("{{{no_execute}}}"),
             Some(
-                "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider NoSchedule or bootstrap-only, or set spec.disruption",
+                "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider NoSchedule or bootstrap-only, or set spec.nodegate.disruption",
             ),
         ),
         (
-            format!("{{{no_execute}, disruption: {{}}}}"),
+            format!("{{{no_execute}, nodegate: {{disruption: {{}}}}}}"),
             Some("Consider NoSchedule or bootstrap-only"),
         ),
         (
@@ -25,12 +25,15 @@ fn what_evicts_is_warned_of() {
                 "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate tolerations",
             ),
         ),
-        (format!("{{{no_execute}, taintPolicy: remove-only}}"), None),
         (
-            "{heartbeatTimeout: 5m}".into(),
+            format!("{{{no_execute}, nodegate: {{taintPolicy: remove-only}}}}"),
+            None,
+        ),
+        (
+            "{nodegate: {heartbeatTimeout: 5m}}".into(),
             Some("heartbeatTimeout 5m is shorter"),
         ),
-        ("{heartbeatTimeout: 6m}".into(), None),
+        ("{nodegate: {heartbeatTimeout: 6m}}".into(), None),
     ] {
         let warnings = warnings(&format!("spec: {spec}"), &Surroundings::default());
         let expected: Vec<_> = expected.into_iter().collect();
@@ -140,7 +143,10 @@ fn a_minimum_that_no_node_reaches_is_warned_of() {
     };
     let node = |amount: &str| testing::node("n").allocatable("nvidia.com/gpu", amount);
     let labelled = |amount: &str, label: &str| node(amount).label("gpu.count", label);
-    let (eight, by_label) = ("minimum: 8", "minimumFromLabel: gpu.count");
+    let (eight, by_label) = (
+        "nodegate: {minimum: 8}",
+        "nodegate: {minimumFromLabel: gpu.count}",
+    );
     for (minimum, nodes, more, expected) in [
         (eight, vec![], false, ""),
         (eight, vec![node("7"), node("8")], false, ""),
@@ -251,7 +257,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
 #[test]
 fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
     const WARNING: &str = "1 of 2 selected nodes is open and unmet now (1 has never reported A): it would be closed at \
-                           once; existingNodes: Leave leaves such nodes alone";
+                           once; nodegate.existingNodes: Leave leaves such nodes alone";
     let surroundings = || Surroundings {
         nodes: Some(NodeSample {
             count: 2,
@@ -275,27 +281,27 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
         (
             "it leaves them",
             None,
-            rule().spec("existingNodes: Leave"),
+            rule().nodegate("existingNodes: Leave"),
             false,
         ),
         ("a dry run no more", Some(rule().dry_run()), rule(), true),
         (
             "leaves them no more",
-            Some(rule().spec("existingNodes: Leave")),
+            Some(rule().nodegate("existingNodes: Leave")),
             rule(),
             true,
         ),
-        ("suspended", None, rule().spec("suspend: true"), false),
+        ("suspended", None, rule().nodegate("suspend: true"), false),
         (
             "suspended no more",
-            Some(rule().spec("suspend: true")),
+            Some(rule().nodegate("suspend: true")),
             rule(),
             true,
         ),
         (
             "acts already",
             Some(rule()),
-            rule().spec("heartbeatTimeout: 10m"),
+            rule().nodegate("heartbeatTimeout: 10m"),
             false,
         ),
     ] {

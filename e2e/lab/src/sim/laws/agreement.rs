@@ -106,7 +106,7 @@ fn may_have_missed_heartbeats(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
 fn repairs(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
     let rule = Key::cluster(Kind::NodeReadinessRule, &it.rule);
     let rule = moment.cluster.get(&rule);
-    rule.is_some_and(|rule| !rule["spec"]["repair"].is_null())
+    rule.is_some_and(|rule| !rule["spec"]["nodegate"]["repair"].is_null())
 }
 
 /// Whether a controller may still extend the deadlines of late nodes by the time in which it could not observe them. Its views are
@@ -125,8 +125,10 @@ fn is_only_watched(moment: &Moment<'_>, key: &Key, node: &Value, it: &RuleOnNode
     };
     let record = format!("{BOOTSTRAP_COMPLETED_PREFIX}{}", uid(rule));
     let is_completed = node["metadata"]["annotations"].get(record).is_some();
-    let is_asked =
-        rule["spec"]["regateOn"].to_string().contains("Reboot") && has_rebooted(moment, key, node);
+    let is_asked = rule["spec"]["nodegate"]["regateOn"]
+        .to_string()
+        .contains("Reboot")
+        && has_rebooted(moment, key, node);
     is_asked && (!is_completed || it.conditions.iter().any(is_of_drivers))
 }
 
@@ -213,10 +215,7 @@ fn is_published(
     // The published condition is the same for every rule, whatever each asks of it.
     let is_judged = |it: &ConditionOnNode| {
         let mut asked = asked.into_iter().flat_map(items);
-        asked.any(|asked| {
-            let terms = ["minimum", "minimumFromLabel", "reasons"];
-            asked["type"] == *it.kind && terms.iter().any(|term| !asked[*term].is_null())
-        })
+        asked.any(|asked| asked["type"] == *it.kind && !asked["nodegate"].is_null())
     };
     let is_made = |it: &&ConditionOnNode| {
         it.source != "reporter" && !it.reason.is_empty() && !(has_rebooted && is_of_drivers(it))

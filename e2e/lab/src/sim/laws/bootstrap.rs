@@ -31,7 +31,7 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
 /// Whether the rule never closes the node again.
 fn is_done(rule: &Rule, node: &Value) -> bool {
     rule.is_bootstrap()
-        && !rule.spec.regate_on.contains(&RegateOn::Revision)
+        && !rule.ours.regate_on.contains(&RegateOn::Revision)
         && rule.is_completed_on(node)
 }
 
@@ -88,7 +88,7 @@ mod tests {
     /// A node with a record that it completed its bootstrap in boot 1.
     fn completed(regates: bool) -> (Story, String) {
         let mut story = Story::under(
-            json!({ "enforcementMode": "bootstrap-only", "regateOn": if regates { vec!["Reboot"] } else { vec![] } }),
+            json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": if regates { vec!["Reboot"] } else { vec![] } } }),
         );
         let uid = story.uid_of_rule("r");
         story.create(node("n"));

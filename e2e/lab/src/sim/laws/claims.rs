@@ -71,7 +71,7 @@ impl Law for Claims {
         for (key, node) in moment.cluster.objects(Kind::Node) {
             let is_held = moment
                 .all_rules()
-                .any(|rule| rule.spec.repair.is_some() && rule.taint().is_on(node));
+                .any(|rule| rule.ours.repair.is_some() && rule.taint().is_on(node));
             if is_called_late(node) && !is_held {
                 return Err(format!("{key} is still called late, and no rule holds it"));
             }
@@ -98,7 +98,7 @@ fn judge_call(moment: &Moment<'_>, change: &Change, now: &Value) -> Result<(), S
             "it must be left alone".clone_into(&mut why);
             continue;
         }
-        let repairs = |rule: &&Arc<Rule>| rule.spec.repair.is_some() && rule.selects(node);
+        let repairs = |rule: &&Arc<Rule>| rule.ours.repair.is_some() && rule.selects(node);
         for rule in moment.all_rules().filter(repairs) {
             match spares(moment, change, rule, node) {
                 None => return Ok(()),
@@ -125,7 +125,7 @@ fn judge(moment: &Moment<'_>, change: &Change, claim: &Value) -> Result<(), Stri
     }
     let rules = moment.rules(change.revision - 1);
     let deletes = |rule: &&Arc<Rule>| {
-        let action = rule.spec.repair.as_ref().map(|repair| repair.action);
+        let action = rule.ours.repair.as_ref().map(|repair| repair.action);
         action == Some(RepairAction::DeleteNodeClaim) && rule.is_live() && rule.selects(node)
     };
     let mut why = format!("no rule repairs node {name}");
@@ -184,7 +184,7 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
             "node {name} is younger than any time that it may be given"
         ));
     }
-    let repair = rule.spec.repair.as_ref()?;
+    let repair = rule.ours.repair.as_ref()?;
     let (late, all) = late(moment, change, rule, node);
     let limit = repair.max_unhealthy.of(all);
     (late > limit).then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
@@ -247,7 +247,7 @@ mod tests {
         let mut story = Story::default();
         let repair = json!({ "readinessTTL": "2m", "action": "DeleteNodeClaim" });
         story.create(rule(
-            json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+            json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }),
         ));
         let uid = story.uid_of_rule("r");
         let key = format!("{READY_DEADLINE_PREFIX}{uid}");
@@ -282,7 +282,7 @@ mod tests {
         let story = |at: u64, repair: &Value| {
             let mut story = Story::default();
             story.create(rule(
-                json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }),
             ));
             let mut node = gated(node("n"));
             let key = format!("{READY_DEADLINE_PREFIX}{}", story.uid_of_rule("r"));

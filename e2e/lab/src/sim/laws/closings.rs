@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_suspended_rule_justifies_no_closing() {
         for (suspend, justified) in [(true, false), (false, true)] {
-            let mut story = Story::under(json!({ "suspend": suspend }));
+            let mut story = Story::under(json!({ "nodegate": { "suspend": suspend } }));
             story.create(node("n"));
             story.at(100);
             close(&mut story);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_silent_reporter_justifies_a_closing_after_its_time() {
         for (at, justified) in [(59, false), (60, true)] {
-            let mut story = Story::under(json!({ "heartbeatTimeout": "1m" }));
+            let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": "1m" } }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(at);
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn an_open_node_is_closed_after_the_grace_period() {
         for (unmet_at, at, justified) in [(300, 420, true), (300, 360, false), (300, 305, false)] {
-            let mut story = Story::under(json!({ "gracePeriod": "2m" }));
+            let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(unmet_at);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_joining_node_is_closed_at_once() {
-        let mut story = Story::under(json!({ "gracePeriod": "2m" }));
+        let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
         story.at(300);
         story.create(node("n"));
         story.at(301);

@@ -1,4 +1,4 @@
-//! A rule with `spec.disruption` closes no more open nodes of a zone than its rates allow, in any window of time. It closes
+//! A rule with `spec.nodegate.disruption` closes no more open nodes of a zone than its rates allow, in any window of time. It closes
 //! none while no node at all meets its conditions, or while most nodes of a small zone do not.
 //!
 //! A window of length `t` allows: the initial token; `rate * t`; one token granted before the window and spent within it, as a
@@ -121,7 +121,7 @@ fn guarded(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Optio
     // A stale watch may still show the rule without its limits.
     let as_of = |revision| {
         let mut rules = moment.rules(revision).into_iter();
-        rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.spec.disruption.is_some())
+        rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.ours.disruption.is_some())
     };
     as_of(first)?;
     as_of(write.change.revision - 1).map(|rule| (*rule).clone())
@@ -175,7 +175,7 @@ fn is_stopped(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
         unmet += usize::from(!was_ever(Answer::No));
     }
     let limits = Limits::of(
-        &rule.spec.disruption.unwrap_or_default(),
+        &rule.ours.disruption.unwrap_or_default(),
         moment.settings.disruption_limits,
     );
     #[allow(clippy::cast_precision_loss, reason = "a schedule has few nodes")]
@@ -193,7 +193,7 @@ fn rate(moment: &Moment<'_>, rule: &Rule) -> f64 {
         .all_rules()
         .filter(|it| it.uid == rule.uid)
         .map(|rule| {
-            let own = rule.spec.disruption.unwrap_or_default();
+            let own = rule.ours.disruption.unwrap_or_default();
             let normal = own.eviction_rate.unwrap_or(limits.eviction_rate);
             normal.max(
                 own.secondary_eviction_rate
@@ -221,7 +221,8 @@ mod tests {
 
     /// Of `open` nodes the first `broken` break, and Nodegate closes them `pace` seconds apart.
     fn judge(broken: usize, pace: u64) -> Result<(), String> {
-        let mut story = Story::under(json!({ "disruption": { "evictionRate": 0.1 } }));
+        let mut story =
+            Story::under(json!({ "nodegate": { "disruption": { "evictionRate": 0.1 } } }));
         let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
         for name in &names {
             story.create(node(name));

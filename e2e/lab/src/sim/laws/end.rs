@@ -217,14 +217,14 @@ fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId
     let has_turned = moment.was_ever(name, period, moment.cluster.revision() + 1, |facts| {
         !is_wanted(facts)
     });
-    has_turned || rule.spec.disruption.is_some() && is_held_back(moment, facts, rule)
+    has_turned || rule.ours.disruption.is_some() && is_held_back(moment, facts, rule)
 }
 
 /// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were closed
 /// recently.
 fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
-    let own = rule.spec.disruption.unwrap_or_default();
+    let own = rule.ours.disruption.unwrap_or_default();
     let limits = &moment.settings.disruption_limits;
     let rate = own.eviction_rate.unwrap_or(limits.eviction_rate);
     let (mut met, mut met_here, mut unmet_here) = (0_usize, 0_usize, 0_usize);
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_silent_reporter_closes_a_node() {
         for (timeout, fine) in [("5m", false), ("1h", true)] {
-            let mut story = Story::under(json!({ "heartbeatTimeout": timeout }));
+            let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": timeout } }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(1000);
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_node_in_its_grace_period_may_be_open() {
         for (since, fine) in [(950, true), (100, false)] {
-            let mut story = Story::under(json!({ "gracePeriod": "2m" }));
+            let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(since);

@@ -78,7 +78,7 @@ fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
 /// farthest ahead.
 fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let Some(repair) = rule
-        .spec
+        .ours
         .repair
         .as_ref()
         .filter(|it| it.action == RepairAction::Release)
@@ -154,7 +154,10 @@ mod tests {
     fn a_rule_that_does_not_want_the_taint_any_more_justifies_a_lift() {
         for (patch, justified) in [
             (json!({ "spec": { "dryRun": true } }), true),
-            (json!({ "spec": { "gracePeriod": "1m" } }), false),
+            (
+                json!({ "spec": { "nodegate": { "gracePeriod": "1m" } } }),
+                false,
+            ),
         ] {
             let mut story = Story::under(json!({}));
             story.create(gated(node("n")));
@@ -172,7 +175,7 @@ mod tests {
             let mut story = Story::under(json!({}));
             story.create(gated(node("n")));
             story.at(suspended_at);
-            story.patch_rule("r", json!({ "spec": { "suspend": true } }));
+            story.patch_rule("r", json!({ "spec": { "nodegate": { "suspend": true } } }));
             if suspended_at < 20 {
                 story.at(20);
             }
@@ -193,7 +196,7 @@ mod tests {
             let mut story = Story::default();
             let repair = json!({ "readinessTTL": "1m", "action": "Release" });
             story.create(rule(
-                json!({ "enforcementMode": "bootstrap-only", "repair": repair }),
+                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }),
             ));
             let mut late = gated(node("n"));
             late["metadata"]["annotations"] = json!({ "nodegate.dev/do-not-repair": veto });
@@ -239,7 +242,7 @@ mod tests {
     fn a_bootstrap_is_put_on_record_for_a_boot_in_which_it_was_completed() {
         for (boot, justified) in [("boot-1", true), ("boot-2", false)] {
             let mut story = Story::under(
-                json!({ "enforcementMode": "bootstrap-only", "regateOn": ["Reboot"] }),
+                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": ["Reboot"] } }),
             );
             let uid = story.uid_of_rule("r");
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");

@@ -100,7 +100,7 @@ mod tests {
             ("late", 50, None, 61, false),
             ("met again since", 50, Some(60), 65, true),
         ] {
-            let mut story = Story::under(json!({ "disruption": {} }));
+            let mut story = Story::under(json!({ "nodegate": { "disruption": {} } }));
             story.create(gated(node("n")));
             story.at(met_at);
             story.report("n", "Net", "True");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nodegate::api::names::FINALIZER;
 use nodegate::api::{
-    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, RegateOn, TaintEffect,
-    TaintPolicy,
+    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, NodegateSpec, RegateOn,
+    TaintEffect, TaintPolicy,
 };
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub(crate) struct Rule {
     pub is_deleting: bool,
     pub has_finalizer: bool,
     pub spec: NodeReadinessRuleSpec,
+    /// What is under `spec.nodegate`.
+    pub ours: NodegateSpec,
     /// The selector in the object.
     selector: Value,
 }
@@ -79,6 +81,7 @@ impl Rule {
             is_deleting: metadata.get("deletionTimestamp").is_some(),
             has_finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
             selector: object["spec"]["nodeSelector"].clone(),
+            ours: spec.nodegate.clone().unwrap_or_default(),
             spec,
         })
     }
@@ -112,7 +115,7 @@ impl Rule {
 
     /// Whether it may add its taint to nodes.
     pub(crate) fn adds(&self) -> bool {
-        self.spec.taint_policy == TaintPolicy::AddAndRemove
+        self.ours.taint_policy == TaintPolicy::AddAndRemove
     }
 
     pub(crate) fn is_bootstrap(&self) -> bool {
@@ -126,12 +129,12 @@ impl Rule {
 
     /// How long its conditions must be unmet before an open node is closed.
     pub(crate) fn grace(&self) -> Duration {
-        self.spec.grace_period.map_or(Duration::ZERO, Into::into)
+        self.ours.grace_period.map_or(Duration::ZERO, Into::into)
     }
 
     /// How long a reporter may be silent.
     pub(crate) fn heartbeat_timeout(&self) -> Option<Duration> {
-        self.spec.heartbeat_timeout.map(Into::into)
+        self.ours.heartbeat_timeout.map(Into::into)
     }
 
     /// The annotations that record a completed bootstrap, by the rule's UID and by its name.
@@ -143,7 +146,7 @@ impl Rule {
     /// node.
     pub(crate) fn is_completed_on(&self, node: &Value) -> bool {
         let came = node["metadata"]["creationTimestamp"].as_str();
-        if self.spec.existing_nodes == ExistingNodes::Leave
+        if self.ours.existing_nodes == ExistingNodes::Leave
             && came.is_some_and(|it| *it < *self.created)
         {
             return true;
@@ -152,7 +155,7 @@ impl Rule {
             return false;
         };
         let boot = boot_id(node);
-        if !self.spec.regate_on.contains(&RegateOn::Reboot) || boot.is_empty() {
+        if !self.ours.regate_on.contains(&RegateOn::Reboot) || boot.is_empty() {
             return true;
         }
         recorded["boot-id"].as_str().is_none_or(|id| id == boot)
@@ -257,7 +260,8 @@ mod tests {
     #[test]
     fn a_bootstrap_is_completed_for_its_boot_where_the_rule_asks_for_that() {
         let spec = json!({ "enforcementMode": "bootstrap-only" });
-        let regating = json!({ "enforcementMode": "bootstrap-only", "regateOn": ["Reboot"] });
+        let regating =
+            json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": ["Reboot"] } });
         let node = |key: &str, value: &str| {
             json!({
                 "metadata": { "annotations": { format!("readiness.k8s.io/bootstrap-completed-{key}"): value } },

@@ -113,7 +113,7 @@ pub(super) struct Facts<'a> {
 
 impl Facts<'_> {
     pub(super) fn suspends(&self, rule: &Rule) -> bool {
-        self.suspends_all || rule.spec.suspend
+        self.suspends_all || rule.ours.suspend
     }
 
     pub(super) fn met(&self, rule: &Rule) -> Answer {
@@ -129,7 +129,7 @@ impl Facts<'_> {
     /// not go by them.
     pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {
         let recorded = rule.recorded_on(self.node);
-        let recorded = recorded.filter(|_| rule.spec.regate_on.contains(&RegateOn::Revision));
+        let recorded = recorded.filter(|_| rule.ours.regate_on.contains(&RegateOn::Revision));
         let revisions = recorded.and_then(|it| it["revisions"].as_object().cloned());
         let mut revisions = revisions.into_iter().flatten();
         revisions.all(|(daemon_set, revision)| {
@@ -174,9 +174,10 @@ impl Facts<'_> {
         if let Some(resource) = kind.strip_prefix("resource.nodegate.dev/") {
             let number = |value: &Value| value.as_str().and_then(|it| it.parse::<i64>().ok());
             let amount = number(&self.node["status"]["allocatable"][resource]).unwrap_or(0);
-            let minimum = match &asked.minimum_from_label {
+            let ours = asked.nodegate.clone().unwrap_or_default();
+            let minimum = match &ours.minimum_from_label {
                 Some(label) => number(&self.node["metadata"]["labels"][label]),
-                None => Some(asked.minimum.unwrap_or(1)),
+                None => Some(ours.minimum.unwrap_or(1)),
             };
             return match minimum {
                 Some(minimum) => synthesized(Answer::of(amount >= minimum)),
@@ -221,8 +222,9 @@ impl Facts<'_> {
             None => is(asked.status_if_missing().as_str()),
             Some(condition) => {
                 let reason = text(&condition["reason"]);
-                let is_accepted =
-                    asked.reasons.is_empty() || asked.reasons.iter().any(|it| it == reason);
+                let reasons = asked.nodegate.iter().flat_map(|ours| &ours.reasons);
+                let reasons: Vec<&String> = reasons.collect();
+                let is_accepted = reasons.is_empty() || reasons.iter().any(|it| *it == reason);
                 let status = text(&condition["status"]);
                 let said = is(if is_accepted { status } else { "Unknown" });
                 match self.word(rule, kind) {
@@ -384,7 +386,7 @@ impl Facts<'_> {
 
     /// When the node rebooted, if the rule still depends on it.
     fn relevant_boot(&self, rule: &Rule) -> Option<Time> {
-        if !rule.spec.regate_on.contains(&RegateOn::Reboot) {
+        if !rule.ours.regate_on.contains(&RegateOn::Reboot) {
             return None;
         }
         let boot = self.since(|node| boot_id(node).to_owned());

@@ -52,7 +52,7 @@ pub(super) const ALL: &[Base] = &[
         "reasons: a condition counts for one rule, and not for another one that accepts it with other reasons only",
         s(40),
         |it| {
-            let asks = |reason: &str| json!([{"type": READY, "requiredStatus": "True", "reasons": ["Other", reason]}]);
+            let asks = |reason: &str| json!([{"type": READY, "requiredStatus": "True", "nodegate": { "reasons": ["Other", reason] }}]);
             let refuses = rule("refuses").with("conditions", asks("IsSettled"));
             it.has(rule("accepts").with("conditions", asks("Is")))
                 .has(refuses.taint(OTHER_GATE, "NoSchedule"))
@@ -105,7 +105,7 @@ pub(super) const ALL: &[Base] = &[
             it.has(
                 rule("network")
                     .continuous()
-                    .with("heartbeatTimeout", json!("1m")),
+                    .nodegate("heartbeatTimeout", json!("1m")),
             )
             .nodes(joining(3))
             .acts(reporter)

@@ -74,7 +74,7 @@ pub(super) const ALL: &[Base] = &[
         "patient-rolling-update: with a grace period the same closes none",
         s(80),
         |it| {
-            it.has(agent_rule().with("gracePeriod", json!("30s")))
+            it.has(agent_rule().nodegate("gracePeriod", json!("30s")))
                 .has(daemon_set("agent").critical())
                 .nodes(joining(4))
                 .acts(rolls_out())
@@ -184,7 +184,7 @@ pub(super) const ALL: &[Base] = &[
             let asks = json!([{
                 "type": HAS_GPU,
                 "requiredStatus": "True",
-                "minimumFromLabel": "nvidia.com/gpu.count",
+                "nodegate": { "minimumFromLabel": "nvidia.com/gpu.count" },
             }]);
             let count = json!({"nvidia.com/gpu.count": "8"});
             let operator = Operator::default()

@@ -11,7 +11,9 @@ use crate::sim::actors::{Operator, Reporter, Which};
 use crate::sim::time::s;
 
 fn guarded() -> Rule {
-    rule("guarded").continuous().with("disruption", json!({}))
+    rule("guarded")
+        .continuous()
+        .nodegate("disruption", json!({}))
 }
 
 pub(super) const ALL: &[Base] = &[

@@ -58,7 +58,7 @@ pub(super) const ALL: &[Base] = &[
         s(90),
         |it| {
             let patient = rule("patient").continuous().waits_for(DRIVER_REGISTERED);
-            let patient = patient.with("gracePeriod", json!("30s"));
+            let patient = patient.nodegate("gracePeriod", json!("30s"));
             let kubelets = joining(3)
                 .then(s(30), "n-1", Deed::Fail("plugin", s(1)))
                 .then(s(50), "n-2", Deed::Fail("plugin", ms(200)));
@@ -75,7 +75,7 @@ pub(super) const ALL: &[Base] = &[
         s(90),
         |it| {
             let patient = rule("patient").continuous().waits_for(COMPONENTS_READY);
-            let patient = patient.with("gracePeriod", json!("5s"));
+            let patient = patient.nodegate("gracePeriod", json!("5s"));
             let kubelets = joining(3)
                 .then(s(30), "n-1", Deed::Fail("agent", ms(50)))
                 .then(s(40), "", Deed::Fail("agent", ms(50)))

@@ -67,7 +67,7 @@ pub(super) const ALL: &[Base] = &[
         |it| {
             let agent = rule("agent").waits_for(AGENT);
             let other = rule("other").waits_for(AGENT);
-            it.has(agent.with("regateOn", json!(["Revision"])))
+            it.has(agent.nodegate("regateOn", json!(["Revision"])))
                 .has(other.taint(OTHER_GATE, "NoSchedule"))
                 .has(daemon_set("agent"))
                 .nodes(joining(4))
@@ -163,11 +163,11 @@ pub(super) const ALL: &[Base] = &[
         "named-deleted: a DaemonSet is deleted under a rule with a guard and a grace period, and comes back",
         s(150),
         |it| {
-            let agent = agent_rule().with("gracePeriod", json!("5s"));
+            let agent = agent_rule().nodegate("gracePeriod", json!("5s"));
             let operator = Operator::default()
                 .deletes(s(40), daemon_set_key("agent"))
                 .creates(s(100), daemon_set("agent"));
-            it.has(agent.with("disruption", json!({})))
+            it.has(agent.nodegate("disruption", json!({})))
                 .has(daemon_set("agent"))
                 .nodes(joining(6))
                 .acts(operator)

@@ -51,12 +51,12 @@ impl Rule {
     }
 
     pub(super) fn remove_only(self) -> Self {
-        self.with("taintPolicy", json!("remove-only"))
+        self.nodegate("taintPolicy", json!("remove-only"))
     }
 
     /// A completed bootstrap counts only for its boot.
     pub(super) fn regates(self) -> Self {
-        self.with("regateOn", json!(["Reboot"]))
+        self.nodegate("regateOn", json!(["Reboot"]))
     }
 
     /// Waits for this condition alone to be `True`.
@@ -81,6 +81,12 @@ impl Rule {
 
     pub(super) fn with(mut self, field: &str, value: Value) -> Self {
         self.spec[field] = value;
+        self
+    }
+
+    /// Sets a field under `spec.nodegate`.
+    pub(super) fn nodegate(mut self, field: &str, value: Value) -> Self {
+        self.spec["nodegate"][field] = value;
         self
     }
 }

@@ -44,7 +44,7 @@ pub(super) const ALL: &[Base] = &[
         "late-heartbeat: nodes register with the taint of a rule that comes long after the reporter on one of them has died",
         s(200),
         |it| {
-            let strict = rule("network").with("heartbeatTimeout", json!("1m"));
+            let strict = rule("network").nodegate("heartbeatTimeout", json!("1m"));
             it.nodes(joining_as(3, |it| it.taint(GATE, "NoSchedule")))
                 .acts(Reporter::new(READY).beat(s(20)).then(s(40), "n-1", Die))
                 .acts(Operator::default().creates(s(150), strict))

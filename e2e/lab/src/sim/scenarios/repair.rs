@@ -23,7 +23,7 @@ const REPLACED: &[&str] = &["pool-1", "pool-3", "pool-4", "pool-5", "pool-6"];
 
 fn repairing(action: &str) -> Rule {
     let repair = json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": "20%"});
-    rule("network").with("repair", repair)
+    rule("network").nodegate("repair", repair)
 }
 
 fn karpenter() -> Settings {
@@ -102,8 +102,8 @@ pub(super) const ALL: &[Base] = &[
         s(180),
         |it| {
             let repair = json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthy": 0});
-            let allowed = json!({"spec": {"repair": {"maxUnhealthy": 1}}});
-            let scene = it.has(rule("network").with("repair", repair));
+            let allowed = json!({"spec": {"nodegate": { "repair": {"maxUnhealthy": 1} }}});
+            let scene = it.has(rule("network").nodegate("repair", repair));
             pool(scene, Reporter::new(READY).ails("pool-2"), &[GATE])
                 .acts(Operator::default().edits(s(130), rule_key("network"), allowed))
         },

@@ -35,7 +35,7 @@ pub(super) const ALL: &[Base] = &[
         "existing-fleet-left: a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
         s(70),
         |it| {
-            let leaves = rule("network").with("existingNodes", json!("Leave"));
+            let leaves = rule("network").nodegate("existingNodes", json!("Leave"));
             let operator = Operator::default()
                 .creates(s(25), leaves)
                 .taints(s(35), "n-3", &[GATE]);
@@ -50,7 +50,7 @@ pub(super) const ALL: &[Base] = &[
         "rule-suspended: a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
         s(110),
         |it| {
-            let suspend = |on: bool| json!({"spec": {"suspend": on}});
+            let suspend = |on: bool| json!({"spec": {"nodegate": { "suspend": on }}});
             let operator = Operator::default()
                 .edits(s(25), rule_key("network"), suspend(true))
                 .edits(s(25), rule_key("storage"), suspend(true))
@@ -134,7 +134,7 @@ pub(super) const ALL: &[Base] = &[
         "patience: a continuous rule is given a grace period: what is over sooner closes no node",
         s(80),
         |it| {
-            let patience = json!({"spec": {"gracePeriod": "20s"}});
+            let patience = json!({"spec": {"nodegate": { "gracePeriod": "20s" }}});
             let reporter = Reporter::new(READY)
                 .then(s(30), Which::All, Say("False"))
                 .then(s(40), "n-0", SayGood)
@@ -154,7 +154,7 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(100), Which::All, Say("False"))
                 .then(s(150), "n-0", SayGood)
                 .then(s(190), "n-1", SayGood);
-            it.has(rule("network").continuous().with("gracePeriod", json!("2m")))
+            it.has(rule("network").continuous().nodegate("gracePeriod", json!("2m")))
                 .nodes(joining(3))
                 .acts(reporter)
         },

@@ -141,9 +141,11 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
             condition["defaultStatus"] = json!("False");
         }
         match rng.below(4) {
-            0 if kind.ends_with(GPU) => condition["minimum"] = json!(4),
-            1 if kind.ends_with(GPU) => condition["minimumFromLabel"] = json!(GPUS),
-            0 if [READY, SECOND].contains(&kind) => condition["reasons"] = json!(["Is"]),
+            0 if kind.ends_with(GPU) => condition["nodegate"]["minimum"] = json!(4),
+            1 if kind.ends_with(GPU) => condition["nodegate"]["minimumFromLabel"] = json!(GPUS),
+            0 if [READY, SECOND].contains(&kind) => {
+                condition["nodegate"]["reasons"] = json!(["Is"])
+            }
             _ => {}
         }
         conditions.push(condition);
@@ -154,10 +156,10 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         .taint(word(rng, &TAINTS), effect);
     let mut perhaps = |percent: usize, it: Rule, field: &str, values: &[Value]| {
         let value = rng.pick(values).clone();
-        if rng.chance(percent) {
-            it.with(field, value)
-        } else {
-            it
+        match field.strip_prefix("nodegate.") {
+            _ if !rng.chance(percent) => it,
+            Some(field) => it.nodegate(field, value),
+            None => it.with(field, value),
         }
     };
     it = perhaps(
@@ -169,24 +171,29 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
             json!({"matchLabels": {"pool": "b"}}),
         ],
     );
-    it = perhaps(15, it, "taintPolicy", &[json!("remove-only")]);
+    it = perhaps(15, it, "nodegate.taintPolicy", &[json!("remove-only")]);
     it = perhaps(10, it, "dryRun", &[json!(true)]);
-    it = perhaps(8, it, "suspend", &[json!(true)]);
+    it = perhaps(8, it, "nodegate.suspend", &[json!(true)]);
     // Kubelets send heartbeats less often than the timeout.
     if !conditions.iter().any(|it| it["type"] == "Ready") {
-        it = perhaps(35, it, "heartbeatTimeout", &[json!("1m"), json!("2m")]);
+        it = perhaps(
+            35,
+            it,
+            "nodegate.heartbeatTimeout",
+            &[json!("1m"), json!("2m")],
+        );
     }
     if is_continuous {
         it = it.continuous();
         it = perhaps(30, it, "conditionPolicy", &[json!("anyOf")]);
-        it = perhaps(30, it, "gracePeriod", &[json!("10s"), json!("1m")]);
-        it = perhaps(15, it, "disruption", &[json!({})]);
+        it = perhaps(30, it, "nodegate.gracePeriod", &[json!("10s"), json!("1m")]);
+        it = perhaps(15, it, "nodegate.disruption", &[json!({})]);
     } else {
-        it = perhaps(50, it, "regateOn", &[json!(["Reboot"])]);
-        it = perhaps(15, it, "existingNodes", &[json!("Leave")]);
+        it = perhaps(50, it, "nodegate.regateOn", &[json!(["Reboot"])]);
+        it = perhaps(15, it, "nodegate.existingNodes", &[json!("Leave")]);
         let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
         let none = json!({"readinessTTL": "1m", "action": "None", "maxUnhealthy": "20%"});
-        it = perhaps(15, it, "repair", &[release, none]);
+        it = perhaps(15, it, "nodegate.repair", &[release, none]);
     }
     it
 }
@@ -196,8 +203,8 @@ fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
     let at = sometime(rng);
     match rng.below(12) {
         0 => operator.deletes(at, key),
-        1 => operator.edits(at, key, json!({"spec": {"suspend": true}})),
-        2 => operator.edits(at, key, json!({"spec": {"suspend": false}})),
+        1 => operator.edits(at, key, json!({"spec": {"nodegate": { "suspend": true }}})),
+        2 => operator.edits(at, key, json!({"spec": {"nodegate": { "suspend": false }}})),
         3 => operator.edits(at, key, json!({"spec": {"dryRun": false}})),
         _ => operator,
     }

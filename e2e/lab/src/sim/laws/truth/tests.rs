@@ -225,11 +225,23 @@ fn a_resource_is_there_when_there_is_some_of_it() {
 #[test]
 fn a_minimum_is_reached_or_not_or_unknown() {
     for (terms, amount, expected) in [
-        (json!({ "minimum": 8 }), "7", No),
-        (json!({ "minimum": 8 }), "8", Yes),
-        (json!({ "minimumFromLabel": "four" }), "3", No),
-        (json!({ "minimumFromLabel": "four" }), "4", Yes),
-        (json!({ "minimumFromLabel": "missing" }), "4", No),
+        (json!({ "nodegate": { "minimum": 8 } }), "7", No),
+        (json!({ "nodegate": { "minimum": 8 } }), "8", Yes),
+        (
+            json!({ "nodegate": { "minimumFromLabel": "four" } }),
+            "3",
+            No,
+        ),
+        (
+            json!({ "nodegate": { "minimumFromLabel": "four" } }),
+            "4",
+            Yes,
+        ),
+        (
+            json!({ "nodegate": { "minimumFromLabel": "missing" } }),
+            "4",
+            No,
+        ),
     ] {
         let mut story = Story::default();
         let mut condition =
@@ -259,8 +271,9 @@ fn what_is_from_before_a_reboot_counts_late() {
         (500, false, Yes),
         (60, true, Yes),
     ] {
-        let mut story =
-            Story::under(json!({ "enforcementMode": "bootstrap-only", "regateOn": ["Reboot"] }));
+        let mut story = Story::under(
+            json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": ["Reboot"] } }),
+        );
         story.create(node("n"));
         story.at(5);
         story.report("n", "Net", "True");
