@@ -19,9 +19,6 @@ use crate::plan::{ConditionChanges, NewCondition, Urgency};
 /// If only reason or message of a published condition change, a node is written at most this often.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The name under which refusals on all nodes are counted.
-const CONDITIONS: &str = "conditions";
-
 /// The state of one node's published conditions.
 #[derive(Debug, Default)]
 pub struct ConditionWork {
@@ -53,11 +50,6 @@ impl NodeQueue {
 
     pub fn last(&mut self, name: Arc<str>) {
         self.0.push_back(name);
-    }
-
-    /// Puts a node in front: it may retry a refused write now.
-    pub fn first(&mut self, name: Arc<str>) {
-        self.0.push_front(name);
     }
 }
 
@@ -108,12 +100,6 @@ impl ConditionWork {
             queue.last(node.name.clone());
             return;
         }
-        let retries = &mut out.pacer.conditions;
-        if !retries.turn(&node.name, CONDITIONS, self.slot.refusals(), now) {
-            // The retry queue wakes the node.
-            self.queued = true;
-            return;
-        }
         self.slot.begin(made(&changes).collect());
         let request = Request::PatchNodeStatus {
             name: node.name.clone(),
@@ -156,6 +142,11 @@ impl ConditionWork {
         Some(after_pause.map_or(spaced, |at| at.max(spaced)))
     }
 
+    /// Lets a refused write be retried at this time.
+    pub fn retry_at(&mut self, at: Instant) {
+        self.slot.retry_at(at);
+    }
+
     /// Handles the answer to a write.
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Effects) {
         let now = out.now.monotonic;
@@ -163,7 +154,6 @@ impl ConditionWork {
         let Some((writes, verdict)) = self.slot.ended(error, now) else {
             return;
         };
-        let retries = &mut out.pacer.conditions;
         match (verdict, error) {
             (AfterWrite::Done, _) => {
                 for (kind, made) in writes {
@@ -172,16 +162,21 @@ impl ConditionWork {
                         warn!(node = %name, condition = %kind, "another client keeps changing the condition that is published");
                     }
                 }
-                retries.carried_out(name, CONDITIONS, refusals, now);
+                if refusals > 0 {
+                    out.pacer.refused.went_through(Class::Conditions, name, now);
+                }
                 self.written_at = Some(now);
                 self.wanted_since = None;
             }
             (AfterWrite::Refused { before, .. }, Some(error)) => {
-                retries.refused(name, CONDITIONS, before, now);
+                let refused = &mut out.pacer.refused;
+                if let Some(at) = refused.refused(Class::Conditions, name, before, now) {
+                    self.slot.wait_until(at);
+                }
                 out.pacer
                     .complain("cannot publish conditions", name, error, now);
             }
-            _ => retries.failed(name),
+            _ => {}
         }
     }
 }

@@ -219,7 +219,6 @@ impl Engine {
             Input::Stop => {
                 self.is_stopping = true;
                 self.repairs.stop();
-                self.out.pacer.try_nothing_again();
             }
         }
     }
@@ -274,18 +273,15 @@ impl Engine {
         self.out.post(is_busy);
     }
 
-    /// Retries refused writes that are due.
+    /// Retries what the API server refused, once some of it went through.
     fn retry_refused(&mut self) {
-        let now = self.out.now.monotonic;
-        if self.out.pacer.may_begin(Class::Node, now) {
-            for name in self.out.pacer.nodes.next(now) {
-                self.cache.mark(&name);
-            }
-        }
-        let is_busy = self.is_busy();
-        if self.out.pacer.may_publish(Class::Conditions, is_busy, now) {
-            for name in self.out.pacer.conditions.next(now) {
-                self.conditions.first(name);
+        for (at, class, name) in self.out.pacer.refused.retries() {
+            if let Some(work) = self.nodes.get_mut(&name) {
+                match class {
+                    Class::Conditions => work.conditions.retry_at(at),
+                    _ => work.write.retry_at(at),
+                }
+                self.out.timers.wake_node(&name, at);
             }
         }
     }
@@ -447,8 +443,9 @@ impl Engine {
             self.rules
                 .forget_node(name, &work.recorded_by, &mut self.out);
             self.out.timers.forget_node(name);
-            self.out.pacer.nodes.forget(name);
-            self.out.pacer.conditions.forget(name);
+            for class in [Class::Node, Class::Conditions] {
+                self.out.pacer.refused.forget(class, name);
+            }
             self.nodes.remove(name);
         }
         self.rules.cleaned_up(name);

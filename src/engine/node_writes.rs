@@ -11,7 +11,7 @@ use super::effects::{Effects, Purpose};
 use super::error::RequestError;
 use super::io::{Count, Hold, Request};
 use super::notice::About;
-use super::pacer::{Contention, Refusals, Retries, Undone, WriteSlot};
+use super::pacer::{Class, Contention, Refusals, Undone, WriteSlot};
 use super::patch;
 use super::startups::Startups;
 use crate::object::{Node, Taint, Version, Watched};
@@ -142,7 +142,7 @@ impl WriteWork {
     /// Chooses the whole plan if the API server has refused none of it and no one undoes it; otherwise the first taint that may
     /// be written now.
     fn choose(&mut self, node: &Node, plan: &mut NodePlan<'_>, out: &mut Effects) -> Choice {
-        let (now, retries) = (out.now.monotonic, &mut out.pacer.nodes);
+        let now = out.now.monotonic;
         if !self.contention.is_empty() {
             let is_right = |taint: &TaintId, change| is_rightly_undone(node, plan, taint, change);
             self.contention.forget(now, is_right);
@@ -152,7 +152,7 @@ impl WriteWork {
             self.slot.forgive();
             self.conflicts = 0;
             self.refusals = Refusals::default();
-            retries.forget(&node.name);
+            out.pacer.refused.forget(Class::Node, &node.name);
             return Choice::Nothing;
         }
         if let Some(at) = self.slot.not_before(now) {
@@ -167,11 +167,7 @@ impl WriteWork {
                 .filter_map(|(key, kind)| self.restored.not_before(|it| *it == key, kind, now));
             taints.chain(restored).max()
         };
-        let is_locked_out = |plan: &TaintPlan, retries: &Retries| {
-            retries.is_locked_out(key_of(plan.taint.as_ref()))
-        };
-        let is_plain =
-            |plan: &TaintPlan| undone_until(plan).is_none() && !is_locked_out(plan, retries);
+        let is_plain = |plan: &TaintPlan| undone_until(plan).is_none();
         if self.refusals.is_empty() && plan.taints.iter().all(is_plain) {
             let plans = std::mem::take(&mut plan.taints);
             let subject = WriteSubject::of(&plans);
@@ -186,12 +182,8 @@ impl WriteWork {
                 later = later.into_iter().chain([until]).min();
                 continue;
             }
-            let times = self.refusals.times(&plan.taint);
-            let what = key_of(plan.taint.as_ref());
-            if retries.turn(&node.name, what, times, now) {
-                let subject = WriteSubject::One(plan.taint.clone());
-                return Choice::Write(plan, subject);
-            }
+            let subject = WriteSubject::One(plan.taint.clone());
+            return Choice::Write(plan, subject);
         }
         later.map_or(Choice::Nothing, Choice::Later)
     }
@@ -218,17 +210,15 @@ impl WriteWork {
                     WriteEnd::Failed
                 }
                 WriteSubject::One(taint) => {
-                    let key = key_of(taint.as_ref()).to_owned();
                     let before = self.refusals.times(&taint);
-                    self.refusals.ended(taint, Some(&error), now);
-                    out.pacer.nodes.refused(name, &key, before, now);
+                    let retry = out.pacer.refused.refused(Class::Node, name, before, now);
+                    self.refusals.ended(taint, Some(&error), retry, now);
                     out.pacer
                         .complain("cannot write the node", name, &error, now);
                     WriteEnd::Refused(write.changes, error.to_string())
                 }
             },
             Err(error) => {
-                out.pacer.nodes.failed(name);
                 let is_conflict = error == RequestError::Conflict;
                 self.conflicts += u32::from(is_conflict);
                 if !is_conflict || self.conflicts > CONFLICTS_WITHOUT_PAUSE {
@@ -253,6 +243,11 @@ impl WriteWork {
         })
     }
 
+    /// Lets what was refused be retried at this time.
+    pub fn retry_at(&mut self, at: Instant) {
+        self.refusals.retry_at(at);
+    }
+
     /// Handles the end of the read after a conflict.
     pub fn read_again(&mut self) {
         self.slot.take();
@@ -262,18 +257,13 @@ impl WriteWork {
         let now = out.now.monotonic;
         self.slot.forgive();
         self.conflicts = 0;
-        let (name, retries) = (&about.name, &mut out.pacer.nodes);
-        match &write.subject {
-            WriteSubject::Several => {
-                for change in &write.changes {
-                    retries.carried_out(name, &change.key, 0, now);
-                }
-            }
-            WriteSubject::One(taint) => {
-                let times = self.refusals.times(taint);
-                self.refusals.ended(taint.clone(), None, now);
-                retries.carried_out(name, key_of(taint.as_ref()), times, now);
-            }
+        if let WriteSubject::One(taint) = &write.subject
+            && self.refusals.times(taint) > 0
+        {
+            self.refusals.ended(taint.clone(), None, None, now);
+            out.pacer
+                .refused
+                .went_through(Class::Node, &about.name, now);
         }
         for change in &write.changes {
             tell_change(about, change, out);
@@ -319,11 +309,6 @@ fn annotations(plan: &TaintPlan) -> impl Iterator<Item = (String, ChangeKind)> {
         Some(_) => (key.clone(), ChangeKind::Added),
         None => (key.clone(), ChangeKind::Removed),
     })
-}
-
-/// Refusals on many nodes are counted by taint key.
-fn key_of(taint: Option<&TaintId>) -> &str {
-    taint.map_or("", |taint| &taint.key)
 }
 
 fn completed(

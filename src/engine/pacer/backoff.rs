@@ -65,6 +65,11 @@ impl Backoff {
         at
     }
 
+    /// Sets when the next try is due.
+    pub(crate) fn retry_at(&mut self, at: Instant) {
+        self.not_before = Some(at);
+    }
+
     /// When the next try is due, which may be past; `None` if nothing failed.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.not_before

@@ -6,8 +6,8 @@ mod contention;
 mod limits;
 mod outage;
 mod refusals;
+mod refused;
 mod repetitions;
-mod retries;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -20,11 +20,11 @@ pub(crate) use backoff::Backoff;
 pub use backoff::Pauses;
 pub(super) use contention::{Contention, Undone};
 pub(super) use refusals::Refusals;
-pub(super) use retries::Retries;
 pub(super) use slot::{AfterWrite, WriteSlot};
 
 use limits::ClassLimit;
 use outage::Outage;
+use refused::RefusedWrites;
 use repetitions::Repetitions;
 
 use super::error::RequestError;
@@ -34,7 +34,7 @@ use crate::bucket::TokenBucket;
 const THROTTLED: &str = "throttled";
 
 /// Classes of requests, the most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// Nodes' taints and annotations.
     Node,
@@ -80,10 +80,8 @@ pub struct Pacer {
     /// The rate limit of all writes, if any.
     bucket: Option<(Rate, TokenBucket)>,
     outage: Outage,
-    /// Refused writes of nodes, and the queue for their retries.
-    pub nodes: Retries,
-    /// The same for nodes' published conditions.
-    pub conditions: Retries,
+    /// The refused writes of nodes and of their published conditions.
+    pub refused: RefusedWrites,
     complaints: Repetitions,
     under_way: [usize; CLASSES],
     /// When the rate limit permits the write that waits for it.
@@ -97,8 +95,7 @@ impl Pacer {
             limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
             outage: Outage::default(),
-            nodes: Retries::new(nodes),
-            conditions: Retries::new(CONDITIONS),
+            refused: RefusedWrites::default(),
             complaints: Repetitions::default(),
             under_way: [0; CLASSES],
             next_write: None,
@@ -151,12 +148,6 @@ impl Pacer {
     pub fn may_publish(&mut self, class: Class, is_busy: bool, now: Instant) -> bool {
         let is_free = !is_busy || self.under_way(class) == 0;
         is_free && self.may_begin(class, now)
-    }
-
-    /// Clears the retry queues.
-    pub fn try_nothing_again(&mut self) {
-        self.nodes.stop();
-        self.conditions.stop();
     }
 
     /// When pauses and the rate limit permit a request of this class; `None` for now.
@@ -249,22 +240,7 @@ impl Pacer {
 
     /// When a request that waits for no answer may begin.
     pub fn next_turn(&self, now: Instant) -> Option<Instant> {
-        let turn = |retries: &Retries, class| {
-            let at = retries.next_turn(now);
-            let at = at.filter(|_| self.has_room(class, now))?;
-            Some(at).max(self.not_before(class, now))
-        };
-        // While nodes are written, these are made one at a time.
-        let of_conditions = turn(&self.conditions, Class::Conditions);
-        let of_conditions = of_conditions.filter(|_| self.under_way(Class::Conditions) == 0);
-        [
-            self.outage.next_try(now),
-            turn(&self.nodes, Class::Node),
-            of_conditions,
-            self.next_write,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let times = [self.outage.next_try(now), self.next_write];
+        times.into_iter().flatten().min()
     }
 }

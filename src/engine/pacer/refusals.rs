@@ -34,11 +34,12 @@ impl<T: PartialEq> Refusals<T> {
         self.is_split = true;
     }
 
-    /// Handles the end of a write of one part.
+    /// Handles the end of a write of one part. If it was refused, it waits until this time at least.
     pub(crate) fn ended(
         &mut self,
         what: T,
         error: Option<&RequestError>,
+        not_before: Option<Instant>,
         now: Instant,
     ) -> AfterWrite {
         let known = self.refused.iter().position(|(known, _)| *known == what);
@@ -50,7 +51,19 @@ impl<T: PartialEq> Refusals<T> {
             self.refused.push((what, WriteSlot::default()));
             self.refused.len() - 1
         });
-        self.refused[known].1.judge(error, now)
+        let slot = &mut self.refused[known].1;
+        let verdict = slot.judge(error, now);
+        if let Some(at) = not_before {
+            slot.wait_until(at);
+        }
+        verdict
+    }
+
+    /// Lets all parts be retried at this time.
+    pub(crate) fn retry_at(&mut self, at: Instant) {
+        for (_, slot) in &mut self.refused {
+            slot.retry_at(at);
+        }
     }
 
     /// Forgets all but these parts, the only ones that are still to be written. If there is just one, it is the whole plan.
@@ -82,7 +95,7 @@ mod tests {
 
     fn refused(refusals: &mut Refusals<&'static str>, what: &'static str, now: Instant) -> u32 {
         let error = RequestError::Failed("no".into());
-        match refusals.ended(what, Some(&error), now) {
+        match refusals.ended(what, Some(&error), None, now) {
             AfterWrite::Refused { before, .. } => before,
             verdict => panic!("{verdict:?}"),
         }
@@ -99,7 +112,7 @@ mod tests {
             assert_eq!(refusals.not_before(&part, now), None);
         }
         assert_eq!(refused(&mut refusals, "a", now), 0);
-        assert_eq!(refusals.ended("b", None, now), AfterWrite::Done);
+        assert_eq!(refusals.ended("b", None, None, now), AfterWrite::Done);
         assert!(refusals.not_before(&"a", now).is_some());
         assert_eq!(refusals.not_before(&"b", now), None);
         // One part is left, so it is the whole plan, with its own pauses.
@@ -109,7 +122,7 @@ mod tests {
         assert_eq!(refusals.not_before(&"a", later), None);
         assert_eq!(refused(&mut refusals, "a", later), 1);
         assert_eq!(refusals.times(&"a"), 2);
-        assert_eq!(refusals.ended("a", None, later), AfterWrite::Done);
+        assert_eq!(refusals.ended("a", None, None, later), AfterWrite::Done);
         assert!(refusals.is_empty());
     }
 

@@ -86,6 +86,17 @@ impl<W> WriteSlot<W> {
         self.refusals = 0;
     }
 
+    /// Retries at this time or later.
+    pub fn wait_until(&mut self, at: Instant) {
+        let due = self.backoff.due();
+        self.backoff.retry_at(due.map_or(at, |due| due.max(at)));
+    }
+
+    /// Retries at this time, whatever failed before.
+    pub fn retry_at(&mut self, at: Instant) {
+        self.backoff.retry_at(at);
+    }
+
     /// When to retry; `None` for now.
     pub fn not_before(&self, now: Instant) -> Option<Instant> {
         self.backoff.not_before(now)

@@ -1,6 +1,5 @@
 //! Which request the pacer permits, by class and by the API server's responses.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
@@ -251,57 +250,4 @@ fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
     pacer.begins(Class::Conditions, true, now);
     assert!(!pacer.may_publish(Class::Conditions, true, now));
     assert!(pacer.may_publish(Class::Conditions, false, now));
-}
-
-#[test]
-fn the_next_turn_is_the_earliest_of_all() {
-    let now = Instant::now();
-    let (node, other) = ("n".into(), "m".into());
-    let mut pacer = Pacer::new(8, None);
-    let wait = |retries: &mut Retries, name: &Arc<str>| {
-        retries.refused(name, "gate", 1, now);
-        assert!(!retries.turn(name, "gate", 1, now));
-    };
-    wait(&mut pacer.nodes, &node);
-    let of_nodes = pacer.next_turn(now);
-    assert_eq!(of_nodes, pacer.nodes.next_turn(now));
-    assert!(of_nodes.is_some_and(|at| at > now));
-    pacer.try_nothing_again();
-    assert_eq!(pacer.next_turn(now), None);
-    wait(&mut pacer.conditions, &other);
-    assert_eq!(pacer.next_turn(now), pacer.conditions.next_turn(now));
-    assert!(pacer.next_turn(now).is_some());
-    pacer.begins(Class::Conditions, true, now);
-    assert_eq!(pacer.next_turn(now), None, "they are published one by one");
-    pacer.ends(Class::Conditions);
-    assert!(pacer.next_turn(now).is_some());
-    pacer.try_nothing_again();
-    assert_eq!(pacer.next_turn(now), None);
-}
-
-#[test]
-fn no_retry_is_woken_before_it_may_be_made() {
-    let now = Instant::now();
-    let node: Arc<str> = "n".into();
-    for (name, error, until) in [
-        ("a pause", throttled(Some(3 * S)), 3 * S),
-        ("an outage", unreachable(), 50 * MS),
-    ] {
-        let mut pacer = Pacer::new(8, None);
-        pacer.nodes.refused(&node, "gate", 0, now);
-        for other in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-            assert!(pacer.nodes.turn(&other.into(), "gate", 1, now), "{name}");
-        }
-        assert!(!pacer.nodes.turn(&node, "gate", 1, now), "{name}");
-        pacer.nodes.failed(&"a".into());
-        assert_eq!(pacer.next_turn(now), Some(now), "{name}: its turn");
-        pacer.answered(Class::Node, now, Some(&error), now);
-        let next = pacer.next_turn(now).expect(name);
-        assert!(next > now && next <= now + until, "{name}: {next:?}");
-    }
-    let mut pacer = Pacer::new(1, None);
-    pacer.begins(Class::Node, true, now);
-    pacer.nodes.refused(&node, "gate", 1, now);
-    assert!(!pacer.nodes.turn(&node, "gate", 1, now));
-    assert_eq!(pacer.next_turn(now), None, "an answer is waited for");
 }

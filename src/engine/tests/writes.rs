@@ -137,25 +137,25 @@ fn a_write_that_names_the_wrong_thing_is_not_blamed_on_a_rule_that_only_changes_
 }
 
 #[test]
-fn what_is_refused_on_many_nodes_is_tried_at_one_pace_for_all_of_them() {
-    let names: Vec<String> = (0..100).map(|index| format!("n-{index}")).collect();
+fn what_is_refused_on_many_nodes_is_retried_ten_times_a_second_and_soon_once_one_goes_through() {
+    let names: Vec<String> = (0..500).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
     let mut bench = Bench::refusing(&[gate()], &nodes, refuses_nodes);
     bench.wait(20_000);
     let before = bench.refused;
     bench.wait(10_000);
     let tries = bench.refused - before;
-    assert!((15..=25).contains(&tries), "{tries} in ten seconds");
+    assert!((20..=150).contains(&tries), "{tries} in ten seconds");
     // Other writes of the same nodes are not delayed.
     bench.refusal = refuses_gate;
     bench.sees_rule(&other());
     bench.wait(5000);
     let with_other = names.iter().filter(|name| bench.taints(name) == [OTHER]);
-    assert!(with_other.count() > 90);
+    assert_eq!(with_other.count(), 500);
     bench.refusal = |_| None;
     bench.wait(60_000);
     let with_both = names.iter().filter(|name| bench.taints(name).len() == 2);
-    assert_eq!(with_both.count(), 100);
+    assert_eq!(with_both.count(), 500);
 }
 
 #[test]
