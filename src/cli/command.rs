@@ -2,37 +2,27 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
 use super::failure::CliError;
+use super::snapshot::ResourceKind;
 use crate::api::Duration;
 use crate::documentation;
 
 /// The page about these commands.
 const PAGE: &str = "kubectl.md";
 
-/// What ends the help of a command: the exit codes, of which the documentation's table is in `docs/kubectl.md`, and the address
-/// of the page about it.
+/// What ends the help of a command: the exit codes, which `docs/kubectl.md` explains, and the address of the page about it.
 pub(super) fn after_help(page: &str) -> String {
     format!(
-        "\
-Exit codes:
-   0  answered, and nothing was found
-   1  not answered, or not everything that the answer needs could be read
-   2  something was found: preview (open nodes that would close, a rule that
-      would be rejected), check (errors), status --wait (timed out)
-  64  the command line is invalid
-
-Documentation: {}",
+        "Exit codes: 0 answered, 1 not or not all answered, 2 something found, 64 usage\n\
+         Documentation: {}",
         documentation::page(page)
     )
 }
 
-/// Why nodes are closed, since when, and what to do next.
-///
-/// Answers what the Nodegate controller would, with nothing but the right to read (the `ClusterRole` nodegate-view), or from
-/// what `dump` has written.
+/// Why nodes are held, since when, and what to do next
 #[derive(Debug, Parser)]
 #[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = after_help(PAGE))]
 pub struct Plugin {
@@ -44,24 +34,22 @@ pub struct Plugin {
 /// What people ask.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Explain why a node is closed or open: the rule, its conditions, the pod behind them, since when, and what to do next
-    #[command(after_help = after_help(PAGE))]
+    /// Explain why a node is held, what a rule does, why a pod waits
     Explain {
-        /// What to explain: node/NAME, rule/NAME or pod/NAME
+        /// What to explain: node/NAME, rule/NAME, pod/NAME or ds/NAME
         #[arg(value_name = "KIND/NAME")]
         target: String,
         /// The name, if it does not follow the kind with a slash
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// The namespace of a pod; by default the context's
+        /// The namespace of a pod or `DaemonSet`; by default the context's
         #[arg(short, long, value_name = "NAMESPACE")]
         namespace: Option<String>,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show the cluster on one screen: rules, the nodes that they hold, unmet conditions, and the controller's health
-    #[command(after_help = after_help(PAGE))]
+    /// Show the cluster on one screen: rules, held nodes, the controller
     Status {
         /// Wait until no node is held
         #[arg(long, conflicts_with = "from")]
@@ -81,22 +69,22 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Show what rules would do here, before they are created or edited: nodes closed and opened, conflicts, `DaemonSet`s that
-    /// could not start
-    #[command(after_help = after_help(PAGE))]
+    /// Show what rules would do here, before they are applied
     Preview {
-        /// File with rules (YAML or JSON); `-` is standard input; may be given again
-        #[arg(short, long = "filename", value_name = "FILE", required = true)]
+        /// Files with rules (YAML or JSON); `-` is standard input
+        #[arg(value_name = "FILE", required_unless_present = "filename")]
         files: Vec<PathBuf>,
+        /// The same as a flag
+        #[arg(short, long, value_name = "FILE")]
+        filename: Vec<PathBuf>,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write a folder with everything that the other commands need, to run them elsewhere with --from
+    /// Write a folder from which all commands answer, with --from
     ///
     /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept. Messages are kept: those of events
     /// of the whole cluster, of conditions, and of containers that have ended. Only you can read the files.
-    #[command(after_help = after_help(PAGE))]
     Dump {
         /// The folder; it must be empty or not exist
         #[arg(value_name = "DIR")]
@@ -108,8 +96,7 @@ pub enum Command {
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write one self-contained HTML page: the fleet, rules, held nodes and findings
-    #[command(after_help = after_help(PAGE))]
+    /// Write one self-contained HTML page to send to others
     Report {
         /// The file
         #[arg(long, value_name = "FILE", default_value = "report.html")]
@@ -118,18 +105,19 @@ pub enum Command {
         #[command(flatten)]
         access: AccessArgs,
     },
-    /// Check the installation, before and after it is made, and find faults across rules, `DaemonSet`s and nodes
-    #[command(after_help = after_help(PAGE))]
+    /// Check installation, rules and cluster, or files not applied yet
     Check {
-        /// Check what is not applied yet instead: YAML in this file or folder; may be given again
-        #[arg(short, long = "filename", value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
+        /// Check the YAML in these files or folders instead of a cluster
+        #[arg(value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
         files: Vec<PathBuf>,
+        /// The same as a flag
+        #[arg(short, long, value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
+        filename: Vec<PathBuf>,
         /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
-    /// Write rules for what runs in this cluster, recognised by its `DaemonSet`s, as dry runs that can be applied
-    #[command(after_help = after_help(PAGE))]
+    /// Write rules for what runs here, as dry runs that can be applied
     Suggest {
         /// What every command takes.
         #[command(flatten)]
@@ -137,7 +125,7 @@ pub enum Command {
     },
     /// Show the version of this client
     Version,
-    /// Print a script that completes commands, and names of nodes and rules
+    /// Print a script that completes commands and names
     Completion {
         /// The shell
         shell: Shell,
@@ -185,7 +173,7 @@ pub struct CommonArgs {
 
     /// When to use colours; $`NO_COLOR` turns them off
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: Colour,
+    pub color: ColorChoice,
 }
 
 /// How an answer is written.
@@ -201,46 +189,28 @@ pub enum Output {
     Yaml,
 }
 
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
+/// The kinds of what can be explained, and their names; completion offers the first.
+pub(super) const EXPLAINED: [(ResourceKind, &[&str]); 4] = [
+    (ResourceKind::DaemonSets, &["ds", "daemonset", "daemonsets"]),
+    (ResourceKind::Nodes, &["node", "nodes", "no"]),
+    (ResourceKind::Pods, &["pod", "pods", "po"]),
+    (
+        ResourceKind::Rules,
+        &[
+            "rule",
+            "rules",
+            "nrr",
+            "nodereadinessrule",
+            "nodereadinessrules",
+        ],
+    ),
+];
 
-/// Something that can be explained.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ExplainTarget {
-    /// The node of this name.
-    Node(String),
-    /// The rule of this name.
-    Rule(String),
-    /// The pod of this name.
-    Pod(String),
-}
-
-impl ExplainTarget {
-    /// Parses `KIND/NAME`, or the kind and the name as two words.
-    pub(super) fn of(word: &str, name: Option<&str>) -> Result<Self, CliError> {
-        let (kind, name) = kind_and_name(word, name)?;
-        match kind {
-            "node" | "nodes" | "no" => Ok(Self::Node(name.into())),
-            "rule" | "rules" | "nrr" | "nodereadinessrule" | "nodereadinessrules" => {
-                Ok(Self::Rule(name.into()))
-            }
-            "pod" | "pods" | "po" => Ok(Self::Pod(name.into())),
-            kind => Err(CliError::Usage(format!(
-                "{kind:?} cannot be explained; node/NAME, rule/NAME and pod/NAME can"
-            ))),
-        }
-    }
-}
-
-fn kind_and_name<'a>(word: &'a str, name: Option<&'a str>) -> Result<(&'a str, &'a str), CliError> {
+/// Parses `KIND/NAME`, or the kind and the name as two words.
+pub(super) fn explained(
+    word: &str,
+    name: Option<&str>,
+) -> Result<(ResourceKind, String), CliError> {
     let parts = match (word.split_once('/'), name) {
         (Some(_), Some(name)) => {
             let why = format!("{word} has a name, and {name} is one too many");
@@ -249,11 +219,18 @@ fn kind_and_name<'a>(word: &'a str, name: Option<&'a str>) -> Result<(&'a str, &
         (None, Some(name)) => Some((word, name)),
         (parts, None) => parts,
     };
-    let named = parts.filter(|(_, name)| !name.is_empty());
-    named.ok_or_else(|| {
+    let Some((kind, name)) = parts.filter(|(_, name)| !name.is_empty()) else {
         let why = "write what it is and its name, such as node/worker-1, or node worker-1";
-        CliError::Usage(why.into())
-    })
+        return Err(CliError::Usage(why.into()));
+    };
+    let mut known = EXPLAINED.into_iter();
+    let known = known.find(|(_, names)| names.contains(&kind));
+    let (kind, _) = known.ok_or_else(|| {
+        CliError::Usage(format!(
+            "{kind:?} cannot be explained; node/NAME, rule/NAME, pod/NAME and ds/NAME can"
+        ))
+    })?;
+    Ok((kind, name.to_owned()))
 }
 
 #[cfg(test)]
@@ -267,21 +244,28 @@ mod tests {
     }
 
     #[test]
+    fn help_fits_a_screen() {
+        let asked = Plugin::command().try_get_matches_from(["kubectl-nodegate", "--help"]);
+        let help = asked.unwrap_err().to_string();
+        assert!(help.lines().count() <= 24, "{help}");
+        let mut lines = help.lines();
+        assert!(lines.all(|line| line.chars().count() <= 80), "{help}");
+    }
+
+    #[test]
     fn what_is_explained_has_a_kind_and_a_name() {
         let parsed = |words: &str| {
             let (word, name) = words
                 .split_once(' ')
                 .map_or((words, None), |(word, name)| (word, Some(name)));
-            ExplainTarget::of(word, name).ok()
+            explained(word, name).ok()
         };
         for right in ["no/n", "node n", "nodes/n"] {
-            assert_eq!(
-                parsed(right),
-                Some(ExplainTarget::Node("n".into())),
-                "{right}"
-            );
+            let node = (ResourceKind::Nodes, "n".to_owned());
+            assert_eq!(parsed(right), Some(node), "{right}");
         }
-        assert_eq!(parsed("nrr r"), Some(ExplainTarget::Rule("r".into())));
+        let rule = (ResourceKind::Rules, "r".to_owned());
+        assert_eq!(parsed("nrr r"), Some(rule));
         for wrong in ["n", "node", "node/", "cat/n", "cat n", "node/n m"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }

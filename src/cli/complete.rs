@@ -3,6 +3,7 @@
 
 use clap::{Arg, Command, ValueEnum};
 
+use super::command::EXPLAINED;
 use super::snapshot::ResourceKind;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,16 +40,14 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
         let names = flags.filter_map(|it| Some(format!("--{}", it.get_long()?)));
         return begun_with(begun, names);
     }
-    let kinds: &[(&str, ResourceKind)] = match command.get_name() {
-        "explain" => &[
-            ("node", ResourceKind::Nodes),
-            ("rule", ResourceKind::Rules),
-            ("pod", ResourceKind::Pods),
-        ],
-        _ => &[],
+    let kinds = if command.get_name() == "explain" {
+        &EXPLAINED[..]
+    } else {
+        &[]
     };
     let known = |word: &str| {
-        let (_, kind) = kinds.iter().find(|(known, _)| *known == word)?;
+        let mut kinds = kinds.iter();
+        let (kind, _) = kinds.find(|(_, names)| names.contains(&word))?;
         Some(*kind)
     };
     // The name follows its kind with a slash, or as a word of its own.
@@ -64,7 +63,7 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
             namespace: value_of(words, &["-n", "--namespace"]),
         };
     }
-    let kinds = kinds.iter().map(|(word, _)| format!("{word}/"));
+    let kinds = kinds.iter().map(|(_, names)| format!("{}/", names[0]));
     begun_with(
         begun,
         kinds.chain(command.get_positionals().flat_map(values)),
@@ -181,7 +180,7 @@ mod tests {
         };
         for (line, expected) in [
             ("expl", "explain"),
-            ("explain ", "node/ pod/ rule/"),
+            ("explain ", "ds/ node/ pod/ rule/"),
             ("explain no", "node/"),
             ("explain node/wo", "node/wo* of nodes None"),
             ("explain node wo", "wo* of nodes None"),

@@ -78,7 +78,7 @@ pub(super) fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -
     const SHOWN: usize = 3;
     let mut near: Vec<(usize, &str)> = names
         .filter_map(|other| {
-            let changes = distance(name, other);
+            let changes = strsim::levenshtein(name, other);
             let is_part = name.len() >= 3 && (other.contains(name) || name.contains(other));
             let is_near = changes <= name.len() / 3 + 1;
             (is_part || is_near).then_some((if is_part { changes.min(1) } else { changes }, other))
@@ -87,21 +87,6 @@ pub(super) fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -
     near.sort_unstable();
     let shown = near.into_iter().take(SHOWN);
     shown.map(|(_, name)| name.to_owned()).collect()
-}
-
-/// The Levenshtein distance in characters.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (column, other) in to.iter().enumerate() {
-            let exchanged = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = exchanged.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -115,12 +100,5 @@ mod tests {
         assert_eq!(near("worker1"), ["worker-1", "worker-11", "worker-2"]);
         assert_eq!(near("control"), ["control-plane"]);
         assert!(near("zzz").is_empty());
-    }
-
-    #[test]
-    fn a_distance_counts_changes() {
-        for (from, to, expected) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
-            assert_eq!(distance(from, to), expected, "{from} {to}");
-        }
     }
 }

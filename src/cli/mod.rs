@@ -24,26 +24,26 @@ mod complete;
 mod dump;
 mod explain;
 mod failure;
-mod fleet;
-#[cfg(test)]
-mod golden;
 mod page;
 mod preview;
 mod printable;
 mod program;
 mod read;
 mod report;
+mod rows;
 mod run;
 mod snapshot;
 mod status;
 mod suggest;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use command::{Command, Plugin};
-pub use explain::{ConditionOnNode, NodeExplanation, RuleOnNode, explain_node};
-pub use fleet::State;
+pub use explain::{ConditionOnNode, NodeExplanation, explain_node};
 pub use program::main;
 pub use read::{Lists, snapshot_of};
+pub use rows::{RuleOnNode, State};
 pub use run::{complete_for_kubectl, run};
 pub use snapshot::{ResourceKind, Snapshot};

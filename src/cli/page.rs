@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
+use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde::Serialize;
+use textwrap::{Options, WordSeparator, WordSplitter, wrap};
 
-mod line;
-mod table;
+use super::printable::printable;
 
-pub(super) use line::{Line, Look};
-pub(super) use table::Column;
+/// Joins the words of a command, which is not broken.
+const JOINT: char = '\u{a0}';
+/// The blanks between two columns.
+const GAP: usize = 3;
 
-/// An answer, as text or as an object.
 pub(super) trait Render: Serialize {
     /// The version of its form as JSON and YAML.
     const API_VERSION: &'static str = "cli.nodegate.dev/v1alpha1";
@@ -51,18 +53,6 @@ impl<'a, A: Render> Typed<'a, A> {
     }
 }
 
-/// The medium that text is rendered for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Page {
-    /// Width in characters; `None` for no wrapping.
-    pub width: Option<usize>,
-    pub colour: bool,
-    /// Whether to show everything (`-o wide`).
-    pub wide: bool,
-    pub now: Timestamp,
-}
-
-/// What to do next, and the command for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NextStep {
     pub say: String,
@@ -80,6 +70,95 @@ impl NextStep {
     pub fn line(&self) -> Line {
         let line = Line::new().strong("next: ");
         line.plain(format!("{}: ", self.say)).command(&self.command)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Poor,
+    Bad,
+}
+
+/// Text for a page. Each piece is escaped by [`printable`], and each of its words is styled by itself, so that a line is broken
+/// between words without regard to styles.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line(String);
+
+impl Line {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a line with ✓ or ✗.
+    pub fn mark(is_good: bool) -> Self {
+        if is_good {
+            Self::new().good("✓ ")
+        } else {
+            Self::new().bad("✗ ")
+        }
+    }
+
+    pub(super) fn with(mut self, look: Look, text: impl Into<String>) -> Self {
+        let style = match look {
+            Look::Plain => Style::new(),
+            Look::Strong => Style::new().bold(),
+            Look::Faint => Style::new().dimmed(),
+            Look::Good => AnsiColor::Green.on_default(),
+            Look::Poor => AnsiColor::Yellow.on_default(),
+            Look::Bad => AnsiColor::Red.on_default(),
+        };
+        for (index, word) in printable(text).split(' ').enumerate() {
+            if index > 0 {
+                self.0.push(' ');
+            }
+            if !word.is_empty() {
+                let _ = write!(self.0, "{style}{word}{style:#}");
+            }
+        }
+        self
+    }
+
+    pub fn plain(self, text: impl Into<String>) -> Self {
+        self.with(Look::Plain, text)
+    }
+
+    pub fn strong(self, text: impl Into<String>) -> Self {
+        self.with(Look::Strong, text)
+    }
+
+    pub fn faint(self, text: impl Into<String>) -> Self {
+        self.with(Look::Faint, text)
+    }
+
+    pub fn good(self, text: impl Into<String>) -> Self {
+        self.with(Look::Good, text)
+    }
+
+    pub fn poor(self, text: impl Into<String>) -> Self {
+        self.with(Look::Poor, text)
+    }
+
+    pub fn bad(self, text: impl Into<String>) -> Self {
+        self.with(Look::Bad, text)
+    }
+
+    /// Appends a command, which stays on one line.
+    pub fn command(self, command: &str) -> Self {
+        self.strong(command.replace(' ', &JOINT.to_string()))
+    }
+
+    fn width(&self) -> usize {
+        textwrap::core::display_width(&self.0)
+    }
+}
+
+impl<T: Into<String>> From<T> for Line {
+    fn from(text: T) -> Self {
+        Self::new().plain(text)
     }
 }
 
@@ -108,8 +187,38 @@ impl Branch {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    head: &'static str,
+    /// Whether only `-o wide` shows it.
+    is_wide: bool,
+}
+
+impl Column {
+    pub(super) const fn new(head: &'static str) -> Self {
+        let is_wide = false;
+        Self { head, is_wide }
+    }
+
+    pub(super) const fn wide(head: &'static str) -> Self {
+        let is_wide = true;
+        Self { head, is_wide }
+    }
+}
+
+/// The medium that text is rendered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Page {
+    /// Width in characters; `None` for no wrapping.
+    pub width: Option<usize>,
+    pub colour: bool,
+    /// Whether to show everything (`-o wide`).
+    pub wide: bool,
+    pub now: Timestamp,
+}
+
 impl Page {
-    /// A page for a file: no colour, no wrapping.
+    /// No colour, no wrapping.
     #[cfg(test)]
     pub(super) fn plain(now: Timestamp) -> Self {
         Self {
@@ -151,56 +260,52 @@ impl Page {
             };
             // Continuation lines are aligned with the text, with the line to the branches below beside them.
             let beside = if branch.below.is_empty() { "" } else { "│  " };
-            let next = format!("{before}{below}");
-            self.wrapped(
-                out,
-                &format!("{before}{own}"),
-                &format!("{next}{beside}"),
-                &branch.line,
-            );
+            let (first, next) = (format!("{before}{own}"), format!("{before}{below}"));
+            self.wrapped(out, &first, &format!("{next}{beside}"), &branch.line);
             self.branches(out, &next, &branch.below);
         }
     }
 
     /// Writes a line, wrapped if needed; `first` precedes the first line and `then` the others.
     pub(super) fn wrapped(&self, out: &mut String, first: &str, then: &str, line: &Line) {
-        let room = |before: &str| match self.width {
-            Some(width) => width.saturating_sub(before.chars().count()),
-            None => usize::MAX,
-        };
-        let lines = line.wrapped(room(first), room(then));
-        for (index, line) in lines.iter().enumerate() {
-            out.push_str(if index == 0 { first } else { then });
-            self.put(out, line);
-        }
-    }
-
-    /// Writes a table. Where there is no room for all of it, columns go, or their cells are wrapped.
-    pub(super) fn table(&self, out: &mut String, columns: &[Column], rows: &[Vec<Line>]) {
-        for line in table::wrapped(columns, rows, self.width, self.wide) {
+        let options = Options::new(self.width.unwrap_or(usize::MAX))
+            .initial_indent(first)
+            .subsequent_indent(then)
+            .break_words(false)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        for line in wrap(&line.0, options) {
             self.put(out, &line);
         }
     }
 
-    /// Writes a line as it is.
-    fn put(&self, out: &mut String, line: &Line) {
-        for (look, text) in line.pieces() {
-            self.styled(out, look, &text);
+    /// Writes a table as kubectl does: one line for each row.
+    pub(super) fn table(&self, out: &mut String, columns: &[Column], rows: &[Vec<Line>]) {
+        let heads = columns.iter().map(|it| Line::new().faint(it.head));
+        let heads: Vec<Line> = heads.collect();
+        let rows = || std::iter::once(&heads).chain(rows);
+        let shown = (0..columns.len()).filter(|it| self.wide || !columns[*it].is_wide);
+        let widths = shown.map(|it| (it, rows().map(|row| row[it].width()).max()));
+        let widths: Vec<(usize, usize)> = widths
+            .map(|(it, width)| (it, width.unwrap_or_default()))
+            .collect();
+        for row in rows() {
+            let cells = widths.iter().map(|(it, width)| {
+                let blanks = " ".repeat(width + GAP - row[*it].width());
+                row[*it].0.clone() + &blanks
+            });
+            self.put(out, &cells.collect::<String>());
         }
-        while out.ends_with(' ') {
-            out.pop();
-        }
-        out.push('\n');
     }
 
-    fn styled(&self, out: &mut String, look: Look, text: &str) {
-        let code = look.code();
-        let _ = if text.is_empty() {
-            Ok(())
-        } else if self.colour && !code.is_empty() {
-            write!(out, "\u{1b}[{code}m{text}\u{1b}[0m")
+    /// Writes a line as it is.
+    fn put(&self, out: &mut String, line: &str) {
+        let line = line.replace(JOINT, " ");
+        let line = line.trim_end();
+        let _ = if self.colour {
+            writeln!(out, "{line}")
         } else {
-            out.write_str(text)
+            writeln!(out, "{}", anstream::adapter::strip_str(line))
         };
     }
 
@@ -209,6 +314,7 @@ impl Page {
         age(self.now, since)
     }
 }
+
 /// The time from `since` to `now`, as short as in kubectl.
 pub(super) fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
@@ -253,19 +359,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_colour_can_be_read_again() {
-        let line = Line::new().with(Look::Bad, "held").plain(" for 2s");
-        let page = Page {
-            colour: true,
-            ..Page::plain(at(0))
-        };
-        let mut out = String::new();
-        page.line(&mut out, line.clone());
-        page.line(&mut out, "plain");
-        assert_eq!(Line::read(&out), [line, Line::from("plain")]);
-    }
-
-    #[test]
     fn what_others_write_neither_steers_the_terminal_nor_begins_a_line() {
         let forged = "down\u{1b}[2J\nnext: run this";
         let page = Page {
@@ -296,16 +389,41 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_as_wide_as_what_is_in_it() {
-        const COLUMNS: [Column; 2] = [Column::new("A"), Column::new("B")];
-        let mut out = String::new();
+    fn a_command_is_not_broken() {
         let page = Page {
-            colour: true,
+            width: Some(14),
             ..Page::plain(at(0))
         };
-        let cell = |text: &str| Line::new().with(Look::Good, text);
-        page.table(&mut out, &COLUMNS, &[vec![cell("long"), cell("x")]]);
-        let expected = "\u{1b}[2mA\u{1b}[0m      \u{1b}[2mB\u{1b}[0m\n\u{1b}[32mlong\u{1b}[0m   \u{1b}[32mx\u{1b}[0m\n";
-        assert_eq!(out, expected);
+        let mut out = String::new();
+        page.line(
+            &mut out,
+            Line::from("next: say: ").command("kubectl get x -o yaml"),
+        );
+        assert_eq!(out, "next: say:\n  kubectl get x -o yaml\n");
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_row_and_some_columns_only_if_wide() {
+        const COLUMNS: [Column; 3] = [Column::new("A"), Column::wide("C"), Column::new("B")];
+        let rows = [vec![Line::new().good("long"), "y".into(), "x".into()]];
+        let printed = |page: Page| {
+            let mut out = String::new();
+            page.table(&mut out, &COLUMNS, &rows);
+            out
+        };
+        assert_eq!(printed(Page::plain(at(0))), "A      B\nlong   x\n");
+        let wide = Page {
+            wide: true,
+            ..Page::plain(at(0))
+        };
+        assert_eq!(printed(wide), "A      C   B\nlong   y   x\n");
+        let coloured = printed(Page {
+            colour: true,
+            ..Page::plain(at(0))
+        });
+        assert!(
+            coloured.ends_with("\u{1b}[32mlong\u{1b}[0m   x\n"),
+            "{coloured:?}"
+        );
     }
 }

@@ -52,7 +52,14 @@ fn plain(mut command: clap::Command) -> clap::Command {
         }
         argument
     });
-    command.mut_subcommands(plain)
+    let after = command.get_after_help().cloned();
+    command.mut_subcommands(|command| {
+        let command = plain(command);
+        match &after {
+            Some(after) if command.get_after_help().is_none() => command.after_help(after.clone()),
+            _ => command,
+        }
+    })
 }
 
 #[cfg(test)]

@@ -14,30 +14,28 @@ use jiff::Timestamp;
 use tokio::runtime;
 
 use super::check::{check, installation};
-use super::command::{AccessArgs, Command, CommonArgs, ExplainTarget, Output};
+use super::command::{AccessArgs, Command, CommonArgs, Output, explained};
 use super::complete::script;
 use super::dump::dump;
-use super::explain::{explain_node, explain_pod, explain_rule};
+use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule};
 use super::failure::CliError;
 use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{
-    KINDS, Live, ObjectSource, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,
-    pod, unknown, with_rules,
+    KINDS, Live, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files, names, pod,
+    unknown, with_rules,
 };
 use super::report::ReportPage;
 use super::snapshot::{ResourceKind, Wanted};
 use super::status::status;
 use super::suggest::suggest;
-use crate::object::RuleObject;
+use crate::object::{ObjectKey, RuleObject};
 use access::{configured, page, read, source, write};
 
-/// The exit code when something was found.
 const FOUND: u8 = 2;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long changes are batched.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Runs a command and writes its answer to standard output; exit code 2 means that something was found.
@@ -96,8 +94,8 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             namespace,
             common,
         } => {
-            let target = ExplainTarget::of(&target, name.as_deref())?;
-            explain(target, namespace, &common).await
+            let (kind, name) = explained(&target, name.as_deref())?;
+            explain(kind, &name, namespace, &common).await
         }
         Command::Status {
             watch: true,
@@ -115,7 +113,14 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let read = read(&source, &common.access, &of_status()).await?;
             say(&status(&read), &common, read.at)
         }
-        Command::Preview { files, common } => preview_files(&files, &common).await,
+        Command::Preview {
+            mut files,
+            filename,
+            common,
+        } => {
+            files.extend(filename);
+            preview_files(&files, &common).await
+        }
         Command::Dump {
             folder,
             redact,
@@ -134,7 +139,12 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             output_file,
             access,
         } => report(&output_file, &access).await,
-        Command::Check { files, common } => {
+        Command::Check {
+            mut files,
+            filename,
+            common,
+        } => {
+            files.extend(filename);
             let config = common.access.config.as_deref();
             let (parts, read) = if files.is_empty() {
                 let source = source(&common.access).await?;
@@ -167,7 +177,6 @@ async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     say(&suggest(&read), common, Timestamp::now())
 }
 
-/// Writes the report into a file.
 async fn report(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
     // Check needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
@@ -188,55 +197,51 @@ async fn report(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn explain(
-    target: ExplainTarget,
+    kind: ResourceKind,
+    name: &str,
     namespace: Option<String>,
     common: &CommonArgs,
 ) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
-    match target {
-        ExplainTarget::Node(name) => {
-            let read = read(&source, &common.access, &Wanted::of_node(&name)).await?;
-            match explain_node(&read, &name) {
-                Some(answer) => say(&answer, common, read.at),
-                None => Err(no_node(&source, &name).await.into()),
+    let read = async |wanted: Wanted| read(&source, &common.access, &wanted).await;
+    let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
+    let within = kind.is_namespaced().then_some(own.as_str());
+    let said = match kind {
+        ResourceKind::Rules => {
+            let read = read(Wanted::default()).await?;
+            explain_rule(&read, name).map(|it| say(&it, common, read.at))
+        }
+        ResourceKind::DaemonSets
+            if names(&source, kind, within)
+                .await
+                .iter()
+                .any(|it| it == name) =>
+        {
+            let read = read(Wanted::default()).await?;
+            let key = ObjectKey::new(own.as_str(), name);
+            Some(say(&explain_daemon_set(&read, &key), common, read.at))
+        }
+        ResourceKind::Pods => match pod(&source, &own, name).await? {
+            Some(pod) => {
+                let node = Some(&pod.diagnosis.node).filter(|node| !node.is_empty());
+                let read =
+                    read(node.map_or_else(Wanted::default, |it| Wanted::of_node(it))).await?;
+                Some(say(&explain_pod(&read, &pod), common, read.at))
             }
+            None => None,
+        },
+        ResourceKind::Nodes => {
+            let read = read(Wanted::of_node(name)).await?;
+            explain_node(&read, name).map(|it| say(&it, common, read.at))
         }
-        ExplainTarget::Rule(name) => {
-            let read = read(&source, &common.access, &Wanted::default()).await?;
-            match explain_rule(&read, &name) {
-                Some(answer) => say(&answer, common, read.at),
-                None => Err(unknown(&source, ResourceKind::Rules, "rule", None, &name)
-                    .await
-                    .into()),
-            }
-        }
-        ExplainTarget::Pod(name) => {
-            let namespace = namespace.unwrap_or_else(|| source.namespace().to_owned());
-            let Some(pod) = pod(&source, &namespace, &name).await? else {
-                let namespace = Some(namespace.as_str());
-                return Err(
-                    unknown(&source, ResourceKind::Pods, "pod", namespace, &name)
-                        .await
-                        .into(),
-                );
-            };
-            let wanted = if pod.diagnosis.node.is_empty() {
-                Wanted::default()
-            } else {
-                Wanted::of_node(&pod.diagnosis.node)
-            };
-            let read = read(&source, &common.access, &wanted).await?;
-            say(&explain_pod(&read, &pod), common, read.at)
-        }
+        _ => None,
+    };
+    match said {
+        Some(said) => said,
+        None => Err(unknown(&source, kind, within, name).await.into()),
     }
 }
 
-/// The error for a node that does not exist.
-async fn no_node(source: &ObjectSource, name: &str) -> CliError {
-    unknown(source, ResourceKind::Nodes, "node", None, name).await
-}
-
-/// Previews the rules in these files.
 async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let files: Vec<File> = files
         .iter()

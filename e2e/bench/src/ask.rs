@@ -80,7 +80,7 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
         loop {
             let status = ask_json(&kubeconfig, &["status"]).await?;
             let counts = &status["nodes"];
-            if counts["held"] == held && counts["open"] == nodes - held {
+            if counts["held"] == held && counts["notHeld"] == nodes - held {
                 return anyhow::Ok(());
             }
             sleep(Duration::from_secs(2)).await;

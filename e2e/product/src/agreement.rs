@@ -142,8 +142,8 @@ fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
         let state = it["state"].as_str().unwrap_or_default();
         let is_done = match state {
             "held" => is_tainted,
-            "open" | "waiting" => !is_tainted,
-            "closing" | "opening" => false,
+            "notHeld" | "waiting" => !is_tainted,
+            "gating" | "releasing" => false,
             "suspended" => continue,
             _ => true,
         };

@@ -1,21 +1,25 @@
 //! Which fields of each object a dump keeps. It never reads a Secret, and keeps no environment, argument or volume of a pod; it
 //! keeps arguments only of the controller itself.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::cli::snapshot::ResourceKind;
 
-/// The metadata fields that are kept, besides some annotations.
-const META: [&str; 9] = [
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "labels",
-    "finalizers",
+/// What is kept of every object.
+const COMMON: [&str; 13] = [
+    "apiVersion",
+    "kind",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "metadata.resourceVersion",
+    "metadata.generation",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "metadata.labels",
+    "metadata.finalizers",
+    "metadata.annotations",
+    "metadata.ownerReferences",
 ];
 
 /// Prefixes of the annotations that are kept, besides those that name CSI drivers to wait for.
@@ -109,22 +113,35 @@ fn paths(kind: ResourceKind) -> &'static [&'static str] {
 }
 
 /// The kept part of an object. `csi_prefixes` are the prefixes of annotations that name CSI drivers to wait for.
-pub(super) fn kept(kind: ResourceKind, object: &Value, csi_prefixes: &[String]) -> Value {
-    let mut kept = Map::new();
-    for field in ["apiVersion", "kind"] {
-        keep(&mut kept, object, field);
+pub(super) fn kept(kind: ResourceKind, mut object: Value, csi_prefixes: &[String]) -> Value {
+    let annotations = object.pointer_mut("/metadata/annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| {
+            let ours = ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix));
+            ours || csi_prefixes.iter().any(|prefix| key.starts_with(prefix))
+        });
     }
-    if let Some(meta) = object.get("metadata") {
-        kept.insert("metadata".into(), metadata(meta, csi_prefixes));
+    let paths: Vec<&str> = COMMON.iter().chain(paths(kind)).copied().collect();
+    retain(&mut object, &paths);
+    object
+}
+
+/// Keeps what is at these paths, with everything below it.
+fn retain(value: &mut Value, paths: &[&str]) {
+    match value {
+        Value::Array(elements) => elements.iter_mut().for_each(|it| retain(it, paths)),
+        Value::Object(fields) => fields.retain(|name, value| {
+            if paths.contains(&name.as_str()) {
+                return true;
+            }
+            let below = paths.iter();
+            let below = below.filter_map(|path| path.strip_prefix(name)?.strip_prefix('.'));
+            let below: Vec<&str> = below.collect();
+            retain(value, &below);
+            !below.is_empty()
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-    let mut kept = Value::Object(kept);
-    for path in paths(kind) {
-        let names: Vec<&str> = path.split('.').collect();
-        if let Some(part) = part(object, &names) {
-            merge(&mut kept, part);
-        }
-    }
-    kept
 }
 
 /// The object with all messages emptied, since they may contain anything.
@@ -146,67 +163,6 @@ fn redact(value: &mut Value) {
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn metadata(meta: &Value, csi_prefixes: &[String]) -> Value {
-    let mut kept = Map::new();
-    for field in META {
-        keep(&mut kept, meta, field);
-    }
-    let is_kept = |key: &str| {
-        let ours = ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix));
-        ours || csi_prefixes.iter().any(|prefix| key.starts_with(prefix))
-    };
-    let annotations = meta.get("annotations").and_then(Value::as_object);
-    let annotations: Map<String, Value> = annotations
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| is_kept(key))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    if !annotations.is_empty() {
-        kept.insert("annotations".into(), annotations.into());
-    }
-    keep(&mut kept, meta, "ownerReferences");
-    kept.into()
-}
-
-fn keep(kept: &mut Map<String, Value>, from: &Value, field: &str) {
-    if let Some(value) = from.get(field) {
-        kept.insert(field.into(), value.clone());
-    }
-}
-
-/// The value at a path, wrapped in its parents.
-fn part(value: &Value, path: &[&str]) -> Option<Value> {
-    let Some((first, rest)) = path.split_first() else {
-        return Some(value.clone());
-    };
-    if let Value::Array(elements) = value {
-        let parts = elements.iter();
-        let parts = parts.map(|element| part(element, path).unwrap_or(Value::Null));
-        return Some(parts.collect());
-    }
-    let below = part(value.get(first)?, rest)?;
-    Some(Value::Object(Map::from_iter([((*first).into(), below)])))
-}
-
-/// Merges a part of an object into other parts of it.
-fn merge(into: &mut Value, part: Value) {
-    match (into, part) {
-        (Value::Object(into), Value::Object(part)) => {
-            for (key, value) in part {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (Value::Array(into), Value::Array(part)) if into.len() == part.len() => {
-            for (into, part) in into.iter_mut().zip(part) {
-                merge(into, part);
-            }
-        }
-        (_, Value::Null) => {}
-        (into, part) => *into = part,
     }
 }
 
@@ -264,7 +220,7 @@ mod tests {
             "status": {"phase": "Running"},
         });
         assert_eq!(
-            kept(ResourceKind::Pods, &pod, &["a.io/csi-".into()]),
+            kept(ResourceKind::Pods, pod, &["a.io/csi-".into()]),
             expected
         );
     }

@@ -142,7 +142,7 @@ async fn read(
                 text.unwrap_or_default().to_owned()
             };
             let key = (text("namespace"), text("name"));
-            all.insert(key, kept(kind, &object, prefixes).to_string());
+            all.insert(key, kept(kind, object, prefixes).to_string());
         }
     }
     Ok(all.into_values().collect())

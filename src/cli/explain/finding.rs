@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::ConditionStatus;
-use crate::cli::fleet::gap;
 use crate::cli::page::NextStep;
+use crate::cli::rows::gap;
 use crate::cli::snapshot::{Gap, PodDiagnosis, Snapshot};
-use crate::condition::{Component, Count, Counted, Detail, Source};
+use crate::condition::{Component, Counted, Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
 
@@ -39,6 +39,9 @@ pub struct ConditionOnNode {
     /// Evidence that could not be read: `status` is then the one that the controller published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
+    /// Whether it is met because nothing that it could wait for is meant for the node.
+    #[serde(skip)]
+    pub is_vacuous: bool,
     /// What keeps it unmet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
@@ -62,8 +65,9 @@ pub struct Cause {
 }
 
 impl ConditionOnNode {
-    /// The finding with the causes that the snapshot shows, or the published condition if evidence is missing.
-    pub fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Self {
+    /// The finding, with the causes that the snapshot shows if it is to be `whole`; or the published condition if evidence is
+    /// missing.
+    pub(crate) fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot, whole: bool) -> Self {
         let requirement = finding.requirement;
         let source = &requirement.source;
         if let Some(gap) = gap(source, snapshot) {
@@ -84,11 +88,29 @@ impl ConditionOnNode {
             since: finding.transition(),
             source: word(source),
             unknown: None,
-            causes: if met {
-                Vec::new()
-            } else {
+            is_vacuous: met
+                && matches!(
+                    detail,
+                    Some(
+                        Detail::NoComponent
+                            | Detail::NoDaemonSetMeant
+                            | Detail::DaemonSetNotMeant { .. }
+                    )
+                ),
+            causes: if whole && !met {
                 causes(finding, node, snapshot)
+            } else {
+                Vec::new()
             },
+        }
+    }
+
+    /// The reason in one word; `NotReported` if the node lacks the condition.
+    pub(crate) fn cause(&self) -> &str {
+        if self.reason.is_empty() {
+            "NotReported"
+        } else {
+            &self.reason
         }
     }
 
@@ -113,6 +135,7 @@ impl ConditionOnNode {
             since: published.and_then(|it| it.transition),
             source: word(&requirement.source),
             unknown: Some(gap.to_string()),
+            is_vacuous: false,
             causes: Vec::new(),
         }
     }
@@ -142,6 +165,7 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
     let Some(detail) = detail else {
         return vec![unreported(finding, node)];
     };
+    let of_node = |message: String, say: &str| vec![Cause::of_node(node, message, say)];
     match detail {
         Detail::DaemonSetPodMissing { daemon_sets } => daemon_sets
             .iter()
@@ -167,10 +191,18 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
         }],
         Detail::CsiDriverMissing { drivers }
         | Detail::CsiDriverOlderThanBoot { drivers }
-        | Detail::CsiDriverWithoutCount { drivers } => drivers
-            .iter()
-            .map(|driver| of_driver(driver, node))
-            .collect(),
+        | Detail::CsiDriverWithoutCount { drivers } => {
+            let of_driver = |driver| Cause {
+                object: format!("csidriver/{driver}"),
+                message: "the kubelet has not registered it on this node".into(),
+                next: Some(NextStep::new(
+                    "see which drivers are registered, and read the log of the driver's pod on the node",
+                    format!("kubectl describe csinode {}", node.name),
+                )),
+                ..Cause::default()
+            };
+            drivers.iter().map(of_driver).collect()
+        }
         Detail::CsiDriverUnhealthy { storage } => vec![Cause {
             object: format!("csidriver/{}", storage.driver),
             message: "the driver's pod on this node reports this of its storage to the kubelet"
@@ -181,87 +213,58 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
             )),
             ..Cause::default()
         }],
-        Detail::ResourceNotAllocatable { resource } => vec![Cause {
-            message: format!(
+        Detail::ResourceNotAllocatable { resource } => of_node(
+            format!(
                 "the kubelet reports no {resource} to allocate: its device plugin has not registered it"
             ),
-            next: Some(NextStep::new(
-                "read the log of the device plugin's pod on the node",
-                pods_on(node),
-            )),
-            ..Cause::of_node(node)
-        }],
-        Detail::BelowMinimum { count, .. } => vec![too_few(count, node)],
-        Detail::MinimumUnknown { label, .. } => vec![Cause {
-            message: format!("whatever sets label {label} has not set it to a number"),
-            next: Some(NextStep::new(
-                "look for the pod that should set the label",
-                pods_on(node),
-            )),
-            ..Cause::of_node(node)
-        }],
+            "read the log of the device plugin's pod on the node",
+        ),
+        Detail::BelowMinimum { count, .. } => {
+            let (has_told, say) = match count.of {
+                Counted::Resource(_) => (
+                    "the kubelet reports",
+                    "read the log of the device plugin's pod on the node",
+                ),
+                Counted::Devices(_) => (
+                    "the driver has published",
+                    "read the log of the DRA driver's pod on the node",
+                ),
+            };
+            of_node(format!("{has_told} {} {}", count.number, count.of), say)
+        }
+        Detail::MinimumUnknown { label, .. } => of_node(
+            format!("whatever sets label {label} has not set it to a number"),
+            "look for the pod that should set the label",
+        ),
         Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => vec![Cause {
-            message: "its reporter on this node is silent".into(),
             since: finding.transition(),
-            next: Some(NextStep::new(
+            ..Cause::of_node(
+                node,
+                "its reporter on this node is silent".into(),
                 "look for the reporter's pod on the node",
-                pods_on(node),
-            )),
-            ..Cause::of_node(node)
+            )
         }],
         Detail::Reported { .. } => vec![Cause {
-            message: "its reporter on this node reports so".into(),
             since: finding.transition(),
-            next: Some(NextStep::new(
+            ..Cause::of_node(
+                node,
+                "its reporter on this node reports so".into(),
                 "read the log of the reporter's pod on the node",
-                pods_on(node),
-            )),
-            ..Cause::of_node(node)
+            )
         }],
         _ => Vec::new(),
     }
 }
 
-fn too_few(count: &Count<'_>, node: &Node) -> Cause {
-    let (teller, has_told) = match count.of {
-        Counted::Resource(_) => ("device plugin", "the kubelet reports"),
-        Counted::Devices(_) => ("DRA driver", "the driver has published"),
-    };
-    Cause {
-        message: format!("{has_told} {} {}", count.number, count.of),
-        next: Some(NextStep::new(
-            format!("read the log of the {teller}'s pod on the node"),
-            pods_on(node),
-        )),
-        ..Cause::of_node(node)
-    }
-}
-
 fn unreported(finding: &Finding<'_>, node: &Node) -> Cause {
     let kind = &finding.requirement.kind;
-    let (message, say) = if finding.requirement.source == Source::Nobody {
-        (
-            format!("nothing makes a condition {kind}"),
-            "check the spelling of the condition's type in the rule",
-        )
-    } else {
-        (
-            format!("nothing on this node has ever reported {kind}"),
-            "look for the pod that should report it",
-        )
-    };
-    Cause {
-        message,
-        next: Some(NextStep::new(say, pods_on(node))),
-        ..Cause::of_node(node)
+    if finding.requirement.source == Source::Nobody {
+        let message = format!("nothing makes a condition {kind}");
+        let say = "check the spelling of the condition's type in the rule";
+        return Cause::of_node(node, message, say);
     }
-}
-
-fn pods_on(node: &Node) -> String {
-    format!(
-        "kubectl get pods -A --field-selector spec.nodeName={}",
-        node.name
-    )
+    let message = format!("nothing on this node has ever reported {kind}");
+    Cause::of_node(node, message, "look for the pod that should report it")
 }
 
 impl Cause {
@@ -273,9 +276,14 @@ impl Cause {
         }
     }
 
-    fn of_node(node: &Node) -> Self {
+    /// A cause for which to look among the node's pods.
+    fn of_node(node: &Node, message: String, say: &str) -> Self {
+        let name = &node.name;
+        let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
         Self {
-            object: format!("node/{}", node.name),
+            object: format!("node/{name}"),
+            message,
+            next: Some(NextStep::new(say, pods)),
             ..Self::default()
         }
     }
@@ -387,18 +395,6 @@ pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
         });
     }
     cause
-}
-
-fn of_driver(driver: &str, node: &Node) -> Cause {
-    Cause {
-        object: format!("csidriver/{driver}"),
-        message: "the kubelet has not registered it on this node".into(),
-        next: Some(NextStep::new(
-            "see which drivers are registered, and read the log of the driver's pod on the node",
-            format!("kubectl describe csinode {}", node.name),
-        )),
-        ..Cause::default()
-    }
 }
 
 #[cfg(test)]

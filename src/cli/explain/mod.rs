@@ -1,12 +1,14 @@
-//! `explain`: why a node, rule or pod is in its state, since when, and what to do next.
+//! `explain`: why a node, rule, pod or `DaemonSet` is in its state, since when, and what to do next.
 
+mod daemon_set;
 mod finding;
 mod node;
 mod pod;
 mod rule;
 mod text;
 
+pub(super) use daemon_set::explain_daemon_set;
 pub use finding::ConditionOnNode;
-pub use node::{NodeExplanation, RuleOnNode, explain_node};
+pub use node::{NodeExplanation, explain_node};
 pub(super) use pod::explain_pod;
 pub(super) use rule::explain_rule;

@@ -5,21 +5,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::finding::{Cause, ConditionOnNode};
-use crate::api::{ConditionStatus, EnforcementMode};
-use crate::cli::fleet::{State, clock, is_unknown, lingering, remark, since, why_lingering};
+use super::finding::Cause;
+use crate::api::ConditionStatus;
 use crate::cli::page::NextStep;
+use crate::cli::rows::{RuleOnNode, State, clock, of_plan};
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::documentation;
 use crate::engine::broken::Identity;
-use crate::engine::passed_over_message;
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
-use crate::plan::{Outcome, PassedOver, WhyPassedOver};
-use crate::repair::{Deadline, Verdict};
-use crate::rule::ownership::BootstrapRecord;
-use crate::rule::{Reach, Rule, RuleSet, WhyStray};
+use crate::rule::{RuleSet, WhyStray};
 
-/// Why a node is open or closed.
+/// Why a node is held, or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeExplanation {
@@ -52,52 +48,17 @@ pub struct NodeExplanation {
 pub enum NodeVerdict {
     Held,
     /// Its conditions are met, and its last taint is about to be removed.
-    Opening,
-    /// Open, and nothing else keeps pods away.
-    Open,
+    Releasing,
+    /// No rule holds it, and nothing else keeps pods away.
+    NotHeld,
+    /// No rule holds it, and a taint that looks like a rule's is on it: nothing removes it.
+    Stray,
     /// No rule holds it, but something else keeps pods away.
     Obstructed,
     NotSelected,
     /// The controller leaves it alone because an object could not be parsed.
     LeftAlone,
     Deleting,
-}
-
-/// The effect of one rule on a node.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RuleOnNode {
-    /// The rule's name.
-    pub rule: Arc<str>,
-    /// The rule's effect on the node.
-    pub state: State,
-    /// The rule's taint, as `key:effect`.
-    pub taint: String,
-    /// When the rule may add its taint.
-    pub mode: EnforcementMode,
-    /// Whether the node has the taint.
-    pub tainted: bool,
-    /// Whether the rule is being deleted, and its taint is still to be lifted.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub deleting: bool,
-    /// Since when, if the taint or the conditions show it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
-    /// The controller's message about the unmet conditions; empty if they are met.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub why: String,
-    /// Further remarks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<String>,
-    /// The rule's conditions, unmet ones first.
-    pub conditions: Vec<ConditionOnNode>,
-}
-
-impl RuleOnNode {
-    /// Whether the rule keeps the node closed: it holds the node, or it is suspended with its taint on the node.
-    fn keeps_closed(&self) -> bool {
-        self.state.holds() || (self.tainted && self.state == State::Suspended)
-    }
 }
 
 /// Explains a node; `None` if it does not exist.
@@ -107,36 +68,30 @@ pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> 
     let mut notes = snapshot.notes();
     let left_alone = view.left_alone(name);
     let plan = view.plan(name)?;
-    let mut rules: Vec<RuleOnNode> = plan
-        .outcomes
-        .iter()
-        .map(|outcome| on_node(outcome, node, snapshot))
-        .chain(
-            lingering(node, &plan, snapshot)
-                .map(|(rule, reach)| of_deleted(rule, reach, node, snapshot)),
-        )
-        .collect();
+    let mut rules = of_plan(node, &plan, snapshot, true);
     rules.sort_by_key(|rule| !rule.state.holds());
     let obstacles = obstacles(node, view.rules());
-    let holds = || rules.iter().filter(|rule| rule.state.holds());
     let verdict = if node.deleting {
         NodeVerdict::Deleting
     } else if left_alone.is_some() {
         NodeVerdict::LeftAlone
-    } else if rules.iter().any(RuleOnNode::keeps_closed) {
+    } else if rules.iter().any(is_held) {
         NodeVerdict::Held
-    } else if rules.iter().any(|rule| rule.state == State::Opening) {
-        NodeVerdict::Opening
+    } else if rules.iter().any(|rule| rule.state == State::Releasing) {
+        NodeVerdict::Releasing
+    } else if obstacles.iter().any(|it| it.is_stray) {
+        NodeVerdict::Stray
     } else if !obstacles.is_empty() {
         NodeVerdict::Obstructed
     } else if rules.is_empty() {
         NodeVerdict::NotSelected
     } else {
-        NodeVerdict::Open
+        NodeVerdict::NotHeld
     };
     notes.extend(left_alone.map(|why| format!("the controller leaves this node as it is: {why}")));
     notes.extend(about_the_controller(snapshot));
-    let since = holds().filter_map(|rule| rule.since).min();
+    let holding = rules.iter().filter(|rule| rule.state.holds());
+    let since = holding.filter_map(|rule| rule.since).min();
     let next = match left_alone {
         Some(broken) => see_object(&broken.object),
         None => next(snapshot, verdict, &rules, &obstacles),
@@ -153,116 +108,14 @@ pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> 
     })
 }
 
-fn on_node(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> RuleOnNode {
-    let rule = outcome.rule;
-    let spec = rule.spec.as_ref().ok();
-    let taint = spec.map(|spec| (spec.taint.key.as_str(), spec.effect));
-    let is_unknown = is_unknown(outcome, snapshot);
-    let results = outcome.findings.iter();
-    let mut conditions: Vec<ConditionOnNode> = results
-        .map(|finding| ConditionOnNode::of(finding, node, snapshot))
-        .collect();
-    conditions.sort_by_key(|condition| condition.met);
-    let mut remarks: Vec<String> = remark(outcome, node).into_iter().collect();
-    if is_unknown && !rule.is_suspended() {
-        remarks = vec![
-            "you may not read everything that this depends on: this is what the node's taint and conditions show".into(),
-        ];
-    }
-    if let Some(spec) = spec.filter(|_| !is_unknown) {
-        let left_out = PassedOver::left_out_on(spec, snapshot.view.cluster(), node);
-        remarks.extend(passed_over_message(spec, &left_out, WhyPassedOver::ShutOut));
-    }
-    if let Some(deadline) = &outcome.deadline
-        && outcome.tainted
-    {
-        remarks.push(match deadline {
-            Ok(Deadline::At(at)) => format!("its readiness TTL ends at {}", clock(*at)),
-            Ok(Deadline::Never) => "it may take any time to become ready".into(),
-            Err(why) => format!("its readiness TTL is unknown: {why}"),
-        });
-    }
-    match outcome.verdict {
-        Some(Verdict::Spare(why)) if outcome.tainted => {
-            remarks.push(format!("it is not repaired: {why}"));
-        }
-        Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
-        Some(Verdict::Impossible(why)) => remarks.push(format!("it cannot be repaired: {why}")),
-        _ => {}
-    }
-    if outcome.rebooted.is_some() {
-        remarks.push(
-            "the node has rebooted since its bootstrap: evidence from before counts only once it is renewed. This command \
-             judges that by the times on the node, the controller by what it sees"
-                .into(),
-        );
-    }
-    if !outcome.met {
-        remarks.extend(why_again(outcome.bootstrap));
-    }
-    let why = if outcome.met || is_unknown {
-        String::new()
-    } else {
-        outcome.why()
-    };
-    RuleOnNode {
-        rule: rule.name.clone(),
-        state: State::of(outcome, snapshot),
-        taint: taint.map_or_else(String::new, |(key, effect)| format!("{key}:{effect}")),
-        mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
-        tainted: outcome.tainted,
-        deleting: false,
-        since: since(outcome, node),
-        why,
-        remarks,
-        conditions,
-    }
-}
-
-/// A rule that is being deleted, and whose taint is still on the node: its conditions no longer count.
-fn of_deleted(rule: &Rule, reach: &Reach, node: &Node, snapshot: &Snapshot) -> RuleOnNode {
-    let spec = rule.spec.as_ref().ok();
-    let why = why_lingering(rule, snapshot);
-    RuleOnNode {
-        rule: rule.name.clone(),
-        state: State::Held,
-        taint: format!("{}:{}", reach.key, reach.effect),
-        mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
-        tainted: true,
-        deleting: true,
-        since: node.tainted_since(&reach.key, reach.effect),
-        why: why.clone(),
-        remarks: vec![why],
-        conditions: Vec::new(),
-    }
-}
-
-/// Why a rule closes a node again whose bootstrap was complete, other than for a reboot.
-fn why_again(bootstrap: BootstrapRecord<'_>) -> Option<String> {
-    match bootstrap {
-        BootstrapRecord::Revised { daemon_set } => Some(format!(
-            "its bootstrap was completed with another revision of DaemonSet {daemon_set}, whose pod has gone: it does not count \
-             any more (regateOn: Revision)"
-        )),
-        BootstrapRecord::Maintained => Some(
-            "its bootstrap was completed before a maintenance: it does not count any more (regateOn: Maintenance)"
-                .to_owned(),
-        ),
-        BootstrapRecord::No
-        | BootstrapRecord::Done
-        | BootstrapRecord::Unstamped
-        | BootstrapRecord::Outdated { .. } => None,
-    }
-}
-
 /// A problem of the controller that should act on the node.
 fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
     let leader = snapshot.leader.as_ref()?;
     match leader.health(snapshot.at) {
         LeaderHealth::Alive => None,
-        LeaderHealth::Nobody => Some("no controller leads: no taint is added or lifted".into()),
+        LeaderHealth::Nobody => Some("no controller leads: no taint is added or removed".into()),
         LeaderHealth::Silent => Some(format!(
-            "the controller {} has not renewed its lease{}: it may add and lift no taints",
+            "the controller {} has not renewed its lease{}: it may add and remove no taints",
             leader.pod(),
             leader
                 .renewed
@@ -284,10 +137,10 @@ fn next(
     match verdict {
         NodeVerdict::Deleting
         | NodeVerdict::NotSelected
-        | NodeVerdict::Open
+        | NodeVerdict::NotHeld
         | NodeVerdict::LeftAlone => None,
-        NodeVerdict::Opening => ailing.map(check_controller),
-        NodeVerdict::Obstructed => of_obstacles(),
+        NodeVerdict::Releasing => ailing.map(check_controller),
+        NodeVerdict::Stray | NodeVerdict::Obstructed => of_obstacles(),
         NodeVerdict::Held => {
             let suspended = rules
                 .iter()
@@ -338,7 +191,9 @@ pub(super) fn clean_up(leader: Option<&Leader>, rule: &str) -> NextStep {
         || {
             let page = documentation::page("troubleshooting.md#a-rule-is-stuck-terminating");
             NextStep::new(
-                format!("start a controller, which lifts the taint, or clean up by hand ({page})"),
+                format!(
+                    "start a controller, which removes the taint, or clean up by hand ({page})"
+                ),
                 format!("kubectl get nodereadinessrule {rule} -o yaml"),
             )
         },
@@ -360,10 +215,15 @@ pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {
         None => NextStep::new(
             "resume the rule",
             format!(
-                "kubectl patch nodereadinessrule {rule} --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'"
+                "kubectl patch nodereadinessrule {rule} --type merge -p '{{\"spec\":{{\"nodegate\":{{\"suspend\":false}}}}}}'"
             ),
         ),
     }
+}
+
+/// Whether the rule holds the node, or is suspended with its taint on the node.
+fn is_held(row: &RuleOnNode) -> bool {
+    row.state.holds() || (row.tainted && row.state == State::Suspended)
 }
 
 fn deepest(cause: &Cause) -> Option<NextStep> {
@@ -373,7 +233,6 @@ fn deepest(cause: &Cause) -> Option<NextStep> {
 
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
-/// Something other than a rule that keeps pods off a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Obstacle {
@@ -381,7 +240,9 @@ pub struct Obstacle {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,
     pub message: String,
-    /// What to do about it, if that is known.
+    /// Whether it is a taint that looks like a rule's and that no rule removes.
+    #[serde(skip)]
+    pub is_stray: bool,
     #[serde(skip)]
     pub next: Option<NextStep>,
 }
@@ -413,6 +274,7 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
         all.push(Obstacle {
             taint: String::new(),
             message: "the node is being deleted: rules no longer apply to it".into(),
+            is_stray: false,
             next: None,
         });
     }
@@ -427,6 +289,7 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
         all.push(Obstacle {
             taint: String::new(),
             message: format!("the node's kubelet is not Ready{why}"),
+            is_stray: false,
             next: Some(NextStep::new(
                 "see what the kubelet reports",
                 format!("kubectl describe node {}", node.name),
@@ -436,7 +299,7 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
     all
 }
 
-/// A taint that looks like a rule's and that no rule lifts.
+/// A taint that looks like a rule's and that no rule removes.
 fn of_stray(taint: &Taint, why: &WhyStray, node: &Node) -> Obstacle {
     let Taint { key, effect, .. } = taint;
     let next = match why {
@@ -453,7 +316,8 @@ fn of_stray(taint: &Taint, why: &WhyStray, node: &Node) -> Obstacle {
     };
     Obstacle {
         taint: format!("{key}:{effect}"),
-        message: format!("no rule lifts this taint: {why}"),
+        message: format!("no rule removes this taint: {why}"),
+        is_stray: true,
         next: Some(next),
     }
 }
@@ -484,42 +348,14 @@ fn of_taint(taint: &Taint, node: &Node) -> Obstacle {
             None,
         ),
         _ => (
-            "the taint of another component, which no rule lifts".to_owned(),
+            "the taint of another component, which no rule removes".to_owned(),
             None,
         ),
     };
     Obstacle {
         taint: format!("{key}:{effect}"),
         message,
+        is_stray: false,
         next,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::testing::Scene;
-    use crate::object::ObjectKey;
-    use crate::testing::{Builder, GATE, at, node, rule};
-
-    #[test]
-    fn why_a_completed_bootstrap_does_not_count_is_said_while_conditions_are_unmet() {
-        let regates = rule("r").bootstrap_only().waits_for("Net");
-        let regates = regates.nodegate("regateOn: [Maintenance]");
-        let held = node("n").dated_taint(GATE, "NoSchedule").annotation(
-            "readiness.k8s.io/bootstrap-completed-r-uid",
-            r#"{"rule-name":"r","maintenance":true}"#,
-        );
-        let met = held.clone().condition("Net", "True");
-        for (node, expected) in [(held, 1), (met, 0)] {
-            let snapshot = Scene::default().rule(&regates).node(node).read(at(60));
-            let rules = explain_node(&snapshot, "n").unwrap().rules;
-            let said = rules[0].remarks.iter();
-            let said = said.filter(|it| it.contains("before a maintenance"));
-            assert_eq!(said.count(), expected, "{rules:?}");
-        }
-        let daemon_set = &ObjectKey::new("kube-system", "driver");
-        let revised = why_again(BootstrapRecord::Revised { daemon_set }).unwrap();
-        assert!(revised.contains("revision of DaemonSet kube-system/driver"));
     }
 }

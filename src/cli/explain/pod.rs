@@ -1,4 +1,4 @@
-//! Explains a pod: why it is not Ready; or, if it is unbound, which matching nodes are closed, and why.
+//! Explains a pod: why it is not Ready; or, if it is unbound, which matching nodes are held, and why.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::finding::{Cause, of_diagnosis};
-use crate::cli::fleet::{OnNode, fleet};
 use crate::cli::page::NextStep;
+use crate::cli::rows::{RuleOnNode, rows};
 use crate::cli::snapshot::{Snapshot, Specimen};
 use crate::object::Taint;
 
@@ -27,10 +27,8 @@ pub(crate) struct PodExplanation {
     /// The nodes that match an unbound pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Candidates>,
-    /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
-    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -40,23 +38,21 @@ pub(crate) struct PodExplanation {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Candidates {
     pub nodes: usize,
-    pub asked_for: usize,
-    pub open: usize,
-    /// Matching nodes that rules keep closed, by rule.
-    pub closed: Vec<ClosedNodes>,
+    pub matching: usize,
+    /// How many of the matching nodes have no taint that the pod does not tolerate.
+    pub tolerated: usize,
+    /// Matching nodes that rules hold, by rule.
+    pub held: Vec<HeldNodes>,
     /// Matching nodes with other taints that the pod does not tolerate, by taint.
     pub repelled: BTreeMap<String, usize>,
 }
 
-/// Nodes that one rule keeps closed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ClosedNodes {
-    pub rule: Arc<str>,
+pub(crate) struct HeldNodes {
     pub nodes: usize,
-    /// The node among them that has been closed longest.
-    pub example: Arc<str>,
-    pub why: String,
+    /// The one that has been held longest.
+    pub example: RuleOnNode,
 }
 
 pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation {
@@ -65,12 +61,11 @@ pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation
     let has_ended = ["Succeeded", "Failed"].contains(&&*diagnosis.phase);
     let candidates = (!is_bound && !has_ended).then(|| candidates(snapshot, pod));
     let cause = (!diagnosis.ready.0 && !has_ended).then(|| of_diagnosis(diagnosis));
-    let closed = candidates.as_ref().and_then(|it| it.closed.first());
-    let is_open = candidates.as_ref().is_some_and(|it| it.open > 0);
-    let next = match closed.filter(|_| !is_open) {
-        Some(closed) => Some(NextStep::new(
-            "see why the first of these nodes is closed",
-            format!("kubectl nodegate explain node/{}", closed.example),
+    let nowhere = candidates.as_ref().filter(|it| it.tolerated == 0);
+    let next = match nowhere.and_then(|it| it.held.first()) {
+        Some(held) => Some(NextStep::new(
+            "see why the first of these nodes is held",
+            format!("kubectl nodegate explain node/{}", held.example.node),
         )),
         None => cause.as_ref().and_then(|it| it.next.clone()),
     };
@@ -87,55 +82,49 @@ pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation
 }
 
 fn candidates(snapshot: &Snapshot, pod: &Specimen) -> Candidates {
-    let all = fleet(snapshot);
+    let all = rows(snapshot);
     let mut found = Candidates::default();
-    let mut closed: BTreeMap<&Arc<str>, Vec<&OnNode>> = BTreeMap::new();
+    let mut held: BTreeMap<&Arc<str>, Vec<&RuleOnNode>> = BTreeMap::new();
     for node in snapshot.view.nodes() {
         found.nodes += 1;
         if node.deleting || !pod.asks_for(node) {
             continue;
         }
-        found.asked_for += 1;
+        found.matching += 1;
         let taints: Vec<&Taint> = pod.repelled_by(node).collect();
         if taints.is_empty() {
-            found.open += 1;
+            found.tolerated += 1;
             continue;
         }
-        let holding = all
-            .iter()
-            .filter(|it| it.node == node.name && it.tainted && it.state.is_unmet());
-        let own: Vec<&OnNode> = holding
+        let of_node = all.iter().filter(|it| it.node == node.name);
+        let own: Vec<&RuleOnNode> = of_node
+            .filter(|it| it.tainted && it.state.is_unmet())
             .filter(|it| taints.iter().any(|taint| is_of(taint, it, snapshot)))
             .collect();
-        let others = taints
-            .iter()
-            .filter(|taint| !own.iter().any(|it| is_of(taint, it, snapshot)));
-        for taint in others {
-            let name = format!("{}:{}", taint.key, taint.effect);
-            *found.repelled.entry(name).or_default() += 1;
+        for taint in taints {
+            if !own.iter().any(|it| is_of(taint, it, snapshot)) {
+                let name = format!("{}:{}", taint.key, taint.effect);
+                *found.repelled.entry(name).or_default() += 1;
+            }
         }
         for it in own {
-            closed.entry(&it.rule).or_default().push(it);
+            held.entry(&it.rule).or_default().push(it);
         }
     }
-    found.closed = closed
-        .into_iter()
-        .filter_map(|(rule, nodes)| {
-            let example = nodes.iter().min_by_key(|it| (it.since, &it.node))?;
-            Some(ClosedNodes {
-                rule: rule.clone(),
-                nodes: nodes.len(),
-                example: example.node.clone(),
-                why: example.why.clone(),
-            })
+    let held = held.into_values().filter_map(|nodes| {
+        let example = nodes.iter().min_by_key(|it| (it.since, &it.node))?;
+        Some(HeldNodes {
+            nodes: nodes.len(),
+            example: (*example).clone(),
         })
-        .collect();
-    found.closed.sort_by_key(|it| std::cmp::Reverse(it.nodes));
+    });
+    found.held = held.collect();
+    found.held.sort_by_key(|it| std::cmp::Reverse(it.nodes));
     found
 }
 
 /// Whether this taint is the rule's.
-fn is_of(taint: &Taint, it: &OnNode, snapshot: &Snapshot) -> bool {
+fn is_of(taint: &Taint, it: &RuleOnNode, snapshot: &Snapshot) -> bool {
     let cached = snapshot.view.cached_rules().get(&it.rule);
     let effect = taint.effect.parse();
     cached.is_some_and(|it| effect.is_ok_and(|effect| it.rule.is_about(&taint.key, effect)))

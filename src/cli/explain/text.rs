@@ -1,15 +1,15 @@
 //! Explanations as text.
 
+use super::daemon_set::DaemonSetExplanation;
 use super::finding::{Cause, ConditionOnNode};
-use super::node::{NodeExplanation, NodeVerdict, Obstacle, RuleOnNode};
+use super::node::{NodeExplanation, NodeVerdict, Obstacle};
 use super::pod::PodExplanation;
 use super::rule::RuleExplanation;
-use crate::cli::fleet::State;
-use crate::cli::page::{Branch, Line, Look, NextStep, Page, Render};
+use crate::cli::page::{Branch, Line, NextStep, Page, Render};
+use crate::cli::rows::{RuleOnNode, State};
 use crate::cli::status::RuleState;
 use crate::wording::counted;
 
-/// The most nodes of a rule that are shown.
 const SHOWN: usize = 10;
 
 impl Render for NodeExplanation {
@@ -40,12 +40,15 @@ fn tree(node: &NodeExplanation, page: &Page) -> Branch {
             };
             head.bad("held").plain(format!("{age}{count}"))
         }
-        NodeVerdict::Opening => head.good("opening"),
-        NodeVerdict::Open => head.good("open"),
+        NodeVerdict::Releasing => head.good("about to be released"),
+        NodeVerdict::NotHeld => head.good("not held"),
+        NodeVerdict::Stray => head
+            .bad("tainted")
+            .plain(" with a rule's taint that no rule removes"),
         NodeVerdict::Obstructed => head
             .poor("not held")
             .plain(" by any rule; something else keeps pods away"),
-        NodeVerdict::NotSelected => head.good("open").plain("; no rule selects it"),
+        NodeVerdict::NotSelected => head.good("not held").plain("; no rule selects it"),
         NodeVerdict::LeftAlone => head.bad("left as it is"),
         NodeVerdict::Deleting => head.poor("being deleted"),
     };
@@ -76,6 +79,39 @@ impl Render for PodExplanation {
     }
 }
 
+impl Render for DaemonSetExplanation {
+    const KIND: &'static str = "DaemonSetExplanation";
+
+    fn text(&self, page: &Page) -> String {
+        let head = Line::new().strong(format!("daemonset/{}", self.daemon_set));
+        let mut tree = Branch::new(head.faint(format!(" -n {}", self.namespace)));
+        for rule in &self.rules {
+            tree.push(Branch::new(format!("rule/{rule} waits for it by name")));
+        }
+        if self.nodes.is_empty() {
+            let line = Line::mark(true).plain("no node is held because of it");
+            tree.push(Branch::new(line));
+        }
+        push_rows(&mut tree, &self.nodes, page, true);
+        let mut out = String::new();
+        page.tree(&mut out, &tree);
+        end(&mut out, page, self.next.as_ref(), &self.notes);
+        out
+    }
+}
+
+/// Adds the nodes, as many as are shown.
+fn push_rows(tree: &mut Branch, rows: &[RuleOnNode], page: &Page, by: bool) {
+    let shown = if page.wide { usize::MAX } else { SHOWN };
+    for row in rows.iter().take(shown) {
+        tree.push(Branch::new(row.of_node(page, by)));
+    }
+    if let more @ 1.. = rows.len().saturating_sub(shown) {
+        let line = Line::new().faint(format!("and {more} more (-o wide shows all)"));
+        tree.push(Branch::new(line));
+    }
+}
+
 fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
     let status = &rule.status;
     let mode = status.mode.map_or("", |mode| mode.as_str());
@@ -91,18 +127,18 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
     }
     let waiting = match status.waiting {
         0 => String::new(),
-        waiting => format!(", {waiting} of these waiting to close"),
+        waiting => format!(", {waiting} of these waiting to be gated"),
     };
     let is_deleted = status.state == RuleState::Deleting;
     tree.push(Branch::new(if is_deleted {
         format!("its taint is still on {}", counted(status.held, "node"))
     } else {
         format!(
-            "selects {} by {}: {} held, {} open{waiting}",
+            "selects {} by {}: {} held, {} not held{waiting}",
             counted(status.matched, "node"),
             rule.selector,
             status.held,
-            status.open,
+            status.not_held,
         )
     }));
     // The conditions of a rule that is being deleted no longer count.
@@ -135,24 +171,7 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
             .plain(format!("on node/{}: {}", failure.node, failure.message));
         tree.push(Branch::new(line));
     }
-    let shown = if page.wide { usize::MAX } else { SHOWN };
-    for node in rule.nodes.iter().take(shown) {
-        let mut line = Line::new()
-            .strong(format!("node/{}", node.node))
-            .plain("  ")
-            .with(look_of(node.state), node.state.word());
-        if let Some(since) = node.since {
-            line = line.plain(format!(" for {}", page.age(since)));
-        }
-        if !node.why.is_empty() {
-            line = line.plain(format!(": {}", node.why));
-        }
-        tree.push(Branch::new(line));
-    }
-    if let more @ 1.. = rule.nodes.len().saturating_sub(shown) {
-        let line = Line::new().faint(format!("and {more} more (-o wide shows all)"));
-        tree.push(Branch::new(line));
-    }
+    push_rows(&mut tree, &rule.nodes, page, false);
     tree
 }
 
@@ -165,7 +184,7 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
         head = head.plain(format!(" on node/{}", pod.node));
     }
     let mut tree = Branch::new(head);
-    let says_more = pod.candidates.as_ref().is_some_and(|it| it.open == 0);
+    let says_more = pod.candidates.as_ref().is_some_and(|it| it.tolerated == 0);
     match &pod.cause {
         // The scheduler's one sentence about the nodes repeats what follows for each node.
         Some(_) if says_more && !page.wide => {}
@@ -178,7 +197,7 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
     let Some(candidates) = &pod.candidates else {
         return tree;
     };
-    let mut nodes = Branch::new(match (candidates.nodes, candidates.asked_for) {
+    let mut nodes = Branch::new(match (candidates.nodes, candidates.matching) {
         (0, _) => "there are no nodes".to_owned(),
         (all, 0) => format!(
             "none of {} matches its node selector and affinity",
@@ -188,19 +207,22 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
             "{matching} of {} {} its node selector and affinity; it tolerates the taints of {}",
             counted(all, "node"),
             if matching == 1 { "matches" } else { "match" },
-            match candidates.open {
+            match candidates.tolerated {
                 0 => "none of them".to_owned(),
-                open if open == matching => "all of them".to_owned(),
-                open => format!("{open} of them"),
+                all if all == matching => "all of them".to_owned(),
+                some => format!("{some} of them"),
             },
         ),
     });
-    for closed in &candidates.closed {
+    for held in &candidates.held {
         let line = Line::new()
-            .bad(counted(closed.nodes, "node"))
-            .plain(" closed by ")
-            .strong(format!("rule/{}", closed.rule))
-            .plain(format!(", such as node/{}: {}", closed.example, closed.why));
+            .bad(counted(held.nodes, "node"))
+            .plain(" held by ")
+            .strong(format!("rule/{}", held.example.rule))
+            .plain(format!(
+                ", such as node/{}: {}",
+                held.example.node, held.example.why
+            ));
         nodes.push(Branch::new(line));
     }
     for (taint, count) in &candidates.repelled {
@@ -213,37 +235,18 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
     tree
 }
 
-fn look_of(state: State) -> Look {
-    match state {
-        State::Held | State::Closing => Look::Bad,
-        State::Waiting | State::Suspended | State::Conflicted | State::WouldClose => Look::Poor,
-        State::Opening | State::Open | State::WouldOpen => Look::Good,
-    }
-}
-
 fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
-    let look = look_of(rule.state);
-    let mut line = Line::new()
+    let line = Line::new()
         .strong(format!("rule/{}", rule.rule))
-        .plain("  ")
-        .with(look, rule.state.word());
-    let is_moment = matches!(
-        rule.state,
-        State::Open | State::WouldOpen | State::WouldClose
-    );
-    if let Some(since) = rule.since.filter(|_| !is_moment) {
-        line = line.plain(format!(" for {}", page.age(since)));
-    }
-    line = line.faint(format!("  {} {}", rule.taint, rule.mode));
-    let is_good = matches!(rule.state, State::Open | State::WouldOpen);
-    let remarks = rule
-        .remarks
-        .iter()
-        .map(|remark| Branch::new(Line::new().faint(remark)));
-    let conditions = rule
-        .conditions
-        .iter()
-        .filter(|condition| page.wide || !is_good || !condition.met)
+        .plain("  ");
+    let line = rule.effect(line, page);
+    let line = line.faint(format!("  {} {}", rule.taint, rule.mode));
+    let is_good = matches!(rule.state, State::NotHeld | State::WouldNotHold);
+    let remarks = rule.remarks.iter();
+    let remarks = remarks.map(|remark| Branch::new(Line::new().faint(remark)));
+    let conditions = rule.conditions.iter();
+    let conditions = conditions
+        .filter(|it| page.wide || !is_good || !it.met || it.is_vacuous)
         .map(|condition| of_condition(condition, page));
     Branch::new(line).over(remarks).over(conditions)
 }
@@ -294,7 +297,6 @@ fn of_obstacle(obstacle: &Obstacle) -> Branch {
     Branch::new(line)
 }
 
-/// Ends the text with the notes and the next step.
 fn end(out: &mut String, page: &Page, next: Option<&NextStep>, notes: &[String]) {
     page.notes(out, notes);
     if let Some(next) = next {

@@ -12,14 +12,12 @@ pub(crate) struct File {
     pub text: String,
 }
 
-/// A rule as written in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
     pub name: String,
     pub object: Value,
 }
 
-/// The rules in these files, in order.
 pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
     let mut all: Vec<Written> = Vec::new();
     for file in files {

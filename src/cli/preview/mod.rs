@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fleet::{OnNode, State, fleet, gap};
 use super::read::DryRunAnswer;
+use super::rows::{RuleOnNode, State, gap, rows};
 use super::snapshot::{Snapshot, unread_lists};
 use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
@@ -20,7 +20,6 @@ use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::wording::counted;
 pub(super) use input::{File, Written, rules};
 
-/// The immutable fields of a rule's spec.
 const IMMUTABLE: [&str; 4] = [
     "conditions",
     "enforcementMode",
@@ -32,50 +31,44 @@ const IMMUTABLE: [&str; 4] = [
 #[serde(rename_all = "camelCase")]
 pub(super) struct Preview {
     pub rules: Vec<RulePreview>,
-    /// Open nodes that would be closed, at once or later, by name.
-    pub closes: Vec<Change>,
-    /// Closed nodes that would be opened.
-    pub opens: Vec<Change>,
-    /// Whether any rule would be rejected.
+    /// Nodes that no rule holds and that would be gated, at once or later, by name.
+    pub gates: Vec<RuleOnNode>,
+    /// Held nodes that would be released, as they are now.
+    pub releases: Vec<RuleOnNode>,
     #[serde(skip)]
     pub is_refused: bool,
-    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Which lists were refused, if any: more nodes may be closed than it says.
+    /// Which lists were refused, if any: more nodes may be gated than it says.
     #[serde(skip)]
     pub unread: Option<String>,
 }
 
-/// The effect of one rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RulePreview {
     pub rule: String,
-    /// Whether the rule already exists.
     pub is_edit: bool,
     /// Whether the rule is a dry run, and everything else says what would happen if it were not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_shown_in_force: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// Why it would be rejected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<String>,
     pub selected: usize,
-    /// How many of its nodes would be in which state.
     pub states: BTreeMap<State, usize>,
-    /// How many of the nodes that it would close are closed by another rule already.
-    pub closed_already: usize,
-    /// What the open nodes that it would close lack, as condition and reason, and on how many nodes.
+    /// How many of the nodes that it would gate are held by another rule already.
+    pub held_already: usize,
+    /// What the nodes that it would gate lack, as condition and reason, and on how many nodes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unmet: BTreeMap<String, usize>,
-    /// The earliest time at which nodes in their grace period would be closed.
+    /// The earliest time at which nodes in their grace period would be gated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ends: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
-    /// What is wrong with what it waits for, and why a node that joins would stay closed.
+    /// What is wrong with what it waits for, and why a node that joins would stay held.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
     /// Conflicts, a selector without matches, and what its author may not expect.
@@ -83,29 +76,9 @@ pub(super) struct RulePreview {
     pub warnings: Vec<String>,
 }
 
-/// A node that would be closed or opened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Change {
-    pub node: Arc<str>,
-    pub rule: Arc<str>,
-    pub when: When,
-    pub why: String,
-}
-
-/// When a node would be closed or opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum When {
-    AtOnce,
-    /// When its grace period ends, or its disruption guard allows it.
-    Later,
-}
-
-/// The state of the cluster before the change.
 #[derive(Debug)]
 pub(super) struct Before {
-    nodes: Vec<OnNode>,
+    nodes: Vec<RuleOnNode>,
     rules: BTreeMap<String, Option<RuleObject>>,
 }
 
@@ -119,7 +92,7 @@ impl Before {
         };
         let rules = written.iter().map(|it| (it.name.clone(), there(&it.name)));
         Self {
-            nodes: fleet(snapshot),
+            nodes: rows(snapshot),
             rules: rules.collect(),
         }
     }
@@ -136,11 +109,11 @@ pub(super) fn preview(
     written: &[Written],
     answers: &[DryRunAnswer],
 ) -> Preview {
-    let nodes = fleet(after);
-    let closed_before = closed(&before.nodes);
+    let nodes = rows(after);
+    let held_before = held(&before.nodes);
     let mut previews: Vec<RulePreview> = written
         .iter()
-        .map(|it| of_rule(it, before.rule(&it.name), after, &nodes, &closed_before))
+        .map(|it| of_rule(it, before.rule(&it.name), after, &nodes, &held_before))
         .collect();
     let mut notes = notes(after, &previews);
     for (preview, answer) in previews.iter_mut().zip(answers) {
@@ -156,63 +129,50 @@ pub(super) fn preview(
             DryRunAnswer::Accepted => {}
         }
     }
-    let closed_after = closed(&nodes);
-    let is_closed = |it: &&OnNode| it.state.holds() && !closed_before.contains(&it.node);
-    let is_waiting = |it: &&OnNode| {
-        let before = before.nodes.iter();
-        let mut same = before.filter(|was| was.node == it.node && was.rule == it.rule);
-        it.state == State::Waiting
-            && !closed_before.contains(&it.node)
-            && same.all(|was| was.state != State::Waiting)
+    let held_after = held(&nodes);
+    let was_waiting = |it: &RuleOnNode| {
+        let mut before = before.nodes.iter();
+        before.any(|was| (&was.node, &was.rule, was.state) == (&it.node, &it.rule, State::Waiting))
     };
-    let change = |it: &OnNode, when| Change {
-        node: it.node.clone(),
-        rule: it.rule.clone(),
-        when,
-        why: it.why.clone(),
-    };
-    let mut closes: Vec<Change> = nodes
+    let mut gates: Vec<RuleOnNode> = nodes
         .iter()
-        .filter(is_closed)
-        .map(|it| change(it, When::AtOnce))
+        .filter(|it| !held_before.contains(&it.node))
+        .filter(|it| it.state.holds() || it.state == State::Waiting && !was_waiting(it))
+        .cloned()
         .collect();
-    let later = nodes.iter().filter(is_waiting);
-    closes.extend(later.map(|it| change(it, When::Later)));
-    let mut seen = BTreeSet::new();
-    closes.retain(|it| seen.insert(it.node.clone()));
-    let opened = before.nodes.iter().filter(|it| it.state.holds());
-    let opened = opened.filter(|it| !closed_after.contains(&it.node));
-    let mut seen = BTreeSet::new();
-    let opens: Vec<Change> = opened
-        .filter(|it| seen.insert(it.node.clone()))
-        .map(|it| Change {
-            why: "its conditions are met, or the rule leaves it alone".into(),
-            ..change(it, When::AtOnce)
-        })
+    gates.sort_by_key(|it| it.state == State::Waiting);
+    let releases = before.nodes.iter().filter(|it| it.state.holds());
+    let mut releases: Vec<RuleOnNode> = releases
+        .filter(|it| !held_after.contains(&it.node))
+        .cloned()
         .collect();
+    for changes in [&mut gates, &mut releases] {
+        let mut seen = BTreeSet::new();
+        changes.retain(|it| seen.insert(it.node.clone()));
+    }
     Preview {
         is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
         notes,
         unread: unread_lists(&after.gaps),
         rules: previews,
-        closes,
-        opens,
+        gates,
+        releases,
     }
 }
 
-fn closed(nodes: &[OnNode]) -> BTreeSet<Arc<str>> {
-    let closed = nodes
-        .iter()
-        .filter(|it| it.state.holds() || it.state == State::Opening);
-    closed.map(|it| it.node.clone()).collect()
+/// The nodes that have a rule's taint, or are about to get it.
+fn held(nodes: &[RuleOnNode]) -> BTreeSet<Arc<str>> {
+    let held = nodes.iter();
+    let held = held.filter(|it| it.state.holds() || it.state == State::Releasing);
+    held.map(|it| it.node.clone()).collect()
 }
 
 fn of_rule(
     written: &Written,
     there: Option<&RuleObject>,
     after: &Snapshot,
-    nodes: &[OnNode],
-    closed_before: &BTreeSet<Arc<str>>,
+    nodes: &[RuleOnNode],
+    held_before: &BTreeSet<Arc<str>>,
 ) -> RulePreview {
     let new = written.object.get("spec").unwrap_or(&Value::Null);
     let view = &after.view;
@@ -222,20 +182,19 @@ fn of_rule(
     let differences = there
         .and_then(|there| serde_json::to_value(there.spec.as_ref().ok()?).ok())
         .map_or_else(Vec::new, |old| differences(&old, &canonical(new)));
-    let own: Vec<&OnNode> = nodes
+    let own: Vec<&RuleOnNode> = nodes
         .iter()
         .filter(|it| *it.rule == *written.name)
         .collect();
     let mut states: BTreeMap<State, usize> = BTreeMap::new();
-    let mut closed_already = 0;
+    let mut held_already = 0;
     let mut unmet: BTreeMap<String, usize> = BTreeMap::new();
     for it in &own {
         *states.entry(it.state).or_default() += 1;
-        closed_already +=
-            usize::from(it.state == State::Closing && closed_before.contains(&it.node));
-        if matches!(it.state, State::Closing | State::Waiting) {
-            for lack in &it.lacks {
-                let name = format!("{}: {}", lack.kind, lack.reason);
+        held_already += usize::from(it.state == State::Gating && held_before.contains(&it.node));
+        if matches!(it.state, State::Gating | State::Waiting) {
+            for condition in &it.conditions {
+                let name = format!("{}: {}", condition.kind, condition.cause());
                 *unmet.entry(name).or_default() += 1;
             }
         }
@@ -250,7 +209,7 @@ fn of_rule(
         differences,
         selected: own.len(),
         states,
-        closed_already,
+        held_already,
         unmet,
         grace_ends: grace
             .filter(|_| is_waiting)
@@ -269,7 +228,6 @@ fn of_rule(
     }
 }
 
-/// What could not be read.
 fn notes(after: &Snapshot, rules: &[RulePreview]) -> Vec<String> {
     let mut notes = after.notes();
     if after.limits.is_none() && rules.iter().any(|rule| rule.guard.is_some()) {
@@ -288,7 +246,6 @@ fn canonical(spec: &Value) -> Value {
     read.unwrap_or_else(|| spec.clone())
 }
 
-/// Why a rule would be rejected.
 fn refusals(
     new: &Value,
     rule: Option<&Rule>,
@@ -339,8 +296,8 @@ fn is_fault(remark: &Remark) -> bool {
     [NOT_MADE, SHUT_OUT].contains(&remark.kind)
 }
 
-/// What is wrong with what the rule waits for, and whether a node that joins can be expected to open.
-fn faults(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&OnNode]) -> Vec<String> {
+/// What is wrong with what the rule waits for, and whether a node that joins can be expected to be released.
+fn faults(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) -> Vec<String> {
     let remarks = after.remarks(rule).unwrap_or_default();
     let wrong = remarks.wrong.into_iter().filter(is_fault);
     let mut faults: Vec<String> = wrong.map(|it| it.message).collect();
@@ -348,8 +305,8 @@ fn faults(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&OnNode]) -
         .conditions
         .iter()
         .all(|it| gap(&it.source, after).is_none());
-    // Where nodes would be closed, they tell.
-    let are_left_alone = own.iter().all(|it| it.state == State::Open);
+    // Where nodes would be gated, they tell.
+    let are_left_alone = own.iter().all(|it| it.state == State::NotHeld);
     if faults.is_empty() && are_known && are_left_alone && !own.is_empty() {
         let first = own.iter().find(|it| !it.why.is_empty());
         let is_met_nowhere = own.iter().all(|it| !it.why.is_empty());
@@ -364,7 +321,6 @@ fn faults(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&OnNode]) -
     faults
 }
 
-/// Warnings about a rule that would be accepted.
 fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize) -> Vec<String> {
     let view = &after.view;
     let mut warnings = Vec::new();
@@ -391,15 +347,12 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Difference {
     pub field: String,
-    /// The old value; `None` for a new field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
-    /// The new value; `None` for a removed field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
 }
 
-/// The differences of two specs, by field.
 fn differences(from: &Value, to: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
     compare("spec", Some(from), Some(to), &mut all);
@@ -452,12 +405,7 @@ mod tests {
         let after = scene().object(applied).read(at(60));
         let written = [written];
         let preview = preview(&Before::of(&before, &written), &after, &written, &[]);
-        let page = Page {
-            width: None,
-            colour: false,
-            wide: false,
-            now: at(60),
-        };
+        let page = Page::plain(at(60));
         (preview.text(&page), preview.is_no())
     }
 
@@ -468,7 +416,7 @@ mod tests {
         let misspelt = || leaving().waits_for("daemonset.nodegate.dev/kube-system.cillium");
         let unheard_of = || leaving().waits_for("Nett");
         let fine = || leaving().waits_for("Net");
-        let closing = || rule("r").waits_for("Net");
+        let gating = || rule("r").waits_for("Net");
         for (name, rule, says_no, says) in [
             (
                 "misspelt",
@@ -482,12 +430,12 @@ mod tests {
                 true,
                 "fault: none of the 3 nodes that it selects meets its conditions",
             ),
-            ("fine", fine(), false, "selects 3 nodes: leaves 3 open"),
+            ("fine", fine(), false, "selects 3 nodes: does not hold 3"),
             (
-                "closing",
-                closing(),
+                "gating",
+                gating(),
                 true,
-                "selects 3 nodes: closes 2, leaves 1 open",
+                "selects 3 nodes: gates 2, does not hold 1",
             ),
         ] {
             let (live, is_no) = previewed(&rule, None, &nodes);
@@ -497,18 +445,15 @@ mod tests {
             assert_eq!(is_no, says_no, "{name}: {dry}");
             let note = "  (a dry run: what follows is what it would do in force)";
             assert_eq!(dry.replace(note, ""), live, "{name}");
-            assert!(
-                !dry.contains("would close") && !dry.contains("would open"),
-                "{dry}"
-            );
+            assert!(!dry.contains("would be held"), "{dry}");
         }
     }
 
     #[test]
     fn a_rule_in_force_that_becomes_a_dry_run_changes_no_node() {
-        let closed = node("a").taint(crate::testing::GATE, "NoSchedule");
+        let held = node("a").taint(crate::testing::GATE, "NoSchedule");
         let there = rule("r").waits_for("Net");
-        let (text, is_no) = previewed(&there.clone().dry_run(), Some(&there), &[closed, node("b")]);
+        let (text, is_no) = previewed(&there.clone().dry_run(), Some(&there), &[held, node("b")]);
         assert!(
             text.contains("selects 2 nodes: leaves 2 as they are"),
             "{text}"

@@ -1,12 +1,13 @@
 //! A preview as text.
 
-use super::{Change, Difference, Preview, RulePreview, When};
-use crate::cli::fleet::{State, clock};
+use super::{Difference, Preview, RulePreview};
 use crate::cli::page::{Branch, Line, Look, Page, Render};
+use crate::cli::rows::{RuleOnNode, State, clock};
 use crate::wording::counted;
 
-/// The most nodes that are shown.
 const SHOWN: usize = 10;
+/// Why a held node would be released.
+const RELEASED: &str = "its conditions are met, or the rule leaves it alone";
 
 impl Render for Preview {
     const KIND: &'static str = "Preview";
@@ -17,15 +18,15 @@ impl Render for Preview {
             page.tree(&mut out, &of_rule(rule));
         }
         let shown = if page.wide { usize::MAX } else { SHOWN };
-        for (changes, look, which, word) in [
-            (&self.closes, Look::Bad, "open node", "closed"),
-            (&self.opens, Look::Good, "closed node", "opened"),
+        for (changes, look, word, why) in [
+            (&self.gates, Look::Bad, "gated", None),
+            (&self.releases, Look::Good, "released", Some(RELEASED)),
         ] {
             let head = match changes.len() {
-                0 => Line::new().plain(format!("no {which} would be {word}")),
-                count => Line::new().with(look, counted(count, which) + " would be " + word),
+                0 => Line::new().plain(format!("no node would be {word}")),
+                count => Line::new().with(look, counted(count, "node") + " would be " + word),
             };
-            let below = changes.iter().take(shown).map(of_change);
+            let below = changes.iter().take(shown).map(|it| of_change(it, why));
             let mut tree = Branch::new(head).over(below);
             if let more @ 1.. = changes.len().saturating_sub(shown) {
                 let line = format!("and {more} more (-o wide shows all)");
@@ -39,7 +40,7 @@ impl Render for Preview {
 
     fn is_no(&self) -> bool {
         let is_faulty = self.rules.iter().any(|it| !it.faults.is_empty());
-        !self.closes.is_empty() || self.is_refused || is_faulty
+        !self.gates.is_empty() || self.is_refused || is_faulty
     }
 
     fn unread(&self) -> Option<String> {
@@ -71,8 +72,8 @@ fn of_rule(rule: &RulePreview) -> Branch {
         tree.push(Branch::new(of_difference(difference)));
     }
     let states = rule.states.iter();
-    let effects = states.filter_map(|(state, count)| effect(*state, *count, rule.closed_already));
-    let unchanged = [State::WouldClose, State::WouldOpen, State::Suspended];
+    let effects = states.filter_map(|(state, count)| effect(*state, *count, rule.held_already));
+    let unchanged = [State::WouldHold, State::WouldNotHold, State::Suspended];
     let unchanged: usize = unchanged.iter().filter_map(|it| rule.states.get(it)).sum();
     let unchanged = (unchanged > 0).then(|| format!("leaves {unchanged} as they are"));
     let effects: Vec<_> = effects.chain(unchanged).collect();
@@ -102,18 +103,18 @@ fn of_rule(rule: &RulePreview) -> Branch {
 }
 
 /// What the rule does with its nodes in this state, if anything is to be decided about them.
-fn effect(state: State, count: usize, closed_already: usize) -> Option<String> {
+fn effect(state: State, count: usize, held_already: usize) -> Option<String> {
     Some(match state {
-        State::Held => format!("keeps {count} closed"),
-        State::Closing if closed_already > 0 => {
-            format!("closes {count} ({closed_already} closed by another rule already)")
+        State::Held => format!("keeps {count} held"),
+        State::Gating if held_already > 0 => {
+            format!("gates {count} ({held_already} held by another rule already)")
         }
-        State::Closing => format!("closes {count}"),
-        State::Waiting => format!("closes {count} later"),
-        State::Opening => format!("opens {count}"),
-        State::Open => format!("leaves {count} open"),
+        State::Gating => format!("gates {count}"),
+        State::Waiting => format!("gates {count} later"),
+        State::Releasing => format!("releases {count}"),
+        State::NotHeld => format!("does not hold {count}"),
         State::Conflicted => format!("leaves {count} to another rule with the same taint"),
-        State::WouldClose | State::WouldOpen | State::Suspended => return None,
+        State::WouldHold | State::WouldNotHold | State::Suspended => return None,
     })
 }
 
@@ -130,13 +131,12 @@ fn of_difference(difference: &Difference) -> Line {
     }
 }
 
-fn of_change(change: &Change) -> Branch {
-    let when = match change.when {
-        When::AtOnce => "",
-        When::Later => " later, by its grace period or disruption limit",
+fn of_change(row: &RuleOnNode, why: Option<&str>) -> Branch {
+    let when = match row.state {
+        State::Waiting => " later, by its grace period or disruption limit",
+        _ => "",
     };
-    let line = Line::new()
-        .strong(format!("node/{}", change.node))
-        .plain(format!(" by rule/{}{when}: {}", change.rule, change.why));
-    Branch::new(line)
+    let why = why.unwrap_or(&row.why);
+    let line = Line::new().strong(format!("node/{}", row.node));
+    Branch::new(line.plain(format!(" by rule/{}{when}: {why}", row.rule)))
 }

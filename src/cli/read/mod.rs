@@ -89,14 +89,13 @@ pub(super) async fn names(
 pub(super) async fn unknown(
     source: &ObjectSource,
     kind: ResourceKind,
-    word: &'static str,
     namespace: Option<&str>,
     name: &str,
 ) -> CliError {
     let names = names(source, kind, namespace).await;
     let shown = namespace.map_or_else(|| name.to_owned(), |ns| format!("{ns}/{name}"));
     CliError::Unknown {
-        kind: word,
+        kind: kind.singular(),
         name: shown,
         near: near_names(name, names.iter().map(String::as_str)),
     }

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use crate::cli::printable::printable;
 
-/// A fragment of HTML.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Html(String);
 
@@ -22,7 +21,6 @@ impl Html {
         Self([self.0, other.0].concat())
     }
 
-    /// Wraps the fragment in an element.
     pub(super) fn within(self, kind: &'static str, attributes: &[(&'static str, &str)]) -> Self {
         let mut out = format!("<{kind}");
         for (name, value) in attributes {

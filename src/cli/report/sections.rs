@@ -7,13 +7,10 @@ use crate::cli::check::{Checkup, Severity};
 use crate::cli::page::age;
 use crate::cli::status::ClusterStatus;
 
-/// The content of the page.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReportPage {
-    /// When the cluster was read.
     pub at: Timestamp,
     pub status: ClusterStatus,
-    /// What is wrong with rules and cluster.
     pub checkup: Checkup,
 }
 
@@ -44,10 +41,10 @@ pub(super) fn fleet(report: &ReportPage) -> Html {
     let tiles = [
         ("nodes", nodes.total, ""),
         ("held", nodes.held, if nodes.held > 0 { "bad" } else { "" }),
-        ("opening", nodes.opening, ""),
-        ("open", nodes.open, "good"),
+        ("about to be released", nodes.releasing, ""),
+        ("not held", nodes.not_held, "good"),
         (
-            "waiting to close",
+            "waiting to be gated",
             nodes.waiting,
             if nodes.waiting > 0 { "poor" } else { "" },
         ),
@@ -84,11 +81,11 @@ pub(super) fn rules(report: &ReportPage) -> Html {
         let if_any = |count: bool, class: &'static str| if count { class } else { "" };
         vec![
             (rule.rule.to_string(), "name"),
-            (words(&format!("{:?}", rule.state)), ""),
+            (rule.state.word().to_owned(), ""),
             (rule.taint.clone(), ""),
             (rule.matched.to_string(), "number"),
             (rule.held.to_string(), if_any(rule.held > 0, "number bad")),
-            (rule.open.to_string(), "number"),
+            (rule.not_held.to_string(), "number"),
             (
                 rule.failing.to_string(),
                 if_any(rule.failing > 0, "number bad"),
@@ -102,23 +99,11 @@ pub(super) fn rules(report: &ReportPage) -> Html {
         "Taint",
         "Nodes",
         "Held",
-        "Open",
+        "Not held",
         "Failing",
         "Unmet conditions",
     ];
     section("Rules", table(&heads, rows))
-}
-
-/// Splits a name such as `InForce` into lower-case words.
-fn words(name: &str) -> String {
-    let mut out = String::new();
-    for character in name.chars() {
-        if character.is_uppercase() && !out.is_empty() {
-            out.push(' ');
-        }
-        out.extend(character.to_lowercase());
-    }
-    out
 }
 
 pub(super) fn held(report: &ReportPage) -> Html {

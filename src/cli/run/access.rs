@@ -2,10 +2,11 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use clap::ColorChoice;
 use jiff::Timestamp;
 use terminal_size::{Height, Width, terminal_size};
 
-use crate::cli::command::{AccessArgs, Colour, CommonArgs, Output};
+use crate::cli::command::{AccessArgs, CommonArgs, Output};
 use crate::cli::failure::CliError;
 use crate::cli::page::Page;
 use crate::cli::read::{Cluster, Configured, Folder, ObjectSource, snapshot};
@@ -43,17 +44,16 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
     Page {
         width,
         colour: match common.color {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => is_terminal && may_colour,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && may_colour,
         },
         wide: common.output == Output::Wide,
         now,
     }
 }
 
-/// How many lines a terminal shows.
-pub(super) fn rows() -> usize {
+pub(super) fn height() -> usize {
     terminal_size().map_or(24, |(_, Height(rows))| rows.into())
 }
 

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::time::{sleep_until, timeout_at};
 
-use super::access::{configured, page, rows, source, write_on};
+use super::access::{configured, height, page, source, write_on};
 use super::of_status;
 use crate::cli::command::CommonArgs;
-use crate::cli::fleet::{OnNode, State, clock, fleet};
 use crate::cli::page::Render;
 use crate::cli::printable::printable;
 use crate::cli::read::Live;
+use crate::cli::rows::{RuleOnNode, State, clock, rows};
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::status;
 use crate::shutdown::told_to_stop;
@@ -32,15 +32,21 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let mut stop = std::pin::pin!(told_to_stop()?);
     let is_terminal = std::io::stdout().is_terminal();
     let mut held = BTreeMap::new();
+    let mut told = None;
     loop {
         let problem = live.problem();
+        if !is_terminal && problem != told {
+            let state = problem.as_deref().unwrap_or("up to date again");
+            eprintln!("note: {}", printable(state));
+            told.clone_from(&problem);
+        }
         let read = live.at(Timestamp::now());
         let text = if is_terminal {
             let mut status = status(read);
             let stale = problem.map(|problem| format!("not up to date: {problem}"));
             status.notes.extend(stale);
             let text = status.text(&page(common, read.at));
-            let shown = text.lines().take(rows().saturating_sub(1));
+            let shown = text.lines().take(height().saturating_sub(1));
             let lines: String = shown.map(|line| format!("{line}\u{1b}[K\n")).collect();
             format!("\u{1b}[H{lines}\u{1b}[J")
         } else {
@@ -65,10 +71,10 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
 type Pair = (Arc<str>, Arc<str>);
 
 /// A line for each node that is held for another reason than before, or not any more: time, node, what, rule, why.
-fn changes(held: &mut BTreeMap<Pair, OnNode>, read: &Snapshot) -> String {
-    let rows = fleet(read).into_iter();
-    let rows = rows.filter(|it| it.state.holds() || it.state == State::Opening);
-    let now: BTreeMap<Pair, OnNode> = rows
+fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
+    let rows = rows(read).into_iter();
+    let rows = rows.filter(|it| it.state.holds() || it.state == State::Releasing);
+    let now: BTreeMap<Pair, RuleOnNode> = rows
         .map(|it| ((it.node.clone(), it.rule.clone()), it))
         .collect();
     let at = clock(read.at);
@@ -78,7 +84,7 @@ fn changes(held: &mut BTreeMap<Pair, OnNode>, read: &Snapshot) -> String {
         let what = if is_there { "released" } else { "gone" };
         format!("{at} {node} {what} {rule}")
     });
-    let is_news = |pair: &Pair, it: &OnNode| {
+    let is_news = |pair: &Pair, it: &RuleOnNode| {
         let before = held.get(pair);
         before.is_none_or(|before| it.state.holds() && before.why != it.why)
     };

@@ -11,7 +11,6 @@ use super::access::write;
 use crate::cli::command::Plugin;
 use crate::cli::complete::{Completion, next, value_of};
 use crate::cli::read::{Cluster, ObjectSource, names};
-use crate::cli::snapshot::ResourceKind;
 
 /// How long to wait for names; a typing user waits no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -56,7 +55,7 @@ async fn candidates(words: &[String]) -> Vec<String> {
         let cluster = Cluster::connect(kubeconfig.as_deref().map(Path::new), context.as_deref());
         let source = ObjectSource::Cluster(cluster.await.ok()?);
         let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
-        let namespace = (kind == ResourceKind::Pods).then_some(own.as_str());
+        let namespace = kind.is_namespaced().then_some(own.as_str());
         Some(names(&source, kind, namespace).await)
     };
     // On an error or a timeout, no names are offered.

@@ -107,6 +107,21 @@ impl ResourceKind {
         }
     }
 
+    /// One of its objects, for people.
+    pub(crate) const fn singular(self) -> &'static str {
+        match self {
+            Self::Nodes => "node",
+            Self::Pods => "pod",
+            Self::DaemonSets => "DaemonSet",
+            Self::Rules => "rule",
+            kind => kind.name(),
+        }
+    }
+
+    pub(crate) const fn is_namespaced(self) -> bool {
+        matches!(self, Self::Pods | Self::DaemonSets)
+    }
+
     /// What is unknown without this kind.
     pub(crate) const fn tells(self) -> &'static str {
         match self {

@@ -9,16 +9,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::fleet::{OnNode, State, fleet};
 use super::page::Look;
+use super::rows::{RuleOnNode, State, rows};
 use super::snapshot::{Controller, Gap, Leader, LeaderHealth, ResourceKind, Snapshot};
 use crate::api::EnforcementMode;
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
 use crate::wording::counted;
-
-/// The most held nodes that are named.
-const NAMED: usize = 10;
 
 /// The cluster on one screen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,16 +28,13 @@ pub(super) struct ClusterStatus {
     /// Why it is unknown whether a controller leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader_unknown: Option<String>,
-    /// How many nodes are in which state.
     pub nodes: NodeCounts,
-    /// The rules, by name.
     pub rules: Vec<RuleStatus>,
-    /// The nodes held longest, longest first.
-    pub held: Vec<HeldNode>,
-    /// Taints that look like a rule's and that no rule lifts.
+    /// The held nodes, each once, longest first.
+    pub held: Vec<RuleOnNode>,
+    /// Taints that look like a rule's and that no rule removes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stray_taints: Vec<StrayTaint>,
-    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Whether `--wait` timed out.
@@ -72,10 +66,10 @@ pub(super) struct LeaderStatus {
 pub(super) struct NodeCounts {
     pub total: usize,
     pub held: usize,
-    pub opening: usize,
-    /// Nodes that lack a condition and stay open for now.
+    pub releasing: usize,
+    /// Nodes that lack a condition and are not gated yet.
     pub waiting: usize,
-    pub open: usize,
+    pub not_held: usize,
     pub not_selected: usize,
     /// Nodes left alone because an object cannot be parsed.
     pub left_alone: usize,
@@ -86,18 +80,16 @@ pub(super) struct NodeCounts {
 pub(super) struct RuleStatus {
     pub rule: Arc<str>,
     pub state: RuleState,
-    /// The mode; `None` for an invalid rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<EnforcementMode>,
-    /// The taint, as `key:effect`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,
     pub matched: usize,
-    /// How many matched nodes it keeps closed, or would.
+    /// How many matched nodes it holds, or would.
     pub held: usize,
-    /// How many matched nodes it leaves open, or would.
-    pub open: usize,
-    /// How many of the open nodes lack a condition: within their grace period, or delayed by the guard.
+    /// How many matched nodes lack its taint.
+    pub not_held: usize,
+    /// How many of these lack a condition: within their grace period, or delayed by the guard.
     pub waiting: usize,
     /// On how many nodes the controller failed to apply the rule, as published.
     pub failing: i32,
@@ -123,7 +115,6 @@ pub(super) struct Lacking {
     pub nodes: usize,
 }
 
-/// A condition of a rule's status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PublishedCondition {
@@ -136,35 +127,19 @@ pub(super) struct PublishedCondition {
 #[serde(rename_all = "camelCase")]
 pub(super) enum RuleState {
     InForce,
-    /// The rule only counts what it would do.
     DryRun,
     Suspended,
     Invalid,
     /// The rule's finalizer is missing, so no controller acts on it.
     NotTakenOn,
-    /// The rule is being deleted, and its taints are being removed.
     Deleting,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct HeldNode {
-    pub node: Arc<str>,
-    /// The rule that has held it longest.
-    pub rule: Arc<str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
-    /// The controller's message.
-    pub why: String,
-}
-
-/// A taint on nodes that looks like a rule's and that no rule lifts.
+/// A taint on nodes that looks like a rule's and that no rule removes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StrayTaint {
-    /// The taint, as `key:effect`.
     pub taint: String,
-    /// Why no rule lifts it.
     pub why: String,
     pub nodes: usize,
     /// The first of these nodes by name.
@@ -172,7 +147,7 @@ pub(super) struct StrayTaint {
 }
 
 pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
-    let all = fleet(snapshot);
+    let all = rows(snapshot);
     let cached = snapshot.view.cached_rules();
     let mut rules: Vec<RuleStatus> = cached
         .values()
@@ -195,7 +170,7 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
         leader_unknown: snapshot.gap(ResourceKind::Leases).map(Gap::refusal),
         nodes: NodeCounts::of(snapshot, &all),
         rules,
-        held: held(&all),
+        held: held(all),
         stray_taints: stray_taints(snapshot),
         notes: snapshot.notes(),
         is_too_late: false,
@@ -203,14 +178,14 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
 }
 
 impl ClusterStatus {
-    /// The nodes that are not open yet, and the first of them with its reason; `None` if there are none.
+    /// The nodes that are not released yet, and the first of them with its reason; `None` if there are none.
     pub(super) fn awaited(&self) -> Option<String> {
-        let count = self.nodes.held + self.nodes.opening;
+        let count = self.nodes.held + self.nodes.releasing;
         if count == 0 {
             return None;
         }
-        let awaited = format!("{} not open yet", counted(count, "node"));
-        let Some(HeldNode {
+        let awaited = format!("{} not released yet", counted(count, "node"));
+        let Some(RuleOnNode {
             node, rule, why, ..
         }) = self.held.first()
         else {
@@ -243,35 +218,34 @@ impl LeaderStatus {
 }
 
 impl RuleStatus {
-    /// Summarizes a rule's effects on its nodes.
     pub(super) fn of<'a>(
         snapshot: &Snapshot,
         cached: &CachedRule,
-        nodes: impl Iterator<Item = &'a OnNode>,
+        nodes: impl Iterator<Item = &'a RuleOnNode>,
     ) -> Self {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
         let mut lacks: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
-        let (mut matched, mut held, mut open, mut waiting) = (0, 0, 0, 0);
+        let (mut matched, mut held, mut not_held, mut waiting) = (0, 0, 0, 0);
         let mut longest_held = None;
         for it in nodes {
             matched += 1;
             match it.state {
-                State::Held | State::Closing | State::WouldClose => held += 1,
+                State::Held | State::Gating | State::WouldHold => held += 1,
                 // The taint is on the node, whoever governs it: as in the rule's own status.
                 State::Suspended | State::Conflicted if it.tainted => held += 1,
                 State::Waiting => waiting += 1,
                 _ => {}
             }
             if !it.tainted {
-                open += 1;
+                not_held += 1;
             }
             if it.state.holds() {
                 longest_held = [longest_held, it.since].into_iter().flatten().min();
             }
             if it.state.is_unmet() {
-                for lack in &it.lacks {
-                    *lacks.entry((&lack.kind, &lack.reason)).or_default() += 1;
+                for unmet in &it.conditions {
+                    *lacks.entry((&unmet.kind, unmet.cause())).or_default() += 1;
                 }
             }
         }
@@ -294,7 +268,7 @@ impl RuleStatus {
             }),
             matched,
             held,
-            open,
+            not_held,
             waiting,
             failing: cached.status.nodegate.unwrap_or_default().failed_node_count,
             longest_held,
@@ -328,7 +302,7 @@ fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<Publish
     published.chain(wrong).collect()
 }
 
-/// The taints on nodes that no rule lifts, those on most nodes first.
+/// The taints on nodes that no rule removes, those on most nodes first.
 fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
     let mut nodes: BTreeMap<(String, WhyStray), Vec<&Arc<str>>> = BTreeMap::new();
     let rules = snapshot.view.rules();
@@ -371,7 +345,6 @@ impl RuleState {
         }
     }
 
-    /// The state as words for people.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::InForce => "in force",
@@ -386,14 +359,14 @@ impl RuleState {
 
 impl NodeCounts {
     /// Counts nodes by the worst effect of any rule.
-    pub(super) fn of(snapshot: &Snapshot, all: &[OnNode]) -> Self {
+    pub(super) fn of(snapshot: &Snapshot, all: &[RuleOnNode]) -> Self {
         let mut counts = Self::default();
         let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
         for it in all {
             let badness = match it.state {
                 State::Suspended if it.tainted => 4,
                 state if state.holds() => 4,
-                State::Opening => 3,
+                State::Releasing => 3,
                 State::Waiting => 2,
                 _ => 1,
             };
@@ -407,9 +380,9 @@ impl NodeCounts {
             } else {
                 match worst.get(&*node.name) {
                     Some(4) => &mut counts.held,
-                    Some(3) => &mut counts.opening,
+                    Some(3) => &mut counts.releasing,
                     Some(2) => &mut counts.waiting,
-                    Some(_) => &mut counts.open,
+                    Some(_) => &mut counts.not_held,
                     None => &mut counts.not_selected,
                 }
             };
@@ -419,26 +392,13 @@ impl NodeCounts {
     }
 }
 
-/// The held nodes, each once, longest first.
-fn held(all: &[OnNode]) -> Vec<HeldNode> {
-    let mut longest: BTreeMap<&str, &OnNode> = BTreeMap::new();
-    for it in all.iter().filter(|it| it.state.holds()) {
-        let known = longest.entry(&it.node).or_insert(it);
-        if it.since.is_some() && it.since < known.since {
-            *known = it;
-        }
-    }
-    let mut held: Vec<_> = longest.into_values().collect();
-    held.sort_by_key(|it| (it.since, it.node.clone()));
-    let named = held.into_iter().take(NAMED);
-    named
-        .map(|it| HeldNode {
-            node: it.node.clone(),
-            rule: it.rule.clone(),
-            since: it.since,
-            why: it.why.clone(),
-        })
-        .collect()
+fn held(mut all: Vec<RuleOnNode>) -> Vec<RuleOnNode> {
+    all.retain(|it| it.state.holds());
+    // Unknown times come last.
+    all.sort_by_key(|it| (it.since.is_none(), it.since, it.node.clone()));
+    let mut seen = BTreeSet::new();
+    all.retain(|it| seen.insert(it.node.clone()));
+    all
 }
 
 #[cfg(test)]
@@ -449,7 +409,7 @@ mod tests {
     use crate::testing::{Builder, GATE, at, node, rule};
 
     #[test]
-    fn taints_that_no_rule_lifts_are_told_with_what_to_do() {
+    fn taints_that_no_rule_removes_are_told_with_what_to_do() {
         let misspelt = "readiness.k8s.io/gaet";
         let scene = Scene::default()
             .rule(&rule("r").waits_for("Net"))
@@ -509,7 +469,7 @@ mod tests {
             let verdict = serde_json::to_value(explained.verdict).unwrap();
             assert_eq!(verdict == "held", is_held, "{what}: {verdict}");
             if is_held {
-                let why = "the rule is being deleted since 2026-01-01T00:00:00Z: its taint stays until a controller lifts it";
+                let why = "the rule is being deleted since 2026-01-01T00:00:00Z: its taint stays until a controller removes it";
                 assert_eq!(explained.rules[0].remarks, [why], "{what}");
                 assert_eq!(status.held[0].why, why, "{what}");
                 let next = explained.next.unwrap();
@@ -531,7 +491,7 @@ mod tests {
             .rule(&rule("b").waits_for("Net"));
         let scene = scene.node(node("n").dated_taint(GATE, "NoSchedule"));
         let rules = status(&scene.read(at(60))).rules;
-        let counts = rules.iter().map(|it| (it.matched, it.held, it.open));
+        let counts = rules.iter().map(|it| (it.matched, it.held, it.not_held));
         assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 0), (1, 1, 0)]);
     }
 

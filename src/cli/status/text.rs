@@ -5,26 +5,19 @@ use crate::cli::page::{Column, Line, Look, NextStep, Page, Render};
 use crate::cli::snapshot::LeaderHealth;
 use crate::wording::counted;
 
-/// How many lacking conditions a rule's line names.
-const LACKS: usize = 2;
+/// The most held nodes that are shown, and the most unmet conditions of a rule.
+const SHOWN: usize = 10;
 
-const RULES: [Column; 10] = [
+const RULES: [Column; 9] = [
     Column::new("RULE"),
     Column::new("STATE"),
-    Column::new("MODE").goes(6),
-    Column::new("NODES").goes(3),
+    Column::wide("MODE"),
+    Column::new("NODES"),
     Column::new("HELD"),
-    Column::new("WAITING").goes(4),
-    Column::new("OPEN").goes(5),
-    Column::new("FAILING").goes(2),
-    Column::new("LONGEST").goes(1),
-    Column::new("UNMET").wraps(),
-];
-const HELD: [Column; 4] = [
-    Column::new("HELD NODE"),
-    Column::new("FOR").goes(1),
-    Column::new("BY").goes(2),
-    Column::new("WHY").wraps(),
+    Column::wide("WAITING"),
+    Column::wide("NOT HELD"),
+    Column::new("FAILING"),
+    Column::new("LONGEST"),
 ];
 
 impl Render for ClusterStatus {
@@ -43,16 +36,26 @@ impl Render for ClusterStatus {
         } else {
             rules(&mut out, page, &self.rules);
         }
+        let shown = if page.wide { usize::MAX } else { SHOWN };
         for rule in &self.rules {
+            for lack in rule.lacks.iter().take(shown) {
+                let nodes = counted(lack.nodes, "node");
+                let line = Line::new().plain(format!("rule/{} waits for ", rule.rule));
+                let line = line.strong(&*lack.condition);
+                page.line(
+                    &mut out,
+                    line.plain(format!(": {} on {nodes}", lack.reason)),
+                );
+            }
             for published in &rule.published {
                 let line = Line::new()
                     .poor(format!("rule/{} {}: ", rule.rule, published.kind))
                     .plain(&published.message);
-                page.wrapped(&mut out, "", "  ", &line);
+                page.line(&mut out, line);
             }
             for remark in &rule.remarks {
                 let line = Line::new().plain(format!("rule/{}: {remark}", rule.rule));
-                page.wrapped(&mut out, "", "  ", &line);
+                page.line(&mut out, line);
             }
         }
         for stray in &self.stray_taints {
@@ -62,14 +65,20 @@ impl Render for ClusterStatus {
                 counted(stray.nodes, "node")
             );
             let line = format!(
-                "no rule lifts it ({}); see node/{}",
+                "no rule removes it ({}); see node/{}",
                 stray.why, stray.example
             );
-            page.wrapped(&mut out, "", "  ", &Line::new().bad(head).plain(line));
+            page.line(&mut out, Line::new().bad(head).plain(line));
         }
         if !self.held.is_empty() {
             out.push('\n');
-            held(&mut out, page, self);
+            for row in self.held.iter().take(shown) {
+                page.line(&mut out, row.of_node(page, true));
+            }
+            if let more @ 1.. = self.held.len().saturating_sub(shown) {
+                let line = format!("and {more} more (-o wide shows all)");
+                page.line(&mut out, Line::new().faint(line));
+            }
         }
         page.notes(&mut out, &self.notes);
         let held = self.held.iter().map(|it| &it.node);
@@ -113,7 +122,7 @@ pub(crate) fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page:
             .good("leading")
             .plain(format!("  {} (lease renewed{renewed})", lease.pod())),
         LeaderHealth::Silent => line.bad("silent").plain(format!(
-            "  {} renewed its lease{renewed}: it may add and lift no taints",
+            "  {} renewed its lease{renewed}: it may add and remove no taints",
             lease.pod()
         )),
         LeaderHealth::Nobody => line.bad("no instance leads"),
@@ -149,9 +158,9 @@ pub(crate) fn nodes(nodes: &NodeCounts) -> Line {
         .plain(nodes.total.to_string());
     for (count, look, word) in [
         (nodes.held, Look::Bad, "held"),
-        (nodes.opening, Look::Good, "opening"),
-        (nodes.waiting, Look::Poor, "waiting to close"),
-        (nodes.open, Look::Good, "open"),
+        (nodes.releasing, Look::Good, "about to be released"),
+        (nodes.waiting, Look::Poor, "waiting to be gated"),
+        (nodes.not_held, Look::Good, "not held"),
         (nodes.not_selected, Look::Plain, "not selected"),
         (nodes.left_alone, Look::Bad, "left as they are"),
     ] {
@@ -178,11 +187,6 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
             let longest = rule
                 .longest_held
                 .map_or_else(|| "-".into(), |at| page.age(at));
-            let lacks = rule
-                .lacks
-                .iter()
-                .take(if page.wide { usize::MAX } else { LACKS });
-            let lacks = lacks.map(|it| format!("{}: {} ({})", it.condition, it.reason, it.nodes));
             vec![
                 cell(Look::Strong, rule.rule.to_string()),
                 cell(rule.state.look(), rule.state.word().into()),
@@ -190,35 +194,13 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
                 count(Look::Plain, rule.matched),
                 count(Look::Bad, rule.held),
                 count(Look::Poor, rule.waiting),
-                count(Look::Plain, rule.open),
+                count(Look::Plain, rule.not_held),
                 count(Look::Bad, failing),
                 longest.into(),
-                lacks.collect::<Vec<_>>().join(", ").into(),
             ]
         })
         .collect();
     page.table(out, &RULES, &rows);
-}
-
-fn held(out: &mut String, page: &Page, status: &ClusterStatus) {
-    let rows: Vec<Vec<Line>> = status
-        .held
-        .iter()
-        .map(|it| {
-            let age = it.since.map_or_else(|| "?".into(), |at| page.age(at));
-            vec![
-                Line::new().strong(&*it.node),
-                age.into(),
-                (&*it.rule).into(),
-                it.why.clone().into(),
-            ]
-        })
-        .collect();
-    page.table(out, &HELD, &rows);
-    let more = status.nodes.held.saturating_sub(status.held.len());
-    if more > 0 {
-        page.line(out, Line::new().faint(format!("and {more} more")));
-    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::golden::{hold, normal};
 use crate::world::{HELD, TURN, World, world};
 
-/// A rule that closes the open node, and one that still waits to.
+/// A rule that gates the node that is not held.
 const RULES: &str = include_str!("../../../../docs/kubectl/gpu.yaml");
 
 /// Well-known `DaemonSet`s that match no node here, and a rule that waits for one that cannot start.
@@ -155,7 +155,7 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
 }
 
 #[tokio::test]
-async fn a_preview_names_the_nodes_that_the_rule_then_closes() -> Result<()> {
+async fn a_preview_names_the_nodes_that_the_rule_then_gates() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     let client = world.cluster.client().await?;
@@ -170,12 +170,12 @@ async fn a_preview_names_the_nodes_that_the_rule_then_closes() -> Result<()> {
     let kubeconfig = world.cluster.kubeconfig();
     let file = file.to_string_lossy().into_owned();
     let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
-    assert_eq!(said["closes"][0]["node"], "previewed", "{said:#}");
-    assert_eq!(said["closes"].as_array().map(Vec::len), Some(1), "{said:#}");
+    assert_eq!(said["gates"][0]["node"], "previewed", "{said:#}");
+    assert_eq!(said["gates"].as_array().map(Vec::len), Some(1), "{said:#}");
     rule.create(&client).await?;
     eventually_gated(&client, "previewed", "readiness.k8s.io/previewed").await?;
     let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
-    assert_eq!(said["closes"], Value::Array(Vec::new()), "{said:#}");
+    assert_eq!(said["gates"], Value::Array(Vec::new()), "{said:#}");
     delete_node(&client, "previewed").await?;
     rules::delete(&client, "previewed").await
 }

@@ -97,7 +97,7 @@ fn judge(
 /// the command line does not know.
 fn may_have_missed_heartbeats(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
     let mut unmet = it.conditions.iter().filter(|it| !it.met);
-    it.state == State::Closing
+    it.state == State::Gating
         && !moment.faults.is_empty()
         && unmet.all(|it| it.reason == "HeartbeatMissed")
 }
@@ -151,9 +151,9 @@ fn is_of_drivers(it: &ConditionOnNode) -> bool {
 fn is_done(it: &RuleOnNode) -> Result<(), String> {
     let is_right = match it.state {
         State::Held => it.tainted,
-        State::Open | State::Waiting => !it.tainted,
-        State::Closing | State::Opening => false,
-        State::WouldClose | State::WouldOpen | State::Conflicted | State::Suspended => true,
+        State::NotHeld | State::Waiting => !it.tainted,
+        State::Gating | State::Releasing => false,
+        State::WouldHold | State::WouldNotHold | State::Conflicted | State::Suspended => true,
     };
     if is_right {
         return Ok(());
@@ -201,7 +201,7 @@ fn is_published(
     node: &Value,
     it: &RuleOnNode,
 ) -> Result<(), String> {
-    let is_in_force = !matches!(it.state, State::WouldClose | State::WouldOpen);
+    let is_in_force = !matches!(it.state, State::WouldHold | State::WouldNotHold);
     if !moment.settings.publish_conditions || !is_in_force {
         return Ok(());
     }

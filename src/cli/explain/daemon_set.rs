@@ -1,0 +1,69 @@
+//! Explains a `DaemonSet`: which rules name it, and which nodes are held because of it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::finding::Cause;
+use crate::cli::page::NextStep;
+use crate::cli::rows::{RuleOnNode, of_plan};
+use crate::cli::snapshot::Snapshot;
+use crate::condition::{Component, Source};
+use crate::object::ObjectKey;
+
+/// What waits for a `DaemonSet`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DaemonSetExplanation {
+    pub namespace: Arc<str>,
+    pub daemon_set: Arc<str>,
+    pub rules: Vec<Arc<str>>,
+    /// The nodes that are held because of it, longest first.
+    pub nodes: Vec<RuleOnNode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Explains a `DaemonSet` that exists.
+pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> DaemonSetExplanation {
+    let view = &snapshot.view;
+    let names_it = |source: &Source| match source {
+        Source::Component(Component::DaemonSet(named)) => *named == *key,
+        _ => false,
+    };
+    let rules = view.cached_rules().values().map(|cached| &*cached.rule);
+    let mut rules: Vec<Arc<str>> = rules
+        .filter(|rule| {
+            let mut conditions = rule.spec.iter().flat_map(|spec| &spec.conditions);
+            conditions.any(|it| names_it(&it.source))
+        })
+        .map(|rule| rule.name.clone())
+        .collect();
+    rules.sort();
+    let object = format!("daemonset/{}", key.name);
+    let is_it = |cause: &Cause| cause.object == object && *cause.namespace == *key.namespace;
+    let waits_for_it = |row: &RuleOnNode| {
+        let mut causes = row.conditions.iter().flat_map(|it| &it.causes);
+        row.state.holds() && causes.any(is_it)
+    };
+    let plans = view
+        .nodes()
+        .filter_map(|node| Some((node, view.plan(&node.name)?)));
+    let rows = plans.flat_map(|(node, plan)| of_plan(node, &plan, snapshot, true));
+    let mut nodes: Vec<RuleOnNode> = rows.filter(waits_for_it).collect();
+    nodes.sort_by_key(|it| (it.since.is_none(), it.since, it.node.clone()));
+    let next = nodes.first().map(|first| {
+        let command = format!("kubectl nodegate explain node/{}", first.node);
+        NextStep::new("see why, and what to do", command)
+    });
+    DaemonSetExplanation {
+        namespace: key.namespace.clone(),
+        daemon_set: key.name.clone(),
+        rules,
+        nodes,
+        next,
+        notes: snapshot.notes(),
+    }
+}

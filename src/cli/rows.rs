@@ -1,0 +1,475 @@
+//! What each rule makes of each node: one row, made once from the plan's outcome. Every command filters, counts and prints rows.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::explain::ConditionOnNode;
+use super::page::{Line, Look, Page};
+use super::snapshot::{Gap, ResourceKind, Snapshot};
+use crate::api::{EnforcementMode, TaintPolicy};
+use crate::condition::{Component, Source};
+use crate::engine::passed_over_message;
+use crate::object::Node;
+use crate::plan::{Decision, NodePlan, Outcome, PassedOver, Standing, WaitReason, WhyPassedOver};
+use crate::repair::{Deadline, Verdict};
+use crate::rule::ownership::BootstrapRecord;
+use crate::rule::{Reach, Rule};
+
+/// What one rule makes of one node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleOnNode {
+    /// The node's name.
+    pub node: Arc<str>,
+    /// The rule's name.
+    pub rule: Arc<str>,
+    /// The rule's effect on the node.
+    pub state: State,
+    /// The rule's taint, as `key:effect`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub taint: String,
+    /// When the rule may add its taint.
+    pub mode: EnforcementMode,
+    /// Whether the node has the taint.
+    pub tainted: bool,
+    /// Whether the rule is being deleted, and its taint is still to be removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
+    /// Since when, if the taint or the conditions show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The controller's message about the unmet conditions; empty if they are met.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Further remarks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// The rule's conditions, unmet ones first; of many nodes only the unmet ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionOnNode>,
+}
+
+/// The effect of a rule on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum State {
+    /// The node has the taint and keeps it.
+    Held,
+    /// The node lacks the taint and is about to get it.
+    Gating,
+    /// The node has the taint and is about to lose it.
+    Releasing,
+    /// Conditions are unmet, but the node is not gated yet.
+    Waiting,
+    /// The node does not have the taint, and is not to get it.
+    NotHeld,
+    /// A dry run that would hold the node.
+    WouldHold,
+    /// A dry run that would not hold the node.
+    WouldNotHold,
+    /// A rule with precedence governs the same taint.
+    Conflicted,
+    /// The rule is suspended: the node stays as it is.
+    Suspended,
+}
+
+impl State {
+    /// The controller's effect on a node, from what could be read. If evidence for the decision is missing, the taint shows
+    /// what the controller decided.
+    fn of(outcome: &Outcome<'_>, is_unknown: bool) -> Self {
+        if outcome.rule.is_suspended() {
+            return Self::Suspended;
+        }
+        match outcome.standing {
+            Standing::Conflicted { .. } => Self::Conflicted,
+            Standing::DryRun(Decision::Hold | Decision::Gate | Decision::Wait(_)) => {
+                Self::WouldHold
+            }
+            Standing::DryRun(_) => Self::WouldNotHold,
+            Standing::Governs(_) if is_unknown && outcome.tainted => Self::Held,
+            Standing::Governs(_) if is_unknown => Self::NotHeld,
+            Standing::Governs(decision) => match decision {
+                Decision::Hold => Self::Held,
+                Decision::Gate => Self::Gating,
+                Decision::Release { .. } | Decision::GiveUp => Self::Releasing,
+                Decision::Wait(_) => Self::Waiting,
+                Decision::Open { .. } => Self::NotHeld,
+            },
+        }
+    }
+
+    /// Whether the rule holds the node, in the controller's sense: the node has the taint and keeps it, or is about to get it.
+    pub(super) fn holds(self) -> bool {
+        matches!(self, Self::Held | Self::Gating)
+    }
+
+    /// Whether conditions are unmet and that has, or would have, an effect.
+    pub(super) fn is_unmet(self) -> bool {
+        self.holds() || matches!(self, Self::Waiting | Self::WouldHold | Self::Suspended)
+    }
+
+    /// The state as words for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Gating => "about to be gated",
+            Self::Releasing => "about to be released",
+            Self::Waiting => "waiting to be gated",
+            Self::NotHeld => "not held",
+            Self::WouldHold => "would be held",
+            Self::WouldNotHold => "would not be held",
+            Self::Conflicted => "conflicted",
+            Self::Suspended => "suspended",
+        }
+    }
+
+    const fn look(self) -> Look {
+        match self {
+            Self::Held | Self::Gating => Look::Bad,
+            Self::Waiting | Self::Suspended | Self::Conflicted | Self::WouldHold => Look::Poor,
+            Self::Releasing | Self::NotHeld | Self::WouldNotHold => Look::Good,
+        }
+    }
+}
+
+/// The rows of all nodes, by node name. They have only unmet conditions, and no remarks.
+pub(super) fn rows(snapshot: &Snapshot) -> Vec<RuleOnNode> {
+    let mut nodes: Vec<_> = snapshot.view.nodes().collect();
+    nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    let rows = nodes.into_iter().flat_map(|node| {
+        let plan = snapshot.view.plan(&node.name);
+        plan.map_or_else(Vec::new, |plan| of_plan(node, &plan, snapshot, false))
+    });
+    rows.collect()
+}
+
+/// The rows of one node: of the rules that match it, and of those that are being deleted and still hold it. `whole`: with remarks,
+/// and all conditions with what keeps them unmet.
+pub(super) fn of_plan(
+    node: &Node,
+    plan: &NodePlan<'_>,
+    snapshot: &Snapshot,
+    whole: bool,
+) -> Vec<RuleOnNode> {
+    let governs = |it: &Outcome<'_>, reach: &Reach| {
+        matches!(it.standing, Standing::Governs(_)) && it.rule.is_about(&reach.key, reach.effect)
+    };
+    let deleted = snapshot.view.rules().lingering(node);
+    // Where another rule governs the taint, that rule holds the node.
+    let deleted = deleted
+        .filter(|(_, reach)| !node.deleting && !plan.outcomes.iter().any(|it| governs(it, reach)));
+    let deleted = deleted.map(|(rule, reach)| RuleOnNode::of_deleted(node, rule, reach, snapshot));
+    let outcomes = plan.outcomes.iter();
+    let rows = outcomes.map(|it| RuleOnNode::of(node, it, snapshot, whole));
+    rows.chain(deleted).collect()
+}
+
+impl RuleOnNode {
+    fn of(node: &Node, outcome: &Outcome<'_>, snapshot: &Snapshot, whole: bool) -> Self {
+        let rule = outcome.rule;
+        let spec = rule.spec.as_ref().ok();
+        let results = || outcome.findings.iter();
+        let is_unknown = results().any(|it| gap(&it.requirement.source, snapshot).is_some());
+        let mut conditions: Vec<ConditionOnNode> = results()
+            .map(|finding| ConditionOnNode::of(finding, node, snapshot, whole))
+            .filter(|condition| whole || !condition.met)
+            .collect();
+        conditions.sort_by_key(|condition| condition.met);
+        let since = match spec {
+            Some(spec) if outcome.tainted => node.tainted_since(&spec.taint.key, spec.effect),
+            _ if outcome.tainted => None,
+            _ => outcome.unmet_since,
+        };
+        let why = if outcome.met || is_unknown {
+            String::new()
+        } else {
+            outcome.why()
+        };
+        let taint = spec.map(|spec| format!("{}:{}", spec.taint.key, spec.effect));
+        Self {
+            node: node.name.clone(),
+            rule: rule.name.clone(),
+            state: State::of(outcome, is_unknown),
+            taint: taint.unwrap_or_default(),
+            mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
+            tainted: outcome.tainted,
+            deleting: false,
+            since,
+            why,
+            remarks: if whole {
+                remarks(outcome, node, snapshot, is_unknown)
+            } else {
+                Vec::new()
+            },
+            conditions,
+        }
+    }
+
+    /// A rule that is being deleted, and whose taint is still on the node: its conditions no longer count.
+    fn of_deleted(node: &Node, rule: &Rule, reach: &Reach, snapshot: &Snapshot) -> Self {
+        let spec = rule.spec.as_ref().ok();
+        let mut written = snapshot.rules.iter().map(|it| &it.metadata);
+        let since = written.find_map(|meta| {
+            let is_it = meta.uid.as_deref() == Some(&rule.uid);
+            meta.deletion_timestamp.as_ref().filter(|_| is_it)
+        });
+        let since = since.map_or_else(String::new, |since| format!(" since {}", clock(since.0)));
+        let why = format!(
+            "the rule is being deleted{since}: its taint stays until a controller removes it"
+        );
+        Self {
+            node: node.name.clone(),
+            rule: rule.name.clone(),
+            state: State::Held,
+            taint: format!("{}:{}", reach.key, reach.effect),
+            mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
+            tainted: true,
+            deleting: true,
+            since: node.tainted_since(&reach.key, reach.effect),
+            remarks: vec![why.clone()],
+            why,
+            conditions: Vec::new(),
+        }
+    }
+
+    /// The state, and since when.
+    pub(super) fn effect(&self, line: Line, page: &Page) -> Line {
+        let line = line.with(self.state.look(), self.state.word());
+        let is_moment = matches!(
+            self.state,
+            State::NotHeld | State::WouldNotHold | State::WouldHold
+        );
+        match self.since.filter(|_| !is_moment) {
+            Some(since) => line.plain(format!(" for {}", page.age(since))),
+            None => line,
+        }
+    }
+
+    /// The node, the state, by which rule if `by`, and why.
+    pub(super) fn of_node(&self, page: &Page, by: bool) -> Line {
+        let line = Line::new()
+            .strong(format!("node/{}", self.node))
+            .plain("  ");
+        let mut line = self.effect(line, page);
+        if by {
+            line = line.plain(format!(" by rule/{}", self.rule));
+        }
+        if self.why.is_empty() {
+            line
+        } else {
+            line.plain(format!(": {}", self.why))
+        }
+    }
+}
+
+/// The missing evidence for a condition, if any.
+pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
+    let kinds: &[ResourceKind] = match source {
+        Source::Class { .. } => &[
+            ResourceKind::DaemonSets,
+            ResourceKind::Pods,
+            ResourceKind::CsiNodes,
+        ],
+        Source::Component(Component::DaemonSet(_) | Component::AllDaemonSets) => {
+            &[ResourceKind::DaemonSets, ResourceKind::Pods]
+        }
+        Source::Component(Component::Check(_)) => &[ResourceKind::Pods],
+        Source::Component(Component::Devices(_)) => &[ResourceKind::ResourceSlices],
+        Source::CsiDriver(_) => &[ResourceKind::CsiNodes],
+        Source::Resource(_) | Source::Node | Source::Nobody => &[],
+    };
+    kinds.iter().find_map(|kind| snapshot.gap(*kind))
+}
+
+/// What else there is to say about the rule on the node.
+fn remarks(
+    outcome: &Outcome<'_>,
+    node: &Node,
+    snapshot: &Snapshot,
+    is_unknown: bool,
+) -> Vec<String> {
+    let rule = outcome.rule;
+    let mut remarks: Vec<String> = if is_unknown && !rule.is_suspended() {
+        vec!["some lists are forbidden: this is what the controller published on the node".into()]
+    } else {
+        remark(outcome, node).into_iter().collect()
+    };
+    if let Some(spec) = rule.spec.as_ref().ok().filter(|_| !is_unknown) {
+        let left_out = PassedOver::left_out_on(spec, snapshot.view.cluster(), node);
+        remarks.extend(passed_over_message(spec, &left_out, WhyPassedOver::ShutOut));
+    }
+    if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
+        remarks.push(match deadline {
+            Ok(Deadline::At(at)) => format!("its readiness TTL ends at {}", clock(*at)),
+            Ok(Deadline::Never) => "it may take any time to become ready".into(),
+            Err(why) => format!("its readiness TTL is unknown: {why}"),
+        });
+    }
+    match outcome.verdict {
+        Some(Verdict::Spare(why)) if outcome.tainted => {
+            remarks.push(format!("it is not repaired: {why}"));
+        }
+        Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
+        _ => {}
+    }
+    if outcome.rebooted.is_some() {
+        remarks.push(
+            "the node has rebooted since its bootstrap: evidence from before counts only once it is renewed. This command \
+             judges that by the times on the node, the controller by what it sees"
+                .into(),
+        );
+    }
+    if !outcome.met {
+        remarks.extend(why_again(outcome.bootstrap));
+    }
+    remarks
+}
+
+/// Why a node is gated again whose bootstrap was complete, other than for a reboot.
+fn why_again(bootstrap: BootstrapRecord<'_>) -> Option<String> {
+    match bootstrap {
+        BootstrapRecord::Revised { daemon_set } => Some(format!(
+            "its bootstrap was completed with another revision of DaemonSet {daemon_set}, whose pod has gone: it does not count \
+             any more (regateOn: Revision)"
+        )),
+        BootstrapRecord::Maintained => Some(
+            "its bootstrap was completed before a maintenance: it does not count any more (regateOn: Maintenance)"
+                .to_owned(),
+        ),
+        BootstrapRecord::No
+        | BootstrapRecord::Done
+        | BootstrapRecord::Unstamped
+        | BootstrapRecord::Outdated { .. } => None,
+    }
+}
+
+/// Why the rule has this effect, as far as its conditions do not explain it.
+fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
+    let rule = outcome.rule;
+    if rule.is_suspended() {
+        return Some("the rule is suspended: it changes nothing on this node".into());
+    }
+    let decision = match outcome.standing {
+        Standing::Governs(decision) | Standing::DryRun(decision) => decision,
+        Standing::Conflicted { with } => {
+            let with = &with.name;
+            return Some(format!("rule '{with}' is older and governs the same taint"));
+        }
+    };
+    let met = outcome.met;
+    Some(match decision {
+        Decision::Wait(WaitReason::Grace { until }) => format!(
+            "its grace period ends at {}, judged by the times on the node",
+            clock(until)
+        ),
+        Decision::Wait(WaitReason::Disruption) => {
+            "its disruption limit holds it back: see the rule's condition DisruptionLimited".into()
+        }
+        Decision::Wait(WaitReason::Stale) => "the controller re-reads the node first".into(),
+        Decision::GiveUp => "it was not ready in time: the controller releases it anyway. After an interruption it waits for as long as that lasted".into(),
+        Decision::Release { .. } => {
+            "its conditions are met: the controller is about to remove the taint".into()
+        }
+        Decision::Gate => "the controller is about to add the taint".into(),
+        Decision::Open { .. } if met => return None,
+        Decision::Open { .. } => {
+            let spec = rule.spec.as_ref().ok()?;
+            if spec.taint_policy == TaintPolicy::RemoveOnly {
+                "the rule only removes its taint, and never adds it".into()
+            } else if rule.leaves_alone(node.created) {
+                "the node is older than the rule, which leaves such nodes alone (existingNodes: Leave)".into()
+            } else {
+                "its bootstrap is on record: from then on the rule does not hold the node".into()
+            }
+        }
+        Decision::Hold if met => {
+            "its conditions are met, and another rule about the same taint goes first".into()
+        }
+        Decision::Hold => return None,
+    })
+}
+
+/// Date and time in UTC, to the second.
+pub(super) fn clock(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::explain::explain_node;
+    use crate::cli::page::Render;
+    use crate::cli::testing::Scene;
+    use crate::object::ObjectKey;
+    use crate::testing::{Builder, GATE, at, node, rule};
+
+    #[test]
+    fn why_a_node_that_lacks_a_condition_is_not_held() {
+        let bootstrap = || rule("r").bootstrap_only().waits_for("example.com/Ready");
+        let leaves = || bootstrap().nodegate("existingNodes: Leave");
+        let older = || node("n").created(at(-60));
+        for (rule, node, expected) in [
+            (
+                bootstrap(),
+                node("n").completed("r-uid"),
+                "its bootstrap is on record",
+            ),
+            (leaves(), older(), "the node is older than the rule"),
+            (
+                leaves(),
+                node("n").completed("r-uid"),
+                "its bootstrap is on record",
+            ),
+        ] {
+            let snapshot = Scene::default().rule(&rule).node(node).read(at(60));
+            let plan = snapshot.view.plan("n").unwrap();
+            let known = snapshot.view.node("n").unwrap().node;
+            let said = remark(&plan.outcomes[0], known).unwrap_or_default();
+            assert!(said.starts_with(expected), "{expected}: {said}");
+        }
+    }
+
+    #[test]
+    fn why_a_completed_bootstrap_does_not_count_is_said_while_conditions_are_unmet() {
+        let regates = rule("r").bootstrap_only().waits_for("Net");
+        let regates = regates.nodegate("regateOn: [Maintenance]");
+        let held = node("n").dated_taint(GATE, "NoSchedule").annotation(
+            "readiness.k8s.io/bootstrap-completed-r-uid",
+            r#"{"rule-name":"r","maintenance":true}"#,
+        );
+        let met = held.clone().condition("Net", "True");
+        for (node, expected) in [(held, 1), (met, 0)] {
+            let snapshot = Scene::default().rule(&regates).node(node).read(at(60));
+            let rules = explain_node(&snapshot, "n").unwrap().rules;
+            let said = rules[0].remarks.iter();
+            let said = said.filter(|it| it.contains("before a maintenance"));
+            assert_eq!(said.count(), expected, "{rules:?}");
+        }
+        let daemon_set = &ObjectKey::new("kube-system", "driver");
+        let revised = why_again(BootstrapRecord::Revised { daemon_set }).unwrap();
+        assert!(revised.contains("revision of DaemonSet kube-system/driver"));
+    }
+
+    #[test]
+    fn what_a_node_was_released_without_and_what_no_rule_removes_is_said() {
+        let scheduled = rule("r").waits_for("node.gardener.cloud/CriticalDaemonSetsScheduled");
+        let stray = node("stray").taint("readiness.k8s.io/gaet", "NoSchedule");
+        let scene = Scene::default().rule(&scheduled).node(node("n"));
+        let snapshot = scene.node(stray).read(at(60));
+        for (name, expected) in [
+            ("n", "no critical DaemonSet is meant for this node"),
+            (
+                "stray",
+                "node/stray  tainted with a rule's taint that no rule removes",
+            ),
+        ] {
+            let text = explain_node(&snapshot, name).unwrap();
+            let text = text.text(&Page::plain(at(60)));
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}
