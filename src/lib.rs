@@ -18,6 +18,7 @@
 //! | [`repair`] | what happens to a node that is not ready in time (pure) |
 //! | [`plan`] | one plan per node, from the decisions of all rules (pure) |
 //! | [`guard`] | how fast a rule may close nodes that were open (pure) |
+//! | `finding` | what is wrong with rules and what they wait for: one message each (pure) |
 //! | [`engine`] | watch events and answers go in, requests come out (pure) |
 //! | [`controller`] | connects the engine to the cluster: watches, requests, the lease, metrics |
 //! | [`cli`] | the command line for people, `kubectl nodegate` |
@@ -31,6 +32,7 @@
 //! | `process` | metrics about this process |
 //! | `instance` | the identity of this process |
 //! | `client` | the client of the API server |
+//! | `cluster` | the kinds of objects and paged lists, for the webhook and the command line |
 //! | `wording` | truncation of texts and lists |
 //! | `causes` | formats errors in one line |
 //! | `documentation` | the addresses of this build's documentation |
@@ -47,11 +49,13 @@ mod bucket;
 mod causes;
 pub mod cli;
 mod client;
+mod cluster;
 pub mod condition;
 pub mod config;
 pub mod controller;
 mod documentation;
 pub mod engine;
+mod finding;
 pub mod guard;
 mod instance;
 mod logging;

@@ -62,7 +62,12 @@ fn no_folder_imports_what_imports_it() {
 }
 
 /// The impure part of the command line.
-const SHELL: [&str; 3] = ["src/cli/dump", "src/cli/read", "src/cli/run"];
+const SHELL: [&str; 4] = [
+    "src/cli/check/installation.rs",
+    "src/cli/dump",
+    "src/cli/read",
+    "src/cli/run",
+];
 
 fn is_pure(file: &str) -> bool {
     let is_of = |starts: &[&str]| starts.iter().any(|start| file.starts_with(start));

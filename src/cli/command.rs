@@ -6,8 +6,8 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
 use super::failure::CliError;
-use super::snapshot::ResourceKind;
 use crate::api::Duration;
+use crate::cluster::ResourceKind;
 use crate::documentation;
 
 /// The page about these commands.

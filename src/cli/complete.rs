@@ -4,7 +4,7 @@
 use clap::{Arg, Command, ValueEnum};
 
 use super::command::EXPLAINED;
-use super::snapshot::ResourceKind;
+use crate::cluster::ResourceKind;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Completion {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::cluster::{ResourceKind, Unreadable};
 use crate::{client, config};
 
 /// The exit code of a command line that cannot be used, as in `sysexits.h`: 2, clap's own, means that something was found.
@@ -47,6 +48,24 @@ pub enum CliError {
     /// The answer needs something that could not be read.
     #[error("the answer is incomplete: {0}")]
     Incomplete(String),
+}
+
+/// The error of a command that requires this kind.
+impl From<Unreadable> for CliError {
+    fn from(refusal: Unreadable) -> Self {
+        let Unreadable { kind, why, .. } = refusal;
+        match kind {
+            ResourceKind::Rules if refusal.absent => Self::NoRules,
+            _ if refusal.forbidden => Self::Forbidden {
+                kind: kind.name(),
+                why,
+            },
+            _ => Self::List {
+                kind: kind.name(),
+                why,
+            },
+        }
+    }
 }
 
 impl CliError {

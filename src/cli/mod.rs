@@ -14,7 +14,7 @@
 //! 2. The value implements `page::Render` for a `page::Page`; a long implementation goes into `text.rs` beside it.
 //! 3. `command::Command` gets a variant with its flags, and `run` a line with what to read (`snapshot::Wanted`) and the
 //!    function. A kind that no command reads yet also needs [`ResourceKind`] and `read/builder.rs`.
-//! 4. A forbidden list becomes a `snapshot::Gap`, and removes only the answers that need it.
+//! 4. A forbidden list becomes a `cluster::Unreadable`, and removes only the answers that need it.
 //! 5. Tests of values stay beside the code; `docs/kubectl/` has the output on a real cluster, and `e2e/suite/tests/cli` checks
 //!    it.
 
@@ -40,10 +40,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use crate::cluster::{ResourceKind, Unreadable};
 pub use command::{Command, Plugin};
 pub use explain::{ConditionOnNode, NodeExplanation, explain_node};
 pub use program::main;
 pub use read::{Lists, snapshot_of};
 pub use rows::{RuleOnNode, State};
 pub use run::{complete_for_kubectl, run};
-pub use snapshot::{ResourceKind, Snapshot};
+pub use snapshot::Snapshot;

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::explain::ConditionOnNode;
 use super::page::{Line, Look, Page};
-use super::snapshot::{Gap, ResourceKind, Snapshot};
+use super::snapshot::Snapshot;
 use crate::api::{EnforcementMode, TaintPolicy};
+use crate::cluster::{ResourceKind, Unreadable};
 use crate::condition::{Component, Source};
 use crate::engine::passed_over_message;
 use crate::object::Node;
@@ -265,7 +266,7 @@ impl RuleOnNode {
 }
 
 /// The missing evidence for a condition, if any.
-pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
+pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Unreadable> {
     let kinds: &[ResourceKind] = match source {
         Source::Class { .. } => &[
             ResourceKind::DaemonSets,

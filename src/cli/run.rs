@@ -22,14 +22,12 @@ use super::failure::CliError;
 use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
-use super::read::{
-    KINDS, Live, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files, names, pod,
-    unknown, with_rules,
-};
+use super::read::{Live, ObjectSource, manifests, names, pod, unknown, with_rules};
 use super::report::ReportPage;
-use super::snapshot::{ResourceKind, Wanted};
+use super::snapshot::{CHECKED, Depth, Wanted, node_of};
 use super::status::status;
 use super::suggest::suggest;
+use crate::cluster::ResourceKind;
 use crate::object::{ObjectKey, RuleObject};
 use access::{configured, page, read, source, write};
 
@@ -128,7 +126,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         } => {
             let source = source(&common.access).await?;
             let outline = Wanted {
-                outline: true,
+                depth: Depth::Outline,
                 ..Wanted::default()
             };
             let read = read(&source, &common.access, &outline).await?;
@@ -145,15 +143,14 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             common,
         } => {
             files.extend(filename);
-            let config = common.access.config.as_deref();
-            let (parts, read) = if files.is_empty() {
-                let source = source(&common.access).await?;
-                let read = inventory(&source, config, &KINDS).await?;
-                (installation(&source).await, read)
+            let source = if files.is_empty() {
+                source(&common.access).await?
             } else {
-                (Vec::new(), inventory_of_files(&files, config)?)
+                ObjectSource::Memory(manifests(&files)?)
             };
-            say(&check(parts, &read), &common, Timestamp::now())
+            let read = read(&source, &common.access, &Wanted::checkup()).await?;
+            let parts = installation(&source, &read).await;
+            say(&check(parts, &read), &common, read.at)
         }
         Command::Version => {
             write(concat!(
@@ -168,27 +165,31 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let (source, config) = (source(&common.access).await?, &common.access.config);
-    let read = inventory(&source, config.as_deref(), &SUGGESTED_FROM).await?;
+    let source = source(&common.access).await?;
+    let wanted = Wanted {
+        depth: Depth::Outline,
+        manifests: &[ResourceKind::DaemonSets],
+        ..Wanted::default()
+    };
+    let read = read(&source, &common.access, &wanted).await?;
     // A suggestion beside rules that were not seen could overwrite one.
     if let Some(unread) = read.unread() {
         return Err(CliError::Incomplete(unread).into());
     }
-    say(&suggest(&read), common, Timestamp::now())
+    say(&suggest(&read), common, read.at)
 }
 
 async fn report(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
-    // Check needs all objects of these kinds, and the rest of the page some of them. The nodes are in the snapshot.
-    let kinds = KINDS.iter().map(|(kind, _)| *kind);
-    let kept = kinds.filter(|kind| *kind != ResourceKind::Nodes);
-    let source = source.keeping(kept).await;
-    let read = read(&source, access, &of_status()).await?;
-    let written = inventory_beside(&source, &read).await;
+    let wanted = Wanted {
+        manifests: CHECKED,
+        ..of_status()
+    };
+    let read = read(&source, access, &wanted).await?;
     let report = ReportPage {
         at: read.at,
         status: status(&read),
-        checkup: check(Vec::new(), &written),
+        checkup: check(Vec::new(), &read),
     };
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report.page()).map_err(unwritable)?;
@@ -223,9 +224,11 @@ async fn explain(
         }
         ResourceKind::Pods => match pod(&source, &own, name).await? {
             Some(pod) => {
-                let node = Some(&pod.diagnosis.node).filter(|node| !node.is_empty());
-                let read =
-                    read(node.map_or_else(Wanted::default, |it| Wanted::of_node(it))).await?;
+                let wanted = match node_of(&pod.unready.pod) {
+                    "" => Wanted::default(),
+                    node => Wanted::of_node(node),
+                };
+                let read = read(wanted).await?;
                 Some(say(&explain_pod(&read, &pod), common, read.at))
             }
             None => None,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Manifests, Snapshot};
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
@@ -77,6 +77,7 @@ impl Scene {
             leader: None,
             controllers: Vec::new(),
             unready: BTreeMap::new(),
+            manifests: Manifests::default(),
             gaps: Vec::new(),
             unreadable: Vec::new(),
         }

@@ -11,9 +11,10 @@ use super::check::check;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::page::{Page, Render};
 use super::preview::{self, Before, File};
-use super::read::{Configured, KINDS, Lists, ObjectSource, inventory, snapshot, with_rules};
-use super::snapshot::{ResourceKind, Snapshot, Specimen, Wanted};
+use super::read::{Configured, Lists, ObjectSource, snapshot, with_rules};
+use super::snapshot::{PendingPod, Snapshot, Wanted};
 use super::status::status;
+use crate::cluster::ResourceKind;
 use crate::config::Config;
 use crate::testing::{Builder, PodBuilder, RuleBuilder, at, csi_node, daemon_set, node, pod, rule};
 
@@ -48,7 +49,7 @@ fn crashing(mut pod: PodBuilder) -> PodBuilder {
     pod
 }
 
-fn pending() -> Specimen {
+fn pending() -> PendingPod {
     let pod = json!({
         "metadata": {"namespace": "shop", "name": "checkout-6d5f7c9b8-x2x9z", "creationTimestamp": at(NOW - 90)},
         "spec": {"nodeSelector": {"kubernetes.io/os": "linux", "example.com/pool": "general"},
@@ -56,7 +57,7 @@ fn pending() -> Specimen {
         "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
             "reason": "Unschedulable", "message": "0/3 nodes are available"}]},
     });
-    Specimen::read(&pod.to_string()).unwrap()
+    PendingPod::read(&pod.to_string()).unwrap()
 }
 
 fn texts<B: Builder>(all: &mut [B]) -> Vec<String> {
@@ -127,10 +128,7 @@ fn fleet() -> ObjectSource {
     objects.insert(ResourceKind::DaemonSets, daemon_sets.concat());
     objects.insert(ResourceKind::Leases, text(&lease));
     objects.insert(ResourceKind::NodePools, text(&pool));
-    ObjectSource::Lists(Lists {
-        at: at(NOW),
-        objects,
-    })
+    ObjectSource::Memory(Lists::of(at(NOW), objects))
 }
 
 fn read(source: &ObjectSource, wanted: &Wanted) -> Snapshot {
@@ -171,7 +169,7 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
     let all = read(&source, &whole);
     let of_node = read(&source, &Wanted::of_node(HELD));
     let of_open = read(&source, &Wanted::of_node(OPEN));
-    let inventory = inventory(&source, None, &KINDS).now_or_never();
+    let checkup = read(&source, &Wanted::checkup());
     vec![
         ("status", status(&all).text(&page)),
         (
@@ -188,10 +186,7 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
         ),
         ("explain-pod", explain_pod(&all, &pending()).text(&page)),
         ("preview", previewed(&source).text(&page)),
-        (
-            "check",
-            check(Vec::new(), &inventory.unwrap().unwrap()).text(&page),
-        ),
+        ("check", check(Vec::new(), &checkup).text(&page)),
     ]
 }
 

@@ -27,7 +27,6 @@ use basis::whole_second;
 pub(super) use basis::{Basis, Prospects};
 use conditions::conditions;
 pub(crate) use conditions::says_all_suspended;
-pub(super) use remarks::PASSED_OVER;
 pub(crate) use remarks::{
     NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, passed_over_message, remarks,
 };

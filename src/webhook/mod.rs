@@ -8,8 +8,6 @@ mod server;
 mod surroundings;
 mod warnings;
 
-pub(crate) use warnings::{Advice, SHORTEST_HEARTBEAT};
-
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -14,7 +14,8 @@ use tracing::debug;
 
 use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Source};
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, RuleObject, Watched};
+use crate::finding::Facts;
+use crate::object::{CsiNode, DaemonSet, Node, RuleObject, Watched};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
@@ -28,18 +29,16 @@ const DAEMON_SETS: u32 = 1_000;
 /// The most lists under way, over all reviews.
 const READS: usize = 4;
 
-/// The labelled `DaemonSet`s of each class, in the order of the classes.
-type Labelled = Arc<[BTreeMap<ObjectKey, DaemonSet>]>;
+/// `DaemonSet`s, each with its own labels.
+type DaemonSets = Arc<[(DaemonSet, BTreeMap<String, String>)]>;
 
 /// The cluster state beside the rule.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     /// Every rule, including the reviewed one if it already exists.
     pub(super) rules: Vec<Rule>,
-    /// Empty if they could not be read.
-    pub(super) daemon_sets: Labelled,
-    /// The `DaemonSet`s that the rule names, `None` for one that does not exist; empty if they could not be read.
-    pub(super) named: Vec<(ObjectKey, Option<DaemonSet>)>,
+    /// All of them; `None` if they could not be read, or are too many.
+    pub(super) daemon_sets: Option<DaemonSets>,
     /// The CSI drivers that any node has registered, if the rule names one; `None` if it names none, or if not all `CSINode`s
     /// were read.
     pub(super) csi_drivers: Option<BTreeSet<String>>,
@@ -62,11 +61,22 @@ pub(super) struct NodeSample {
     pub(super) condition_types: BTreeSet<String>,
 }
 
-/// The `DaemonSet`s of the cluster.
-#[derive(Debug, Clone)]
-struct DaemonSets {
-    all: Arc<BTreeMap<ObjectKey, DaemonSet>>,
-    labelled: Labelled,
+impl Surroundings {
+    /// What the cluster has for the rule.
+    pub(super) fn facts<'a>(&'a self, classes: &'a [CriticalComponentClass]) -> Facts<'a> {
+        let nodes = self.nodes.as_ref();
+        let daemon_sets = self.daemon_sets.as_ref();
+        Facts {
+            classes,
+            of_any_class: true,
+            daemon_sets: daemon_sets
+                .map(|them| them.iter().map(|(it, labels)| (it, labels)).collect()),
+            has_nodes: nodes.is_some_and(|it| it.selected),
+            reported: nodes.map(|it| it.condition_types.iter().map(String::as_str).collect()),
+            csi_drivers: (self.csi_drivers.as_ref())
+                .map(|it| it.iter().map(String::as_str).collect()),
+        }
+    }
 }
 
 pub(super) struct Surveyor {
@@ -97,15 +107,9 @@ impl Surveyor {
             in_time("CSINodes", self.csi_drivers(spec)),
             in_time("nodes", self.nodes(spec)),
         );
-        let daemon_sets = daemon_sets.flatten();
-        let named = daemon_sets.iter().flat_map(|DaemonSets { all, .. }| {
-            let keys = spec.daemon_sets();
-            keys.map(|key| (key.clone(), all.get(key).cloned()))
-        });
         Ok(Surroundings {
             rules: rules?,
-            named: named.collect(),
-            daemon_sets: daemon_sets.map(|it| it.labelled).unwrap_or_default(),
+            daemon_sets: daemon_sets.flatten(),
             csi_drivers: csi_drivers.flatten(),
             nodes,
         })
@@ -176,23 +180,11 @@ impl Surveyor {
         if !is_whole(&list) {
             return Ok(None);
         }
-        let (mut all, mut labelled) = (BTreeMap::new(), vec![BTreeMap::new(); self.classes.len()]);
-        for object in list.items {
+        let daemon_sets = list.items.into_iter().filter_map(|object| {
             let labels = object.labels().clone();
-            let Ok(daemon_set) = object.read() else {
-                continue;
-            };
-            for (class, labelled) in self.classes.iter().zip(&mut labelled) {
-                if class.selector.matches(&labels) {
-                    labelled.insert(daemon_set.key.clone(), daemon_set.clone());
-                }
-            }
-            all.insert(daemon_set.key.clone(), daemon_set);
-        }
-        let daemon_sets = DaemonSets {
-            all: Arc::new(all),
-            labelled: labelled.into(),
-        };
+            Some((object.read().ok()?, labels))
+        });
+        let daemon_sets: DaemonSets = daemon_sets.collect();
         *known = Some((began, daemon_sets.clone()));
         Ok(Some(daemon_sets))
     }

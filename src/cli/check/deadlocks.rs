@@ -1,10 +1,10 @@
 //! Deadlocks: components that wait for themselves or each other.
 
-use super::finding::{Check, Finding};
 use super::input::{CheckInput, name, rule_name};
 use super::of_daemon_sets::late_label;
 use crate::cli::snapshot::Agent;
 use crate::condition::{can_share_a_node, tolerates};
+use crate::finding::{Check, Finding};
 use crate::rule::{CompiledSpec, Rule};
 
 /// Components that label nodes: a part of the image's name, and the prefix of the labels.
@@ -15,7 +15,7 @@ const LABELLERS: [(&str, &str); 4] = [
     ("node-labeller", "amd.com/"),
 ];
 
-pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
     let rules: Vec<(&Rule, &CompiledSpec)> = input.usable().collect();
     let mut found = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {
@@ -28,21 +28,19 @@ pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
 }
 
 /// Components that label nodes for critical `DaemonSet`s, but cannot start on a closed node themselves.
-fn labellers(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let mut found = Vec::new();
     for critical in input.waited_for(spec) {
         let Some((label, _)) = late_label(critical) else {
             continue;
         };
         let labels_it = |agent: &&Agent| {
-            agent.containers.iter().any(|container| {
-                let of = |(image, prefix): &(&str, &str)| {
-                    container.image.contains(image) && label.starts_with(prefix)
-                };
-                LABELLERS.iter().any(of)
+            agent.images().any(|image| {
+                let mut labellers = LABELLERS.iter();
+                labellers.any(|(part, prefix)| image.contains(part) && label.starts_with(prefix))
             })
         };
-        let agents = input.inventory.daemon_sets.iter().filter(labels_it);
+        let agents = input.manifests().daemon_sets.iter().filter(labels_it);
         for agent in agents {
             let daemon_set = &agent.daemon_set;
             if tolerates(daemon_set, &spec.taint) || !can_share_a_node(daemon_set, &spec.selector) {
@@ -70,7 +68,7 @@ fn labellers(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fi
 
 /// A `DaemonSet` that one rule waits for and another keeps away, and that could start without that one.
 fn kept_away<'a>(
-    input: &CheckInput<'a>,
+    input: CheckInput<'a>,
     own: &CompiledSpec,
     by: &CompiledSpec,
 ) -> Option<&'a Agent> {
@@ -85,7 +83,7 @@ fn kept_away<'a>(
 
 /// Two rules that each keep out what the other waits for.
 fn each_other(
-    input: &CheckInput<'_>,
+    input: CheckInput<'_>,
     (rule, spec): (&Rule, &CompiledSpec),
     (other, others): (&Rule, &CompiledSpec),
 ) -> Option<Finding> {

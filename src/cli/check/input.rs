@@ -1,62 +1,68 @@
-//! The input of all checks: compiled rules, and the `DaemonSet`s that each one waits for.
-
-use std::sync::Arc;
+//! The input of all checks: the cluster, and the `DaemonSet`s that each rule waits for.
 
 use crate::api::NodeReadinessRuleSpec;
-use crate::cli::snapshot::{Agent, Inventory};
+use crate::cli::snapshot::{Agent, Manifests, Snapshot};
+use crate::cluster::ResourceKind;
 use crate::condition::can_share_a_node;
-use crate::rule::{CompiledSpec, Rule, RuleSet};
+use crate::object::Node;
+use crate::rule::{CompiledSpec, Rule};
 
+#[derive(Clone, Copy)]
 pub(super) struct CheckInput<'a> {
-    pub inventory: &'a Inventory,
-    /// The rules, by precedence.
-    pub rules: RuleSet,
+    pub snapshot: &'a Snapshot,
 }
 
 impl<'a> CheckInput<'a> {
-    pub(super) fn new(inventory: &'a Inventory) -> Self {
-        let rules = inventory.rules.iter().map(|rule| {
-            let spec = rule.spec.clone();
-            Arc::new(Rule::compile(&rule.metadata, spec, &inventory.classes))
-        });
-        Self {
-            inventory,
-            rules: RuleSet::new(rules, Vec::new()),
-        }
+    pub(super) fn manifests(self) -> &'a Manifests {
+        &self.snapshot.manifests
     }
 
-    /// The valid rules that are not being deleted.
-    pub(super) fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
-        let rules = self.rules.rules().iter().filter(|rule| !rule.deleting);
+    /// Whether all objects of this kind were read: otherwise nothing may be said to be missing.
+    pub(super) fn has_read(self, kind: ResourceKind) -> bool {
+        self.snapshot.gap(kind).is_none()
+    }
+
+    /// The nodes that a rule selects.
+    pub(super) fn selected(self, spec: &CompiledSpec) -> impl Iterator<Item = &'a Node> {
+        let nodes = self.snapshot.view.nodes();
+        nodes.filter(|node| spec.selector.matches(&node.labels))
+    }
+
+    /// The valid rules that are not being deleted, by precedence.
+    pub(super) fn usable(self) -> impl Iterator<Item = (&'a Rule, &'a CompiledSpec)> {
+        let rules = self.snapshot.view.rules().rules().iter();
+        let rules = rules.filter(|rule| !rule.deleting);
         rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
     }
 
     /// The spec of a rule as written.
-    pub(super) fn sent(&self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
-        let mut rules = self.inventory.rules.iter();
+    pub(super) fn sent(self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
+        let mut rules = self.snapshot.rules.iter();
         let sent = rules.find(|it| it.metadata.name.as_deref() == Some(&*rule.name));
         sent?.spec.as_ref().ok()
     }
 
     /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.
-    pub(super) fn waited_for(&self, spec: &CompiledSpec) -> Vec<&'a Agent> {
-        let classes = || self.inventory.classes.iter().enumerate();
-        let is_waited_for = |agent: &&Agent| {
-            let daemon_set = &agent.daemon_set;
-            let is_of_class = classes().any(|(index, class)| {
-                spec.waits_for_class(index)
-                    && class.selector.matches(&agent.labels)
-                    && class.has(daemon_set)
-            });
-            let is_named = spec.daemon_sets().any(|key| *key == daemon_set.key);
-            (is_of_class || is_named) && can_share_a_node(daemon_set, &spec.selector)
-        };
-        self.inventory
-            .daemon_sets
-            .iter()
-            .filter(is_waited_for)
-            .collect()
+    pub(super) fn waited_for(self, spec: &CompiledSpec) -> Vec<&'a Agent> {
+        let all = self.manifests().daemon_sets.iter();
+        let waited_for = all.filter(|agent| {
+            waits_for(spec, agent, self.snapshot)
+                && can_share_a_node(&agent.daemon_set, &spec.selector)
+        });
+        waited_for.collect()
     }
+}
+
+/// Whether a rule waits for a `DaemonSet`, by its name or by a class.
+pub(crate) fn waits_for(spec: &CompiledSpec, agent: &Agent, snapshot: &Snapshot) -> bool {
+    let daemon_set = &agent.daemon_set;
+    let mut classes = snapshot.classes().iter().enumerate();
+    spec.daemon_sets().any(|key| *key == daemon_set.key)
+        || classes.any(|(index, class)| {
+            spec.waits_for_class(index)
+                && class.selector.matches(&agent.labels)
+                && class.has(daemon_set)
+        })
 }
 
 /// The name of a `DaemonSet` in findings.

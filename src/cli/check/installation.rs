@@ -3,7 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use axum::http::Request;
+use axum::http::header::DATE;
 use futures::future::join_all;
+use http_body_util::BodyExt;
+use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
@@ -15,15 +19,19 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::{ListParams, PostParams};
-use kube::{Api, Client};
+use kube::client::Body;
+use kube::core::request;
+use kube::{Api, Error};
 
-use super::finding::{Check, Finding, Severity};
+use super::certificate::last_end;
 use crate::api;
 use crate::api::names::{
     CONFIG_MAP, FINALIZER, GROUP, LEASE, MANAGED_BY, NAMESPACE, PLURAL, VERSION,
 };
-use crate::cli::read::{Cluster, ListError, ObjectSource, instances, last_end, leader};
-use crate::cli::snapshot::{Controller, Filter, Leader, LeaderHealth, ResourceKind};
+use crate::cli::read::ObjectSource;
+use crate::cli::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
+use crate::cluster::{Cluster, ResourceKind};
+use crate::finding::{Check, Finding, Severity};
 use crate::instance::is_nodegate;
 use crate::object::RuleObject;
 use crate::wording::counted;
@@ -42,18 +50,12 @@ const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 const GOING: SignedDuration = SignedDuration::from_mins(2);
 
 /// An object that was looked up: `None` if it does not exist.
-type Lookup<T> = Result<Option<T>, ListError>;
+type Lookup<T> = Result<Option<T>, String>;
 
 /// The parts of the installation; none for a dump, which does not contain them.
-pub(crate) async fn installation(source: &ObjectSource) -> Vec<Finding> {
+pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> Vec<Finding> {
     let ObjectSource::Cluster(cluster) = source else {
         return Vec::new();
-    };
-    let at_work = async {
-        let leader = leader(source).await;
-        let known = leader.as_ref().ok().and_then(Option::as_ref);
-        let controllers = instances(source, known).await.unwrap_or_default();
-        (leader, controllers)
     };
     let webhook_found = async {
         let found: Lookup<ValidatingWebhookConfiguration> = cluster.found(WEBHOOK).await;
@@ -64,27 +66,26 @@ pub(crate) async fn installation(source: &ObjectSource) -> Vec<Finding> {
         (found, ready)
     };
     let definition_name = format!("{PLURAL}.{GROUP}");
-    let rules = Filter::default();
-    let (version, denied, found, policies, policy, binding, (hook, ready), at_work, rules) = tokio::join!(
-        cluster.get("/version"),
+    let (version, denied, found, policies, policy, binding, (hook, ready)) = tokio::join!(
+        version(cluster),
         denied(cluster),
         cluster.found(&definition_name),
-        has_policies(cluster.client()),
+        has_policies(cluster),
         cluster.found::<MutatingAdmissionPolicy>(BIRTH),
         cluster.found::<MutatingAdmissionPolicyBinding>(BIRTH),
         webhook_found,
-        at_work,
-        source.all(ResourceKind::Rules, &rules),
     );
     let now = Timestamp::now();
     let (version, served_at) = match version {
-        Ok((version, date)) => (
-            Ok(serde_json::from_value(version).unwrap_or_default()),
-            date,
-        ),
-        Err(refusal) => (Err(refusal), None),
+        Ok((version, served_at)) => (Ok(version), served_at),
+        Err(why) => (Err(why), None),
     };
-    let (leader, controllers) = at_work;
+    let gap = |kind| match snapshot.gap(kind) {
+        Some(gap) => Err(gap.why.clone()),
+        None => Ok(()),
+    };
+    let leader = gap(ResourceKind::Leases).map(|()| snapshot.leader.as_ref());
+    let rules = gap(ResourceKind::Rules).map(|()| &*snapshot.rules);
     vec![
         api_server(version),
         clock(served_at, now),
@@ -96,9 +97,29 @@ pub(crate) async fn installation(source: &ObjectSource) -> Vec<Finding> {
             binding.map(|it| it.is_some()),
         ),
         webhook(hook, ready, now),
-        controller(leader, &controllers, now),
+        controller(leader, &snapshot.controllers, now),
         deletions(rules, now),
     ]
+}
+
+/// The API server's version, and the time on its clock.
+async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String> {
+    let answer = async {
+        let request = Request::get("/version").body(Body::empty());
+        let request = request.map_err(request::Error::BuildRequest);
+        let request = request.map_err(Error::BuildRequest)?;
+        let (head, body) = cluster.client.send(request).await?.into_parts();
+        Ok((head, body.collect().await?.to_bytes()))
+    };
+    let (head, body) = cluster
+        .in_time(answer)
+        .await
+        .map_err(|error| cluster.why(&error))?;
+    let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| rfc2822::parse(date).ok());
+    let version = serde_json::from_slice(&body);
+    let version = version.map_err(|_| format!("the API server answers {}", head.status))?;
+    Ok((version, date.map(|date| date.timestamp())))
 }
 
 fn ok(check: Check, message: impl Into<String>) -> Finding {
@@ -113,11 +134,11 @@ fn warning(check: Check, message: impl Into<String>, fix: impl Into<String>) -> 
     failed(check, message, fix).but(Severity::Warning)
 }
 
-fn unknown(check: Check, why: impl ToString) -> Finding {
-    failed(check, why.to_string(), "").but(Severity::Unknown)
+fn unknown(check: Check, why: impl Into<String>) -> Finding {
+    failed(check, why, "").but(Severity::Unknown)
 }
 
-fn api_server(version: Result<Info, ListError>) -> Finding {
+fn api_server(version: Result<Info, String>) -> Finding {
     let check = Check::API_SERVER;
     let version = match version {
         Ok(version) => version,
@@ -171,7 +192,7 @@ fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Finding {
 }
 
 /// The lists that commands need but the user may not read, and what is unknown without them.
-async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, ListError> {
+async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
     let reviews = ResourceKind::ALL.iter().map(async |kind| {
         let path = kind.path(None);
         let mut parts = path.trim_start_matches("/apis/").split('/');
@@ -195,17 +216,18 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, ListError> {
             },
             ..SelfSubjectAccessReview::default()
         };
-        let api = Api::all(cluster.client().clone());
-        let answer = api.create(&PostParams::default(), &review).await;
-        let answer = answer.map_err(|error| cluster.refusal(&error))?;
+        let api = Api::all(cluster.client.clone());
+        let params = PostParams::default();
+        let answer = cluster.in_time(api.create(&params, &review)).await;
+        let answer = answer.map_err(|error| cluster.why(&error))?;
         let is_allowed = answer.status.is_some_and(|status| status.allowed);
         Ok((!is_allowed).then_some(*kind))
     });
-    let answers: Result<Vec<_>, ListError> = join_all(reviews).await.into_iter().collect();
+    let answers: Result<Vec<_>, String> = join_all(reviews).await.into_iter().collect();
     Ok(answers?.into_iter().flatten().collect())
 }
 
-fn permissions(denied: Result<Vec<ResourceKind>, ListError>) -> Finding {
+fn permissions(denied: Result<Vec<ResourceKind>, String>) -> Finding {
     let check = Check::PERMISSIONS;
     match denied {
         Err(why) => unknown(check, why),
@@ -293,18 +315,21 @@ fn fields(definition: &CustomResourceDefinition) -> BTreeSet<String> {
 }
 
 /// Whether the API server has mutating admission policies.
-async fn has_policies(client: &Client) -> Result<bool, ListError> {
+async fn has_policies(cluster: &Cluster) -> Result<bool, String> {
     let group = "admissionregistration.k8s.io/v1";
-    let listed = client.list_api_group_resources(group).await;
-    let listed = listed.map_err(|error| ListError::Failed(error.to_string()))?;
+    let listed = cluster.client.list_api_group_resources(group);
+    let listed = cluster
+        .in_time(listed)
+        .await
+        .map_err(|error| cluster.why(&error))?;
     let mut resources = listed.resources.iter();
     Ok(resources.any(|it| it.name == "mutatingadmissionpolicies"))
 }
 
 fn birth(
-    has_policies: Result<bool, ListError>,
-    policy: Result<bool, ListError>,
-    binding: Result<bool, ListError>,
+    has_policies: Result<bool, String>,
+    policy: Result<bool, String>,
+    binding: Result<bool, String>,
 ) -> Finding {
     let check = Check::GATED_AT_BIRTH;
     let gap =
@@ -336,7 +361,7 @@ fn service(configuration: &ValidatingWebhookConfiguration) -> Option<(&str, &str
 
 /// How many endpoints of a service are ready, if that may be read.
 async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usize> {
-    let api: Api<EndpointSlice> = Api::namespaced(cluster.client().clone(), namespace);
+    let api: Api<EndpointSlice> = Api::namespaced(cluster.client.clone(), namespace);
     let of_service = format!("kubernetes.io/service-name={service}");
     let slices = api.list(&ListParams::default().labels(&of_service)).await;
     let endpoints = slices.ok()?.items.into_iter().flat_map(|it| it.endpoints);
@@ -413,7 +438,7 @@ fn webhook(
     }
 }
 
-fn controller(found: Lookup<Leader>, controllers: &[Controller], now: Timestamp) -> Finding {
+fn controller(found: Lookup<&Leader>, controllers: &[Controller], now: Timestamp) -> Finding {
     let check = Check::CONTROLLER;
     let look = |namespace: &str| format!("check the controller: kubectl -n {namespace} get pods");
     let leader = match found {
@@ -461,16 +486,15 @@ fn controller(found: Lookup<Leader>, controllers: &[Controller], now: Timestamp)
     }
 }
 
-fn deletions(rules: Result<Vec<RuleObject>, ListError>, now: Timestamp) -> Finding {
+fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> Finding {
     let check = Check::DELETIONS;
     let rules = match rules {
         Ok(rules) => rules,
-        Err(ListError::NotInstalled) => Vec::new(),
         Err(why) => return unknown(check, why),
     };
-    let deleted = rules.into_iter().filter_map(|rule| {
+    let deleted = rules.iter().filter_map(|rule| {
         let since = rule.metadata.deletion_timestamp.as_ref()?.0;
-        Some((rule.metadata.name.clone()?, since))
+        Some((rule.metadata.name.as_deref()?, since))
     });
     let mut stuck = deleted.filter(|(_, since)| now.duration_since(*since) > GOING);
     let Some((name, since)) = stuck.next() else {

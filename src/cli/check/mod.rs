@@ -1,8 +1,8 @@
 //! `check`: whether the installation works, and what is wrong across rules, `DaemonSet`s, nodes and what makes nodes. Each
 //! finding has an id, a fix and a section in the documentation.
 
+mod certificate;
 mod deadlocks;
-mod finding;
 mod input;
 mod installation;
 mod of_daemon_sets;
@@ -14,10 +14,11 @@ mod tests;
 use serde::Serialize;
 
 use super::page::{Branch, Line, Look, Page, Render};
-use crate::cli::snapshot::Inventory;
+use crate::cli::snapshot::Snapshot;
+pub(super) use crate::finding::{Check, Finding, Severity};
 use crate::wording::counted;
-pub(super) use finding::{Check, Finding, Severity};
 use input::CheckInput;
+pub(crate) use input::waits_for;
 pub(super) use installation::installation;
 
 /// The result.
@@ -46,18 +47,25 @@ impl Checkup {
 }
 
 /// Runs every check. `installation` has the parts of the installation; files and dumps have none.
-pub(super) fn check(installation: Vec<Finding>, inventory: &Inventory) -> Checkup {
-    let input = CheckInput::new(inventory);
-    let unreadable = inventory.unreadable.iter();
-    let unreadable = unreadable.map(|(place, why)| {
+pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup {
+    let input = CheckInput { snapshot };
+    let unreadable = |object: &str, why: &str| {
         let fix = "correct it, and run check again";
-        Finding::new(Check::UNREADABLE, place, why, fix)
+        Finding::new(Check::UNREADABLE, object, why, fix)
+    };
+    let sentences = snapshot.unreadable.iter().map(|sentence| {
+        let parts = sentence.split_once(" cannot be parsed: ");
+        let (object, why) = parts.unwrap_or(("object", sentence));
+        unreadable(object, why)
     });
-    let mut found: Vec<Finding> = unreadable
-        .chain(of_rules::findings(&input))
-        .chain(of_daemon_sets::findings(&input))
-        .chain(deadlocks::findings(&input))
-        .chain(of_nodes::findings(&input))
+    let places = snapshot.manifests.unreadable.iter();
+    let mut found: Vec<Finding> = places
+        .map(|(place, why)| unreadable(place, why))
+        .chain(sentences)
+        .chain(of_rules::findings(input))
+        .chain(of_daemon_sets::findings(input))
+        .chain(deadlocks::findings(input))
+        .chain(of_nodes::findings(input))
         .collect();
     found.sort_by(|a, b| {
         let key = |it: &Finding| (it.severity, it.id, it.object.clone());
@@ -68,12 +76,12 @@ pub(super) fn check(installation: Vec<Finding>, inventory: &Inventory) -> Checku
     let unknown = unknown.filter(|it| it.severity == Severity::Unknown);
     let unknown: Vec<&str> = unknown.map(|it| it.title).collect();
     let unknown = (!unknown.is_empty()).then(|| format!("unknown: {}", unknown.join(", ")));
-    let unread: Vec<String> = unknown.into_iter().chain(inventory.unread()).collect();
+    let unread: Vec<String> = unknown.into_iter().chain(snapshot.unread()).collect();
     Checkup {
-        rules: inventory.rules.len(),
-        daemon_sets: inventory.daemon_sets.len(),
+        rules: snapshot.rules.len(),
+        daemon_sets: snapshot.manifests.daemon_sets.len(),
         findings: installation.into_iter().chain(found).collect(),
-        notes: inventory.notes.clone(),
+        notes: snapshot.gaps.iter().map(ToString::to_string).collect(),
         unread: (!unread.is_empty()).then(|| unread.join("; ")),
     }
 }

@@ -1,13 +1,10 @@
 //! Faults of the `DaemonSet`s that nodes wait for.
 
-use super::finding::{Check, Finding};
 use super::input::{CheckInput, name};
 use crate::cli::snapshot::Agent;
-use crate::condition::{can_share_a_node, tolerates};
-use crate::documentation;
+use crate::finding::{Check, Finding};
 use crate::object::NodeAffinityTerm;
 use crate::selector::Operator;
-use crate::webhook::Advice;
 
 /// Prefixes of labels that neither the kubelet nor the node's provisioner sets.
 const LATE: [(&str, &str); 4] = [
@@ -20,83 +17,41 @@ const LATE: [(&str, &str); 4] = [
     ),
 ];
 
-pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for agent in &input.inventory.daemon_sets {
-        found.extend(labels(input, agent));
-    }
-    for (_, spec) in input.usable() {
-        for agent in input.waited_for(spec) {
-            let daemon_set = &agent.daemon_set;
-            if !tolerates(daemon_set, &spec.taint) {
-                let advice = Advice::ShutOut {
-                    daemon_set: &daemon_set.key,
-                    more: 0,
-                    is_named: spec.daemon_sets().any(|key| *key == daemon_set.key),
-                    key: &spec.taint.key,
-                    effect: spec.effect,
-                };
-                let fix = format!(
-                    "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
-                    spec.taint.key
-                );
-                let what = advice.to_string();
-                found.push(Finding::new(Check::SHUT_OUT, name(agent), what, fix));
-            }
-            found.extend(late(agent));
-        }
-    }
-    found
+pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
+    let labels = input.manifests().daemon_sets.iter();
+    let labels = labels.flat_map(|agent| labels_apart(input, agent));
+    let waited_for = input.usable().flat_map(|(_, spec)| input.waited_for(spec));
+    labels.chain(waited_for.filter_map(late)).collect()
 }
 
-/// Labels that do not have the intended effect.
-fn labels(input: &CheckInput<'_>, agent: &Agent) -> Vec<Finding> {
+/// Labels of a class that are on one of a `DaemonSet` and its pod template only.
+fn labels_apart(input: CheckInput<'_>, agent: &Agent) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (index, class) in input.inventory.classes.iter().enumerate() {
-        let daemon_set = &agent.daemon_set;
+    for class in input.snapshot.classes() {
         let on_itself = class.selector.matches(&agent.labels);
-        let on_template = class.selector.matches(&daemon_set.template_labels);
-        if on_itself != on_template {
-            let (there, missing) = if on_itself {
-                (
-                    "its metadata",
-                    "its pod template (spec.template.metadata.labels)",
-                )
-            } else {
-                ("its pod template", "its metadata (metadata.labels)")
-            };
-            let what = format!(
-                "the label of class '{}' ({}) is on {there} and not on {missing}: it is not waited for",
-                class.name, class.selector
-            );
-            let fix = format!("add it to {missing} too, or remove it");
-            found.push(Finding::new(
-                Check::LABEL_ON_ONE_PLACE,
-                name(agent),
-                what,
-                fix,
-            ));
+        let on_template = class.selector.matches(&agent.daemon_set.template_labels);
+        if on_itself == on_template {
+            continue;
         }
-        let mut rules = input.usable();
-        let is_wanted = rules.any(|(_, spec)| {
-            spec.waits_for_class(index) && can_share_a_node(daemon_set, &spec.selector)
-        });
-        if is_wanted && on_itself && class.labels(daemon_set) && !class.has(daemon_set) {
-            let advice = Advice::OutsideNamespaces {
-                daemon_set: &daemon_set.key,
-                more: 0,
-                class: &class.name,
-            };
-            let page = documentation::page("conditions.md#configuration-file");
-            let fix = format!("name the namespace in the class: {page}");
-            let what = advice.to_string();
-            found.push(Finding::new(
-                Check::OUTSIDE_NAMESPACES,
-                name(agent),
-                what,
-                fix,
-            ));
-        }
+        let (there, missing) = if on_itself {
+            (
+                "its metadata",
+                "its pod template (spec.template.metadata.labels)",
+            )
+        } else {
+            ("its pod template", "its metadata (metadata.labels)")
+        };
+        let what = format!(
+            "the label of class '{}' ({}) is on {there} and not on {missing}: it is not waited for",
+            class.name, class.selector
+        );
+        let fix = format!("add it to {missing} too, or remove it");
+        found.push(Finding::new(
+            Check::LABEL_ON_ONE_PLACE,
+            name(agent),
+            what,
+            fix,
+        ));
     }
     found
 }

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Check, Finding, Severity};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Taint;
+
 use super::input::CheckInput;
 use crate::api::TaintEffect;
-use crate::cli::snapshot::{Pool, Program, ResourceKind};
+use crate::cli::snapshot::{Pool, arguments, image};
+use crate::cluster::ResourceKind;
+use crate::finding::{Check, Finding, Severity};
+use crate::object::ObjectKey;
 use crate::object::karpenter::NODE_POOL_LABEL;
 use crate::rule::{CompiledSpec, Rule, WhyStray};
 use crate::selector::{Operator, Requirement, overlap};
@@ -16,32 +21,32 @@ const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.i
 /// Parts of label keys that nodes have even if a `NodePool` does not list them.
 const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
 
-pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (rule, spec) in input.usable() {
-        for pool in &input.inventory.node_pools {
+        for pool in &input.manifests().node_pools {
             found.extend(of_pool(pool, &rule.name, spec));
         }
-        for program in &input.inventory.deployments {
-            found.extend(of_autoscaler(program, &rule.name, spec));
+        for deployment in &input.manifests().deployments {
+            found.extend(of_autoscaler(deployment, &rule.name, spec));
         }
     }
     // A rule that could not be read may lift them.
-    if !input.inventory.has_read(ResourceKind::Rules) {
+    if !input.has_read(ResourceKind::Rules) {
         return found;
     }
     found.extend(stray_taints(input));
-    for pool in &input.inventory.node_pools {
+    for pool in &input.manifests().node_pools {
         found.extend(stray_of_pool(input, pool));
     }
     found
 }
 
 /// Taints on nodes that no rule removes, each with its reason once.
-fn stray_taints(input: &CheckInput<'_>) -> Vec<Finding> {
+fn stray_taints(input: CheckInput<'_>) -> Vec<Finding> {
     let mut nodes: BTreeMap<(String, WhyStray), Vec<&str>> = BTreeMap::new();
-    for node in input.inventory.nodes.iter().filter(|node| !node.deleting) {
-        for (taint, why) in input.rules.stray(node) {
+    for node in input.snapshot.view.nodes().filter(|node| !node.deleting) {
+        for (taint, why) in input.snapshot.view.rules().stray(node) {
             let name = format!("{}:{}", taint.key, taint.effect);
             nodes.entry((name, why)).or_default().push(&node.name);
         }
@@ -65,38 +70,47 @@ fn stray_taints(input: &CheckInput<'_>) -> Vec<Finding> {
 }
 
 /// Startup taints of a pool that no rule removes.
-fn stray_of_pool(input: &CheckInput<'_>, pool: &Pool) -> Vec<Finding> {
+fn stray_of_pool(input: CheckInput<'_>, pool: &Pool) -> Vec<Finding> {
     let selects = |rule: &Rule| {
         let spec = rule.spec.as_ref();
         spec.is_ok_and(|spec| makes_nodes_for(pool, spec))
     };
-    let found = pool.startup_taints.iter().filter_map(|(key, effect)| {
-        let why = input.rules.why_stray(key, effect.parse().ok()?, selects)?;
-        let what = format!("its startup taint {key}:{effect} is removed by no rule: {why}");
-        let fix = "use the key and effect of a rule's taint, or remove it";
-        let object = format!("nodepool/{}", pool.name);
-        let finding = Finding::new(Check::STRAY_TAINT, object, what, fix);
-        // The rule may exist outside these files.
-        Some(if input.inventory.is_of_files {
-            finding.but(Severity::Warning)
-        } else {
-            finding
-        })
-    });
+    let found = pool
+        .spec
+        .template
+        .spec
+        .startup_taints
+        .iter()
+        .filter_map(|taint| {
+            let (key, effect) = (&taint.key, &taint.effect);
+            let rules = input.snapshot.view.rules();
+            let why = rules.why_stray(key, effect.parse().ok()?, selects)?;
+            let what = format!("its startup taint {key}:{effect} is removed by no rule: {why}");
+            let fix = "use the key and effect of a rule's taint, or remove it";
+            let object = pool_name(pool);
+            let finding = Finding::new(Check::STRAY_TAINT, object, what, fix);
+            // The rule may exist outside these files.
+            Some(if input.manifests().are_files {
+                finding.but(Severity::Warning)
+            } else {
+                finding
+            })
+        });
     found.collect()
 }
 
 fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     let (key, effect) = (&spec.taint.key, spec.effect);
-    let has = |taints: &[(String, String)]| {
+    let has = |taints: &[Taint]| {
         let mut taints = taints.iter();
-        taints.any(|taint| taint.0 == *key && taint.1.parse() == Ok(effect))
+        taints.any(|taint| taint.key == *key && taint.effect.parse() == Ok(effect))
     };
+    let made = &pool.spec.template.spec;
     if !makes_nodes_for(pool, spec) {
         return None;
     }
-    let object = format!("nodepool/{}", pool.name);
-    if has(&pool.startup_taints) {
+    let object = pool_name(pool);
+    if has(&made.startup_taints) {
         return (effect == TaintEffect::NoExecute).then(|| {
             let what = format!(
                 "its startup taint {key}:{effect} evicts what runs on a new node before it is up, \
@@ -106,7 +120,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
             Finding::new(Check::EVICTS, object, what, fix)
         });
     }
-    let (what, fix) = if has(&pool.taints) {
+    let (what, fix) = if has(&made.taints) {
         (
             format!(
                 "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes to be permanent: it creates no nodes for pods \
@@ -127,18 +141,26 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     Some(Finding::new(Check::NODE_POOL, object, what, fix))
 }
 
+fn pool_name(pool: &Pool) -> String {
+    format!(
+        "nodepool/{}",
+        pool.metadata.name.as_deref().unwrap_or_default()
+    )
+}
+
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
 fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
-    let own = (NODE_POOL_LABEL.to_owned(), pool.name.clone());
-    let labels = pool
-        .labels
-        .iter()
-        .map(|(key, value)| (key.clone(), value.clone()));
-    let labels = labels.chain([own]).map(|(key, value)| Requirement {
+    let template = &pool.spec.template;
+    let own = [(
+        NODE_POOL_LABEL.to_owned(),
+        pool.metadata.name.clone().unwrap_or_default(),
+    )];
+    let labels = template.metadata.labels.clone().into_iter().flatten();
+    let labels = labels.chain(own).map(|(key, value)| Requirement {
         key,
         operator: Operator::In([value].into()),
     });
-    let required = pool.requirements.iter();
+    let required = template.spec.requirements.iter();
     let required = required.filter_map(|it| Requirement::parse(it).ok());
     let of_pool: Vec<Requirement> = labels.chain(required).collect();
     let wanted = spec.selector.requirements();
@@ -153,17 +175,17 @@ fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
     wanted.iter().all(is_known) && overlap(wanted, &of_pool)
 }
 
-fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
-    let is_it = program.image.contains("cluster-autoscaler")
-        || program
-            .args
-            .iter()
-            .any(|arg| arg.contains("cluster-autoscaler"));
+fn of_autoscaler(deployment: &Deployment, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
+    let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
+    let container = pod.containers.first()?;
+    let arguments: Vec<&str> = arguments(container).collect();
+    let mut words = arguments.iter().copied().chain([image(container)]);
+    let is_it = words.any(|word| word.contains("cluster-autoscaler"));
     let key = spec.taint.key.as_str();
-    if !is_it || program.args.is_empty() || key.starts_with(KNOWN_TO_AUTOSCALER) {
+    if !is_it || arguments.is_empty() || key.starts_with(KNOWN_TO_AUTOSCALER) {
         return None;
     }
-    let is_known = program.args.iter().any(|arg| {
+    let is_known = arguments.iter().any(|arg| {
         let value = |flag: &str| arg.trim_start_matches('-').strip_prefix(flag);
         let names = ["startup-taint=", "ignore-taint=", "status-taint="];
         let prefixes = ["startup-taint-prefix=", "status-taint-prefix="];
@@ -180,6 +202,6 @@ fn of_autoscaler(program: &Program, rule: &str, spec: &CompiledSpec) -> Option<F
         let fix = format!(
             "add --startup-taint={key} (1.29 and newer), or --startup-taint-prefix=readiness.k8s.io/ (1.36 and newer)"
         );
-        Finding::new(Check::AUTOSCALER, format!("deployment/{}", program.name), what, fix)
+        Finding::new(Check::AUTOSCALER, format!("deployment/{}", ObjectKey::of(&deployment.metadata)), what, fix)
     })
 }

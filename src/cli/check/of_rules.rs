@@ -1,30 +1,31 @@
 //! Faults of rules, and conflicts between them.
 
-use super::finding::{Check, Finding, Severity};
+use k8s_openapi::api::core::v1::Container;
+
 use super::input::{CheckInput, rule_name};
-use crate::api::{Duration, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::cli::snapshot::{Agent, Program, ResourceKind};
-use crate::condition::{Source, is_meant_for, is_under_our_domain};
-use crate::documentation;
-use crate::object::{Node, ObjectKey, Taint};
-use crate::plan::WhyUnmade;
-use crate::rule::{CompiledSpec, Rejection, Rule};
-use crate::webhook::{Advice, SHORTEST_HEARTBEAT};
-use crate::wording::counted;
+use crate::api::Duration;
+use crate::cli::snapshot::{Agent, Manifests, arguments};
+use crate::cluster::ResourceKind;
+use crate::condition::{Source, is_meant_for};
+use crate::finding::{
+    Check, Facts, Finding, Severity, of_empty_classes, of_rule, on_no_node, short_heartbeat,
+};
+use crate::object::Node;
+use crate::rule::{CompiledSpec, Rejection, RequiredCondition, Rule};
 
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
 
-pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    for rule in input.rules.rules() {
+    for rule in input.snapshot.view.rules().rules() {
         found.extend(rejected(rule));
     }
     for (rule, spec) in input.usable() {
         found.extend(conflicts(input, rule));
-        found.extend(conditions(input, rule, spec));
+        found.extend(of_waits(input, rule, spec));
+        found.extend(runs_nowhere(input, rule, spec));
         found.extend(scheduler_waits(input, rule, spec));
-        found.extend(evicts(rule, spec));
         found.extend(heartbeat(input, rule, spec));
     }
     found
@@ -32,7 +33,7 @@ pub(super) fn findings(input: &CheckInput<'_>) -> Vec<Finding> {
 
 fn rejected(rule: &Rule) -> Option<Finding> {
     let why: &Rejection = rule.spec.as_ref().err()?;
-    let fix = "correct the input; until then the rule has no effect";
+    let fix = "correct the field; until then the rule has no effect";
     Some(Finding::new(
         Check::REJECTED,
         rule_name(rule),
@@ -41,10 +42,9 @@ fn rejected(rule: &Rule) -> Option<Finding> {
     ))
 }
 
-fn conflicts<'a>(input: &'a CheckInput<'_>, rule: &'a Rule) -> impl Iterator<Item = Finding> {
-    let earlier = input
-        .usable()
-        .take_while(|(other, _)| other.name != rule.name);
+fn conflicts<'a>(input: CheckInput<'a>, rule: &'a Rule) -> impl Iterator<Item = Finding> {
+    let earlier = input.usable();
+    let earlier = earlier.take_while(|(other, _)| other.name != rule.name);
     earlier
         .filter_map(|(other, _)| rule.conflict_with(other))
         .map(|conflict| {
@@ -59,104 +59,50 @@ fn conflicts<'a>(input: &'a CheckInput<'_>, rule: &'a Rule) -> impl Iterator<Ite
         })
 }
 
-/// Conditions that cannot be met.
-fn conditions(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let inventory = input.inventory;
-    let selected = || {
-        let nodes = inventory.nodes.iter();
-        nodes.filter(|node| spec.selector.matches(&node.labels))
+/// What is wrong with what the rule waits for.
+fn of_waits(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let Manifests {
+        daemon_sets,
+        are_files,
+        ..
+    } = input.manifests();
+    let all = daemon_sets.iter().map(|it| (&it.daemon_set, &it.labels));
+    let conditions = input.selected(spec).flat_map(|node| &node.conditions);
+    let facts = Facts {
+        classes: input.snapshot.classes(),
+        of_any_class: false,
+        daemon_sets: input
+            .has_read(ResourceKind::DaemonSets)
+            .then(|| all.collect()),
+        has_nodes: input.selected(spec).next().is_some(),
+        reported: (input.has_read(ResourceKind::Nodes))
+            .then(|| conditions.map(|it| it.kind.as_str()).collect()),
+        csi_drivers: (input.has_read(ResourceKind::CsiNodes))
+            .then(|| input.snapshot.view.csi_drivers().collect()),
     };
-    let has_read_nodes = inventory.has_read(ResourceKind::Nodes);
-    for condition in &spec.conditions {
-        let kind = &*condition.kind;
-        let unmade = |why, name| Some(Advice::Unmade { why, name });
-        let advice = match &condition.source {
-            Source::Nobody => Some(Advice::Nobody {
-                kind,
-                counts_as: condition.status_if_missing().as_str(),
-            }),
-            Source::CsiDriver(driver) => {
-                let drivers = inventory.csi_drivers.as_ref();
-                let is_missing = drivers.is_some_and(|them| !them.contains(driver));
-                unmade(WhyUnmade::NoCsiDriver, driver.as_str())
-                    .filter(|_| is_missing && selected().next().is_some())
-            }
-            Source::Node if is_under_our_domain(kind) && has_read_nodes => {
-                let is_reported = selected().any(|node| node.condition(kind).is_some());
-                unmade(WhyUnmade::NoSuchPrefix, kind).filter(|_| !is_reported)
-            }
-            _ => None,
-        };
-        let page = documentation::page("conditions.md");
-        let fix = format!("use one of the types listed in {page}");
-        let finding = advice.map(|advice| {
-            let what = advice.to_string();
-            Finding::new(Check::NOBODY, rule_name(rule), what, fix)
-        });
-        // Nodes are not among files: something may report it.
-        let is_open_question = inventory.is_of_files && condition.source == Source::Node;
-        found.extend(finding.map(|finding| {
-            if is_open_question {
-                finding.but(Severity::Warning)
-            } else {
-                finding
-            }
-        }));
-    }
-    // What could not be read may be there.
-    if !input.inventory.has_read(ResourceKind::DaemonSets) {
-        return found;
-    }
-    let is_missing = |key: &&ObjectKey| input.inventory.daemon_set(key).is_none();
-    for daemon_set in spec.daemon_sets().filter(is_missing) {
-        let what = Advice::Missing {
-            daemon_set,
-            more: 0,
-        }
-        .to_string();
-        let fix = "kubectl get daemonsets --all-namespaces lists the existing ones";
-        let finding = Finding::new(Check::NO_SUCH_DAEMON_SET, rule_name(rule), what, fix);
-        // The `DaemonSet` may exist outside these files.
-        found.push(if input.inventory.is_of_files {
-            finding.but(Severity::Warning)
-        } else {
-            finding
-        });
-    }
-    found.extend(on_no_node(input, rule, spec));
+    let mut found = of_rule(&rule.name, spec, None, &facts);
     // Without the configuration, the cluster may have other classes.
-    if !input.inventory.has_read(ResourceKind::ConfigMaps) {
-        return found;
+    if input.has_read(ResourceKind::ConfigMaps) {
+        found.extend(of_empty_classes(&rule.name, spec, &facts));
     }
-    let classes = input.inventory.classes.iter().enumerate();
-    for (_, class) in classes.filter(|(index, _)| spec.waits_for_class(*index)) {
-        let mut agents = input.inventory.daemon_sets.iter();
-        let has_some = agents
-            .any(|agent| class.selector.matches(&agent.labels) && class.has(&agent.daemon_set));
-        if !has_some {
-            let what = format!(
-                "it waits for class '{}', which has no DaemonSet: nodes open at once",
-                class.name
-            );
-            let fix = format!(
-                "label what nodes need ({}), on the DaemonSet and on its pod template, or wait for it by its name: \
-                 daemonset.nodegate.dev/<namespace>.<name>",
-                class.selector
-            );
-            found.push(Finding::new(Check::EMPTY_CLASS, rule_name(rule), what, fix));
+    let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
+    let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
+    for finding in &mut found {
+        // What is not among files may be elsewhere.
+        if *are_files && elsewhere.contains(&finding.id) && spec.conditions.iter().all(is_made) {
+            finding.severity = Severity::Warning;
         }
     }
     found
 }
 
 /// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
-fn scheduler_waits(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+fn scheduler_waits(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let named = spec.conditions.iter().filter_map(|it| match &it.source {
         Source::CsiDriver(driver) => Some(driver),
         _ => None,
     });
-    let named = named.filter(|driver| input.inventory.scheduler_waits_for.contains(*driver));
+    let named = named.filter(|driver| input.manifests().scheduler_waits_for.contains(*driver));
     named
         .map(|driver| {
             let what = format!(
@@ -170,60 +116,27 @@ fn scheduler_waits(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> 
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes.
-fn on_no_node(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let nodes = input.inventory.nodes.iter();
-    let selected: Vec<&Node> = nodes
-        .filter(|node| spec.selector.matches(&node.labels))
-        .collect();
-    let named = spec
-        .daemon_sets()
-        .filter_map(|key| input.inventory.daemon_set(key));
+fn runs_nowhere(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let selected: Vec<&Node> = input.selected(spec).collect();
+    let named = spec.daemon_sets();
+    let named = named.filter_map(|key| input.manifests().daemon_set(key));
     let runs_nowhere = |agent: &&Agent| {
         let mut nodes = selected.iter();
         !nodes.any(|node| {
-            let staying: Vec<&Taint> = input.rules.staying(node);
-            let staying = staying.into_iter();
-            let staying: Vec<&Taint> = staying
-                .filter(|taint| !taint.is(&spec.taint.key, spec.effect))
-                .collect();
+            let mut staying = input.snapshot.view.rules().staying(node);
+            staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
             is_meant_for(&agent.daemon_set, node, &staying)
         })
     };
     let named = named.filter(|_| !selected.is_empty()).filter(runs_nowhere);
+    let count = selected.len();
     named
-        .map(|agent| {
-            let what = format!(
-                "DaemonSet {} runs on 0 of the {} that the rule selects, so that none of them waits for it",
-                agent.daemon_set.key,
-                counted(selected.len(), "node")
-            );
-            let fix = "check the DaemonSet's node selector, affinity and tolerations, or the rule's node selector";
-            Finding::new(Check::ON_NO_NODE, rule_name(rule), what, fix)
-        })
+        .map(|agent| on_no_node(&rule.name, &agent.daemon_set.key, count))
         .collect()
 }
 
-fn evicts(rule: &Rule, spec: &CompiledSpec) -> Option<Finding> {
-    if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
-        return None;
-    }
-    let advice = match spec.mode {
-        EnforcementMode::BootstrapOnly => Advice::EvictsOnce,
-        EnforcementMode::Continuous => Advice::EvictsAgain {
-            is_limited: spec.disruption.is_some(),
-        },
-    };
-    let fix = "use effect NoSchedule, unless running pods have to be evicted";
-    Some(Finding::new(
-        Check::EVICTS,
-        rule_name(rule),
-        advice.to_string(),
-        fix,
-    ))
-}
-
 /// A rule whose heartbeat timeout is too short for its reporters.
-fn heartbeat(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+fn heartbeat(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let Some(timeout) = input
         .sent(rule)
         .and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout)
@@ -236,7 +149,7 @@ fn heartbeat(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fi
         .iter()
         .filter(|it| it.source == Source::Node);
     for condition in reported {
-        let agents = input.inventory.daemon_sets.iter();
+        let agents = input.manifests().daemon_sets.iter();
         let mut reporters = agents.flat_map(|agent| &agent.containers);
         let beat = reporters.find_map(|container| beat_of(container, &condition.kind));
         match beat {
@@ -255,16 +168,7 @@ fn heartbeat(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fi
                     fix,
                 ));
             }
-            None if timeout.as_std() < SHORTEST_HEARTBEAT => {
-                let what = Advice::ShortHeartbeat(timeout).to_string();
-                let fix = "ignore this if the reporter's heartbeat period is shorter";
-                found.push(Finding::new(
-                    Check::SHORT_HEARTBEAT,
-                    rule_name(rule),
-                    what,
-                    fix,
-                ));
-            }
+            None => found.extend(short_heartbeat(&rule.name, timeout)),
             _ => {}
         }
     }
@@ -272,12 +176,13 @@ fn heartbeat(input: &CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fi
 }
 
 /// The heartbeat period of a container, if it is Nodegate's reporter of this condition.
-fn beat_of(container: &Program, kind: &str) -> Option<Duration> {
+fn beat_of(container: &Container, kind: &str) -> Option<Duration> {
     let said = |flag: &str, env: &str| {
-        let mut args = container.args.iter();
-        let with_value = args.find_map(|arg| arg.strip_prefix(flag)?.strip_prefix('='));
-        let env = container.env.get(env).map(String::as_str);
-        with_value.or(env)
+        let with_value =
+            arguments(container).find_map(|arg| arg.strip_prefix(flag)?.strip_prefix('='));
+        let mut variables = container.env.iter().flatten();
+        let env = variables.find(|it| it.name == env);
+        with_value.or(env.and_then(|it| it.value.as_deref()))
     };
     let is_of_it = said("--condition-type", "CONDITION_TYPE") == Some(kind);
     let period = said("--heartbeat-period", "HEARTBEAT_PERIOD");

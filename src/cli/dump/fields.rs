@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::cli::snapshot::ResourceKind;
+use crate::cluster::ResourceKind;
 
 /// What is kept of every object.
 const COMMON: [&str; 13] = [

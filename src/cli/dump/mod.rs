@@ -16,11 +16,11 @@ use serde_json::Value;
 
 use super::failure::CliError;
 use super::page::{Page, Render};
-use super::read::{ABOUT, AboutDump, FORM, ListError, Missing, ObjectSource};
-use super::snapshot::{Binding, EventAbout, Filter, ResourceKind, Snapshot};
+use super::read::{ABOUT, AboutDump, FORM, ObjectSource, of_scope};
+use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
+use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::engine::kind::Watch;
-use crate::selector::Selector;
 use fields::{kept, redacted};
 
 #[derive(Debug, Clone, Serialize)]
@@ -29,7 +29,7 @@ pub(super) struct Dumped {
     pub objects: BTreeMap<&'static str, usize>,
     pub redacted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<Missing>,
+    pub missing: Vec<Unreadable>,
 }
 
 /// Writes a dump of the cluster that the snapshot is from; `redact` leaves out messages.
@@ -50,15 +50,11 @@ pub(super) async fn dump(
     let prefixes: Vec<String> = (snapshot.classes().iter())
         .map(|class| class.csi_annotation_prefix.clone())
         .collect();
-    for kind in ResourceKind::ALL {
+    for kind in ResourceKind::ALL.iter().copied() {
         match read(source, kind, snapshot, &prefixes).await {
             Ok(objects) => drop(lists.insert(kind, objects)),
-            Err(ListError::NotInstalled) => {}
-            Err(refusal) => missing.push(Missing {
-                kind: kind.name().into(),
-                forbidden: matches!(refusal, ListError::Forbidden(_)),
-                why: refusal.to_string(),
-            }),
+            Err(refusal) if refusal.absent => {}
+            Err(refusal) => missing.push(refusal),
         }
     }
     if redact {
@@ -129,7 +125,7 @@ async fn read(
     kind: ResourceKind,
     snapshot: &Snapshot,
     prefixes: &[String],
-) -> Result<Vec<String>, ListError> {
+) -> Result<Vec<String>, Unreadable> {
     let mut all: BTreeMap<(String, String), String> = BTreeMap::new();
     for filter in filters(kind, snapshot) {
         let mut objects = source.list(kind, &filter);
@@ -164,35 +160,20 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         // These filters match the ones for reading the limits.
         ResourceKind::Deployments => vec![Filter::of_controllers(leaders.or(Some(NAMESPACE)))],
         ResourceKind::Leases => vec![Filter::named(LEASE)],
-        ResourceKind::ConfigMaps => vec![Filter {
-            namespace: leaders.map(str::to_owned),
-            ..Filter::named(CONFIG_MAP.0)
-        }],
+        ResourceKind::ConfigMaps => vec![Filter::named(CONFIG_MAP.0).within(leaders)],
         ResourceKind::Events => vec![
-            Filter {
-                about: EventAbout::Pods,
-                ..all.clone()
-            },
-            Filter {
-                about: EventAbout::Nodes,
-                ..all
-            },
+            all.clone().warnings(None),
+            all.is("involvedObject.kind", "Node"),
         ],
         ResourceKind::Pods => {
-            let with = |selector: &Selector, namespace: Option<&str>| Filter {
-                labels: Some(selector.clone()),
-                namespace: namespace.map(str::to_owned),
-                ..Filter::default()
-            };
-            let of_classes = (snapshot.classes().iter())
-                .map(|class| with(&class.selector, class.namespaces.single()));
+            let of_classes = snapshot.classes().iter().map(|class| {
+                let pods = Filter::labelled(class.selector.clone());
+                pods.within(class.namespaces.single())
+            });
             let watched = snapshot.view.components();
             let pods = watched.filter(|(watch, _)| matches!(watch, Watch::Pods(_)));
-            let of_named = pods.map(|(_, scope)| Filter::of_scope(scope));
-            let unbound = Filter {
-                binding: Binding::Unbound,
-                ..all
-            };
+            let of_named = pods.map(|(_, scope)| of_scope(scope));
+            let unbound = all.is("spec.nodeName", "");
             of_classes
                 .chain(of_named)
                 .chain([Filter::of_controllers(leaders), unbound])
@@ -215,7 +196,11 @@ impl Render for Dumped {
             format!("wrote {} into {}", objects.join(", "), self.folder),
         );
         for missing in &self.missing {
-            let line = format!("note: {} could not be read: {}", missing.kind, missing.why);
+            let line = format!(
+                "note: {} could not be read: {}",
+                missing.kind.name(),
+                missing.why
+            );
             page.line(&mut out, line);
         }
         if !self.redacted {

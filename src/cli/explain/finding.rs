@@ -8,7 +8,10 @@ use serde::Serialize;
 use crate::api::ConditionStatus;
 use crate::cli::page::NextStep;
 use crate::cli::rows::gap;
-use crate::cli::snapshot::{Gap, PodDiagnosis, Snapshot};
+use crate::cli::snapshot::{
+    Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
+};
+use crate::cluster::Unreadable;
 use crate::condition::{Component, Counted, Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
@@ -115,7 +118,7 @@ impl ConditionOnNode {
     }
 
     /// The controller's published condition, when it cannot be evaluated here.
-    fn as_published(finding: &Finding<'_>, node: &Node, gap: &Gap) -> Self {
+    fn as_published(finding: &Finding<'_>, node: &Node, gap: &Unreadable) -> Self {
         let requirement = finding.requirement;
         let published = node.condition(&requirement.kind);
         let status = published.map_or(requirement.status_if_missing(), |it| {
@@ -294,15 +297,14 @@ fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     let ObjectKey { namespace, name } = key;
     // A pod that is being deleted still shows the reason.
     let mut pods = snapshot.unready.values();
-    let of_it = pods.find(|pod| {
-        let owner = pod.owner.as_ref();
-        *pod.node == *node.name
-            && pod.key.namespace == *namespace
-            && owner.is_some_and(|(kind, owner)| kind == "DaemonSet" && *owner == **name)
+    let of_it = pods.find(|UnreadyPod { pod, .. }| {
+        node_of(pod) == &*node.name
+            && pod.metadata.namespace.as_deref() == Some(namespace)
+            && owner(pod).is_some_and(|it| it.kind == "DaemonSet" && it.name == **name)
     });
     Cause {
         message: "it is meant for this node and has no pod there".into(),
-        causes: of_it.map(of_diagnosis).into_iter().collect(),
+        causes: of_it.map(of_unready).into_iter().collect(),
         next: Some(NextStep::new(
             "see why the DaemonSet has no pod on the node",
             format!("kubectl -n {namespace} describe daemonset {name}"),
@@ -320,14 +322,14 @@ fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
             ..Cause::new("pod", key)
         };
     };
-    let pod = of_diagnosis(unready);
-    match &unready.owner {
-        Some((kind, name)) => {
-            let owner = ObjectKey::new(key.namespace.clone(), name.as_str());
+    let pod = of_unready(unready);
+    match owner(&unready.pod) {
+        Some(it) => {
+            let owner = ObjectKey::new(key.namespace.clone(), it.name.as_str());
             Cause {
                 message: "its pod on this node is not Ready".into(),
                 causes: vec![pod],
-                ..Cause::new(&kind.to_lowercase(), &owner)
+                ..Cause::new(&it.kind.to_lowercase(), &owner)
             }
         }
         None => pod,
@@ -341,28 +343,32 @@ fn describe(key: &ObjectKey) -> NextStep {
     )
 }
 
-pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
-    let ObjectKey { namespace, name } = &pod.key;
+pub(super) fn of_unready(UnreadyPod { pod, events }: &UnreadyPod) -> Cause {
+    let key = ObjectKey::of(&pod.metadata);
+    let ObjectKey { namespace, name } = &key;
     let mut cause = Cause {
-        since: pod.unready_since(),
-        next: Some(describe(&pod.key)),
-        ..Cause::new("pod", &pod.key)
+        since: unready_since(pod),
+        next: Some(describe(&key)),
+        ..Cause::new("pod", &key)
     };
-    if let Some(since) = pod.deleted {
+    if let Some(since) = &pod.metadata.deletion_timestamp {
         cause.message = "it is being deleted".into();
-        cause.since = Some(since);
+        cause.since = Some(since.0);
         return cause;
     }
-    if let Some((reason, message)) = &pod.refused {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    if let Some(status) = pod.status.as_ref().filter(|it| it.reason.is_some()) {
+        let (reason, message) = (text(&status.reason), text(&status.message));
         cause.message = format!("the kubelet does not run it: {reason}: {message}");
         return cause;
     }
-    if let Some((reason, message)) = &pod.unscheduled {
+    if let Some(it) = condition(pod, "PodScheduled").filter(|it| it.status != "True") {
+        let (reason, message) = (text(&it.reason), text(&it.message));
         cause.message = format!("it is not bound to a node: {reason}: {message}");
         return cause;
     }
-    let Some(container) = pod.culprit() else {
-        cause.message = format!("it is {} but not Ready", pod.phase);
+    let Some(container) = culprit(pod) else {
+        cause.message = format!("it is {} but not Ready", phase(pod));
         return cause;
     };
     cause.message = container.why();
@@ -371,7 +377,7 @@ pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
         Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
             cause.next = Some(NextStep {
                 say: "check the image's name, and that the node can pull it".into(),
-                ..describe(&pod.key)
+                ..describe(&key)
             });
         }
         Some("CrashLoopBackOff") if container.has_log() => {
@@ -385,12 +391,14 @@ pub(super) fn of_diagnosis(pod: &PodDiagnosis) -> Cause {
         }
         _ => {}
     }
-    if let Some(event) = pod.probe() {
+    // Only events have the answer of a failed probe.
+    let mut probes = events.iter();
+    if let Some(event) = probes.find(|it| it.reason.as_deref() == Some("Unhealthy")) {
         cause.causes.push(Cause {
-            object: format!("event/{}", event.reason),
+            object: format!("event/{}", text(&event.reason)),
             namespace: namespace.to_string(),
-            message: event.message.trim().to_owned(),
-            since: event.at,
+            message: text(&event.message).trim().to_owned(),
+            since: last_seen(event),
             ..Cause::default()
         });
     }

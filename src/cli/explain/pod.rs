@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::finding::{Cause, of_diagnosis};
+use super::finding::{Cause, of_unready};
 use crate::cli::page::NextStep;
 use crate::cli::rows::{RuleOnNode, rows};
-use crate::cli::snapshot::{Snapshot, Specimen};
+use crate::cli::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
 use crate::object::Taint;
 
 /// Why a pod is not running or not Ready.
@@ -55,12 +55,12 @@ pub(crate) struct HeldNodes {
     pub example: RuleOnNode,
 }
 
-pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation {
-    let diagnosis = &pod.diagnosis;
-    let is_bound = !diagnosis.node.is_empty();
-    let has_ended = ["Succeeded", "Failed"].contains(&&*diagnosis.phase);
+pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &PendingPod) -> PodExplanation {
+    let (key, object) = (pod.key(), &pod.unready.pod);
+    let is_bound = !node_of(object).is_empty();
+    let has_ended = ["Succeeded", "Failed"].contains(&phase(object));
     let candidates = (!is_bound && !has_ended).then(|| candidates(snapshot, pod));
-    let cause = (!diagnosis.ready.0 && !has_ended).then(|| of_diagnosis(diagnosis));
+    let cause = (!is_ready(object) && !has_ended).then(|| of_unready(&pod.unready));
     let nowhere = candidates.as_ref().filter(|it| it.tolerated == 0);
     let next = match nowhere.and_then(|it| it.held.first()) {
         Some(held) => Some(NextStep::new(
@@ -70,10 +70,10 @@ pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation
         None => cause.as_ref().and_then(|it| it.next.clone()),
     };
     PodExplanation {
-        namespace: diagnosis.key.namespace.to_string(),
-        pod: diagnosis.key.name.to_string(),
-        phase: diagnosis.phase.clone(),
-        node: diagnosis.node.clone(),
+        namespace: key.namespace.to_string(),
+        pod: key.name.to_string(),
+        phase: phase(object).to_owned(),
+        node: node_of(object).to_owned(),
         cause,
         candidates,
         next,
@@ -81,7 +81,7 @@ pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &Specimen) -> PodExplanation
     }
 }
 
-fn candidates(snapshot: &Snapshot, pod: &Specimen) -> Candidates {
+fn candidates(snapshot: &Snapshot, pod: &PendingPod) -> Candidates {
     let all = rows(snapshot);
     let mut found = Candidates::default();
     let mut held: BTreeMap<&Arc<str>, Vec<&RuleOnNode>> = BTreeMap::new();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::read::DryRunAnswer;
 use super::rows::{RuleOnNode, State, gap, rows};
-use super::snapshot::{Snapshot, unread_lists};
+use super::snapshot::Snapshot;
 use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
@@ -153,7 +153,7 @@ pub(super) fn preview(
     Preview {
         is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
         notes,
-        unread: unread_lists(&after.gaps),
+        unread: after.unread(),
         rules: previews,
         gates,
         releases,

@@ -9,22 +9,21 @@ use std::path::Path;
 use std::time::Instant;
 
 use futures::future::join_all;
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Resource;
 use kube::runtime::watcher::Event as Shown;
 use serde::de::DeserializeOwned;
 
 use super::controller::{config, instances, leader, limits};
-use super::list::ListError;
-use super::source::{ObjectSource, or_note};
+use super::source::{ObjectSource, record_gap};
 use super::watches::Watchers;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{
-    Binding, EventAbout, Filter, Gap, Leader, PodDiagnosis, PodEvent, ResourceKind, Snapshot,
-    Wanted,
+    Depth, Leader, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen,
 };
+use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::condition::ComponentGroup;
 use crate::condition::{self, CriticalComponentClass};
 use crate::config::Config;
@@ -51,7 +50,7 @@ impl Configured<'_> {
         self,
         source: &ObjectSource,
         leader: Option<&Leader>,
-        gaps: &mut Vec<Gap>,
+        gaps: &mut Vec<Unreadable>,
     ) -> Result<(Vec<CriticalComponentClass>, Vec<String>), CliError> {
         let config = match self {
             Self::InTheCluster => config(source, leader, gaps).await?,
@@ -114,13 +113,17 @@ impl<'a> SnapshotBuilder<'a> {
     ) -> Result<Self, CliError> {
         let at = source.at();
         let (all, mut gaps) = (Filter::default(), Vec::new());
-        let rules = async {
-            let rules = source.all::<RuleObject>(ResourceKind::Rules, &all).await;
-            rules.map_err(|refusal| refusal.of(ResourceKind::Rules))
+        let rules = source.all::<RuleObject>(ResourceKind::Rules, &all);
+        let (rules, leader) = futures::join!(rules, leader(source));
+        let rules = match rules {
+            Err(refusal) if wanted.depth != Depth::Decisions => {
+                // Without their definition there are none.
+                gaps.extend((!refusal.absent).then_some(refusal));
+                Vec::new()
+            }
+            rules => rules?,
         };
-        let leader = async { Ok(leader(source).await) };
-        let (rules, leader) = futures::try_join!(rules, leader)?;
-        let leader = or_note(&mut gaps, ResourceKind::Leases, leader);
+        let leader = record_gap(&mut gaps, leader);
         let (classes, passing_taints) = configured.read(source, leader.as_ref(), &mut gaps).await?;
         let needs = Needs::of(&rules, &classes, wanted);
         let mut view = View::new(classes, passing_taints, needs.karpenter, now(at));
@@ -141,6 +144,7 @@ impl<'a> SnapshotBuilder<'a> {
                 leader,
                 controllers: Vec::new(),
                 unready: BTreeMap::new(),
+                manifests: Manifests::default(),
                 gaps,
                 unreadable: Vec::new(),
             },
@@ -155,6 +159,7 @@ impl<'a> SnapshotBuilder<'a> {
         self.list(lists).await?;
         self.named().await?;
         self.events().await;
+        self.manifests().await;
         let Snapshot { leader, .. } = &self.snapshot;
         let controllers = match leader {
             // No decision needs them, so that a refusal is no gap.
@@ -183,7 +188,7 @@ impl<'a> SnapshotBuilder<'a> {
 
     /// The lists that the rules need; every other one counts as listed and empty.
     fn lists(&mut self) -> Vec<(Watch, Filter)> {
-        let (bound, classes) = (self.bound(), self.snapshot.classes().to_vec());
+        let classes = self.snapshot.classes().to_vec();
         let mut lists = Vec::new();
         let mut list = |watch, is_needed, filter| {
             if is_needed {
@@ -192,26 +197,20 @@ impl<'a> SnapshotBuilder<'a> {
                 self.snapshot.view.listed(watch);
             }
         };
-        let of_the_node = Filter {
-            name: self.wanted.node.clone(),
-            ..Filter::default()
-        };
-        list(Watch::Nodes, !self.wanted.outline, of_the_node.clone());
+        let of_the_node = self.wanted.node.as_ref();
+        let of_the_node = of_the_node.map_or_else(Filter::default, Filter::named);
+        let reads_nodes = self.wanted.depth != Depth::Outline;
+        let reads_pods = self.wanted.depth == Depth::Decisions;
+        list(Watch::Nodes, reads_nodes, of_the_node.clone());
         list(Watch::CsiNodes, self.needs.csi_nodes, of_the_node);
         for (index, class) in classes.into_iter().enumerate() {
             let group = ComponentGroup::Class(index);
             let is_needed = self.needs.classes[index];
-            let daemon_sets = Filter {
-                labels: Some(class.selector),
-                ..Filter::default()
-            };
-            let pods = Filter {
-                namespace: class.namespaces.single().map(str::to_owned),
-                binding: bound.clone(),
-                ..daemon_sets.clone()
-            };
+            let daemon_sets = Filter::labelled(class.selector);
+            let pods = daemon_sets.clone().within(class.namespaces.single());
+            let pods = pods.bound(self.wanted.node.as_deref()).alive();
             list(Watch::DaemonSets(group), is_needed, daemon_sets);
-            list(Watch::Pods(group), is_needed, pods);
+            list(Watch::Pods(group), is_needed && reads_pods, pods);
         }
         // The view does not need an empty list of these.
         if self.needs.karpenter {
@@ -225,12 +224,6 @@ impl<'a> SnapshotBuilder<'a> {
         lists
     }
 
-    /// The binding of the relevant pods: to the one wanted node, or to any.
-    fn bound(&self) -> Binding {
-        let node = self.wanted.node.clone();
-        node.map_or(Binding::Bound, Binding::To)
-    }
-
     /// Reads what rules name: `DaemonSet`s, then their pods, and so on.
     async fn named(&mut self) -> Result<(), CliError> {
         loop {
@@ -240,7 +233,8 @@ impl<'a> SnapshotBuilder<'a> {
             }
             let mut lists = Vec::new();
             for (watch, scope) in wanted {
-                if self.wanted.outline && matches!(watch, Watch::Pods(_)) {
+                let is_left_out = self.wanted.depth != Depth::Decisions;
+                if is_left_out && matches!(watch, Watch::Pods(_)) {
                     self.snapshot.view.listed(watch);
                 } else {
                     lists.push((watch, self.of_scope(watch, &scope)));
@@ -251,12 +245,10 @@ impl<'a> SnapshotBuilder<'a> {
     }
 
     pub(super) fn of_scope(&self, watch: Watch, scope: &Scope) -> Filter {
-        let filter = Filter::of_scope(scope);
+        let filter = of_scope(scope);
         match watch {
-            Watch::Pods(_) => Filter {
-                binding: self.bound(),
-                ..filter
-            },
+            Watch::Pods(_) if scope.with_ended => filter.bound(self.wanted.node.as_deref()),
+            Watch::Pods(_) => filter.bound(self.wanted.node.as_deref()).alive(),
             _ => filter,
         }
     }
@@ -269,7 +261,7 @@ impl<'a> SnapshotBuilder<'a> {
             self.snapshot.view.listing(*watch);
         }
         let objects = lists.iter().map(|(watch, filter)| {
-            let objects = self.source.list(ResourceKind::of(*watch), filter);
+            let objects = self.source.list(kind(*watch), filter);
             // After its last object, each list yields one more item: its end or its error.
             let watch = *watch;
             let objects = stream::unfold(Some(objects), move |objects| async move {
@@ -328,13 +320,15 @@ impl<'a> SnapshotBuilder<'a> {
         if let Some(object) = decoded(watch, json) {
             snapshot.view.put(object);
         }
-        match watch {
-            // Most pods are Ready and need no diagnosis.
-            Watch::Pods(_) if !json.contains(r#""type":"Ready","status":"True""#) => {
-                let pod = PodDiagnosis::read(json).filter(|it| !it.ready.0);
-                snapshot.unready.extend(pod.map(|it| (it.key.clone(), it)));
-            }
-            _ => {}
+        // Most pods are Ready and need no explanation.
+        if matches!(watch, Watch::Pods(_))
+            && !json.contains(r#""type":"Ready","status":"True""#)
+            && let Ok(pod) = serde_json::from_str::<Pod>(json)
+            && !is_ready(&pod)
+        {
+            let events = Vec::new();
+            let key = ObjectKey::of(&pod.metadata);
+            snapshot.unready.insert(key, UnreadyPod { pod, events });
         }
     }
 
@@ -366,18 +360,44 @@ impl<'a> SnapshotBuilder<'a> {
     }
 
     /// Handles a refused list: rules and nodes are required, any other kind becomes a gap.
-    fn refused(&mut self, watch: Watch, refusal: ListError) -> Result<(), CliError> {
-        let (kind, view) = (ResourceKind::of(watch), &mut self.snapshot.view);
-        if matches!(kind, ResourceKind::Nodes | ResourceKind::Rules) {
-            return Err(refusal.of(kind));
+    fn refused(&mut self, watch: Watch, refusal: Unreadable) -> Result<(), CliError> {
+        let is_required = matches!(watch, Watch::Nodes | Watch::Rules);
+        if is_required && self.wanted.depth == Depth::Decisions {
+            return Err(refusal.into());
         }
-        if matches!(refusal, ListError::NotInstalled) && watch.is_optional() {
+        let Snapshot { view, gaps, .. } = &mut self.snapshot;
+        if refusal.absent && watch.is_optional() {
             view.not_installed(watch);
         } else {
             view.listed(watch);
         }
-        or_note::<()>(&mut self.snapshot.gaps, kind, Err(refusal));
+        record_gap::<()>(gaps, Err(refusal));
         Ok(())
+    }
+
+    /// Reads objects as written.
+    async fn manifests(&mut self) {
+        let Snapshot {
+            manifests, gaps, ..
+        } = &mut self.snapshot;
+        if let ObjectSource::Memory(lists) = self.source {
+            manifests.are_files = lists.are_files;
+            manifests.unreadable.clone_from(&lists.unreadable);
+        }
+        for kind in self.wanted.manifests {
+            // They matter only where a rule names a driver.
+            if *kind == ResourceKind::CsiDrivers && !self.needs.csi_nodes {
+                continue;
+            }
+            let mut objects = self.source.list(*kind, &Filter::default());
+            let listed = loop {
+                match objects.try_next().await {
+                    Ok(Some(json)) => manifests.take(*kind, &json),
+                    end => break end.map(drop),
+                }
+            };
+            record_gap(gaps, listed);
+        }
     }
 
     /// Reads warning events of the wanted node's unready pods: only events have a probe's answers.
@@ -386,16 +406,40 @@ impl<'a> SnapshotBuilder<'a> {
             return;
         }
         let pods = self.snapshot.unready.iter_mut().take(EVENTS_OF);
-        let lists = pods.map(async |(key, pod)| match events(self.source, key).await {
-            Ok(events) => {
-                pod.events = events;
-                Ok(())
-            }
-            Err(refusal) => Err(refusal),
+        let lists = pods.map(async |(key, pod)| {
+            pod.events = events(self.source, key).await?;
+            Ok(())
         });
         for listed in join_all(lists).await {
-            or_note(&mut self.snapshot.gaps, ResourceKind::Events, listed);
+            record_gap(&mut self.snapshot.gaps, listed);
         }
+    }
+}
+
+/// The kind of a watch's objects.
+pub(super) const fn kind(watch: Watch) -> ResourceKind {
+    match watch {
+        Watch::Nodes => ResourceKind::Nodes,
+        Watch::CsiNodes => ResourceKind::CsiNodes,
+        Watch::Pods(_) => ResourceKind::Pods,
+        Watch::DaemonSets(_) => ResourceKind::DaemonSets,
+        Watch::ResourceSlices(_) => ResourceKind::ResourceSlices,
+        Watch::Rules => ResourceKind::Rules,
+        Watch::NodeClaims => ResourceKind::NodeClaims,
+        Watch::NodePools => ResourceKind::NodePools,
+    }
+}
+
+/// The objects of what a rule names.
+pub(crate) fn of_scope(scope: &Scope) -> Filter {
+    let mut filter = Filter::default().within(scope.namespace.as_deref());
+    filter.labels.clone_from(&scope.labels);
+    if let Some(name) = &scope.name {
+        filter = filter.is("metadata.name", &**name);
+    }
+    match &scope.driver {
+        Some(driver) => filter.is("spec.driver", &**driver),
+        None => filter,
     }
 }
 
@@ -403,15 +447,11 @@ impl<'a> SnapshotBuilder<'a> {
 pub(super) async fn events(
     source: &ObjectSource,
     pod: &ObjectKey,
-) -> Result<Vec<PodEvent>, ListError> {
-    let filter = Filter {
-        namespace: Some(pod.namespace.to_string()),
-        about: EventAbout::Pod(pod.name.to_string()),
-        ..Filter::default()
-    };
-    let events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;
-    let mut events: Vec<PodEvent> = events.into_iter().map(PodEvent::of).collect();
-    events.sort_by_key(|event| Reverse(event.at));
+) -> Result<Vec<Event>, Unreadable> {
+    let filter = Filter::default().within(Some(&pod.namespace));
+    let filter = filter.warnings(Some(&pod.name));
+    let mut events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;
+    events.sort_by_key(|event| Reverse(last_seen(event)));
     Ok(events)
 }
 
@@ -456,7 +496,7 @@ impl Needs {
         classes: &[CriticalComponentClass],
         wanted: &Wanted,
     ) -> Self {
-        if wanted.outline {
+        if wanted.depth == Depth::Outline {
             return Self {
                 classes: vec![false; classes.len()],
                 ..Self::default()
@@ -470,12 +510,13 @@ impl Needs {
         let specs = || rules.iter().flat_map(|rule| &rule.spec);
         let waits = |class| specs().any(|it| it.waits_for_class(class));
         let classes: Vec<bool> = (0..classes.len()).map(waits).collect();
+        let decides = wanted.depth == Depth::Decisions;
         let mut required = specs().flat_map(|spec| &spec.conditions);
         let is_of_a_driver =
             required.any(|it| matches!(it.source, condition::Source::CsiDriver(_)));
         Self {
-            csi_nodes: is_of_a_driver || classes.contains(&true),
-            karpenter: specs().any(|spec| spec.repair.is_some()),
+            csi_nodes: is_of_a_driver || (decides && classes.contains(&true)),
+            karpenter: decides && specs().any(|spec| spec.repair.is_some()),
             classes,
         }
     }

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
-use super::list::ListError;
-use super::source::{ObjectSource, or_note};
+use super::source::{ObjectSource, record_gap};
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{Controller, Filter, Gap, Leader, PodDiagnosis, ResourceKind};
+use crate::cli::snapshot::{Controller, Leader, arguments};
+use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::config::Config;
 use crate::guard::Limits;
 
@@ -18,31 +18,32 @@ use crate::guard::Limits;
 const CONTAINER: &str = "manager";
 
 /// The leader; `None` without a Lease.
-pub(crate) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, ListError> {
-    let leases: Vec<Lease> = source
-        .all(ResourceKind::Leases, &Filter::named(LEASE))
-        .await?;
+pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, Unreadable> {
+    let ours = Filter::named(LEASE);
+    let leases: Vec<Lease> = source.all(ResourceKind::Leases, &ours).await?;
     Ok(leases.into_iter().next().map(Leader::of))
 }
 
-/// The configuration in the chart's `ConfigMap`, or the default one with a gap.
+/// The configuration in the chart's `ConfigMap`, or the default one with a gap. Among manifests, the namespace may be another.
 pub(super) async fn config(
     source: &ObjectSource,
     leader: Option<&Leader>,
-    gaps: &mut Vec<Gap>,
+    gaps: &mut Vec<Unreadable>,
 ) -> Result<Config, CliError> {
     let (name, key) = CONFIG_MAP;
-    let one = Filter::one(namespace(leader), name);
-    let maps: Vec<ConfigMap> = match source.all(ResourceKind::ConfigMaps, &one).await {
-        Ok(maps) => maps,
-        Err(ListError::NotInstalled) => Vec::new(),
-        Err(refusal) => {
-            or_note::<()>(gaps, ResourceKind::ConfigMaps, Err(refusal));
-            return Ok(Config::default());
-        }
+    let one = match source {
+        ObjectSource::Memory(lists) if lists.are_files => Filter::named(name),
+        _ => Filter::one(namespace(leader), name),
     };
-    let text = (maps.into_iter().next()).and_then(|map| map.data?.remove(key));
-    let config = text.map_or_else(
+    let maps = match source
+        .all::<ConfigMap>(ResourceKind::ConfigMaps, &one)
+        .await
+    {
+        Err(refusal) if refusal.absent => Vec::new(),
+        maps => record_gap(gaps, maps),
+    };
+    let texts = maps.into_iter().filter_map(|map| map.data?.remove(key));
+    let config = texts.last().map_or_else(
         || Ok(Config::default()),
         |text| Config::parse(&text, Path::new(name)),
     );
@@ -50,40 +51,39 @@ pub(super) async fn config(
 }
 
 /// The instances in the Lease's namespace.
-pub(crate) async fn instances(
+pub(super) async fn instances(
     source: &ObjectSource,
     leader: Option<&Leader>,
-) -> Result<Vec<Controller>, ListError> {
+) -> Result<Vec<Controller>, Unreadable> {
     let filter = Filter::of_controllers(Some(namespace(leader)));
-    let pods = source.all(ResourceKind::Pods, &filter).await?;
-    let pods = pods.into_iter().map(PodDiagnosis::of);
-    Ok(pods.filter_map(Controller::of).collect())
+    let pods: Vec<Pod> = source.all(ResourceKind::Pods, &filter).await?;
+    Ok(pods.iter().filter_map(Controller::of).collect())
 }
 
 /// The limits in the arguments of the leading pod's Deployment, or of the only Deployment.
 pub(super) async fn limits(source: &ObjectSource, leader: Option<&Leader>) -> Option<Limits> {
     let filter = Filter::of_controllers(Some(namespace(leader)));
-    let all = source.all(ResourceKind::Deployments, &filter).await.ok()?;
-    let all: Vec<_> = all.into_iter().filter_map(arguments).collect();
-    let leads = |(name, _): &&(String, Vec<String>)| {
-        let rest = leader.and_then(|leader| leader.pod().strip_prefix(name.as_str()));
+    let all: Vec<Deployment> = source.all(ResourceKind::Deployments, &filter).await.ok()?;
+    let all: Vec<_> = all.iter().filter_map(command_line).collect();
+    let leads = |(name, _): &&(&str, Vec<&str>)| {
+        let rest = leader.and_then(|leader| leader.pod().strip_prefix(name));
         rest.is_some_and(|rest| rest.starts_with('-'))
     };
     let (_, arguments) = match all.as_slice() {
         [only] => only,
         all => all.iter().find(leads)?,
     };
-    Limits::of_arguments(arguments.iter().map(String::as_str))
+    Limits::of_arguments(arguments.iter().copied())
 }
 
 fn namespace(leader: Option<&Leader>) -> &str {
     leader.map_or(NAMESPACE, |leader| &leader.namespace)
 }
 
-/// The name of a Deployment, and the arguments of its controller container.
-fn arguments(deployment: Deployment) -> Option<(String, Vec<String>)> {
-    let mut containers = deployment.spec?.template.spec?.containers.into_iter();
-    let container = containers.find(|it| it.name == CONTAINER)?;
-    let arguments = [container.command, container.args].into_iter().flatten();
-    Some((deployment.metadata.name?, arguments.flatten().collect()))
+/// The name of a Deployment, and the command line of its controller container.
+fn command_line(deployment: &Deployment) -> Option<(&str, Vec<&str>)> {
+    let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
+    let container = pod.containers.iter().find(|it| it.name == CONTAINER)?;
+    let line = arguments(container).collect();
+    Some((deployment.metadata.name.as_deref()?, line))
 }

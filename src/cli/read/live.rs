@@ -14,7 +14,8 @@ use super::controller::leader;
 use super::source::ObjectSource;
 use super::watches::Watchers;
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{Leader, ResourceKind, Snapshot, Wanted};
+use crate::cli::snapshot::{Leader, Snapshot, Wanted};
+use crate::cluster::ResourceKind;
 use crate::engine::io::{Effect, Object};
 use crate::engine::kind::Watch;
 
@@ -45,7 +46,7 @@ impl<'a> Live<'a> {
     ) -> Result<Self, CliError> {
         let watches = match source {
             ObjectSource::Cluster(cluster) => Some(Watchers::new(cluster)),
-            ObjectSource::Folder(_) | ObjectSource::Lists(_) | ObjectSource::Kept(..) => None,
+            ObjectSource::Memory(_) => None,
         };
         let builder = SnapshotBuilder::read(source, configured.clone(), wanted, watches).await?;
         let leaders = if builder.snapshot.gap(ResourceKind::Leases).is_none() {

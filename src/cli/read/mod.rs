@@ -1,35 +1,28 @@
-//! Reads the input of commands from the API server (once or watched), a dump, YAML files, or objects in memory. `source` lists,
-//! `builder` fills a snapshot from lists, and `live` keeps a snapshot current.
+//! Reads the input of commands from the API server (once or watched), or from memory, which a dump, YAML files or a simulation
+//! fill. `source` lists, `builder` fills a snapshot from lists, and `live` keeps a snapshot current.
 
 mod builder;
-mod certificate;
-mod cluster;
 mod controller;
-mod folder;
-mod inventory;
-mod list;
+mod files;
 mod live;
 mod source;
 mod watches;
 
 use futures::{FutureExt, TryStreamExt};
+use kube::core::{DynamicObject, PartialObjectMeta};
 
 use super::failure::{CliError, near_names};
-use super::snapshot::{self, Filter, ResourceKind, Snapshot, Specimen, Wanted};
+use super::snapshot::{PendingPod, Snapshot, Wanted};
+use crate::cluster::{Filter, ResourceKind};
 use crate::condition::CriticalComponentClass;
 
-pub(super) use builder::{Configured, snapshot, with_rules};
-pub(super) use certificate::last_end;
-pub(super) use cluster::{Cluster, DryRunAnswer};
-pub(super) use controller::{instances, leader};
-pub(super) use folder::{ABOUT, AboutDump, FORM, Folder, Missing};
-pub(super) use inventory::{
-    KINDS, SUGGESTED_FROM, inventory, inventory_beside, inventory_of_files,
-};
-pub(super) use list::ListError;
+pub(super) use builder::{Configured, of_scope, snapshot, with_rules};
+#[cfg(test)]
+pub(super) use files::put;
+pub(super) use files::{ABOUT, AboutDump, FORM, dump_in, manifests};
 pub(super) use live::Live;
 pub use source::Lists;
-pub(crate) use source::ObjectSource;
+pub(crate) use source::{DryRunAnswer, ObjectSource};
 
 /// A snapshot from objects in memory, for simulations.
 ///
@@ -40,7 +33,7 @@ pub fn snapshot_of(
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,
 ) -> Result<Snapshot, CliError> {
-    let (source, wanted) = (ObjectSource::Lists(lists), Wanted::default());
+    let (source, wanted) = (ObjectSource::Memory(lists), Wanted::default());
     let configured = Configured::AtHand(classes, passing_taints);
     let read = snapshot(&source, configured, &wanted);
     // Nothing is awaited, since everything is in memory.
@@ -55,15 +48,14 @@ pub(super) async fn pod(
     source: &ObjectSource,
     namespace: &str,
     name: &str,
-) -> Result<Option<Specimen>, CliError> {
+) -> Result<Option<PendingPod>, CliError> {
     let objects = source.list(ResourceKind::Pods, &Filter::one(namespace, name));
-    let objects: Result<Vec<String>, _> = objects.try_collect().await;
-    let objects = objects.map_err(|refusal| refusal.of(ResourceKind::Pods))?;
-    let mut found = objects.iter().find_map(|json| Specimen::read(json));
-    if let Some(Specimen { diagnosis, .. }) = &mut found {
+    let objects: Vec<String> = objects.try_collect().await?;
+    let mut found = objects.iter().find_map(|json| PendingPod::read(json));
+    if let Some(pod) = &mut found {
         // Events are optional.
-        let events = builder::events(source, &diagnosis.key).await;
-        diagnosis.events = events.unwrap_or_default();
+        let events = builder::events(source, &pod.key()).await;
+        pod.unready.events = events.unwrap_or_default();
     }
     Ok(found)
 }
@@ -74,15 +66,10 @@ pub(super) async fn names(
     kind: ResourceKind,
     namespace: Option<&str>,
 ) -> Vec<String> {
-    let filter = Filter {
-        namespace: namespace.map(str::to_owned),
-        ..Filter::default()
-    };
-    let names = source
-        .list(kind, &filter)
-        .map_ok(|json| snapshot::name(&json));
-    let names: Vec<_> = names.try_collect().await.unwrap_or_default();
-    names.into_iter().flatten().collect()
+    let filter = Filter::default().within(namespace);
+    let objects = source.all::<PartialObjectMeta<DynamicObject>>(kind, &filter);
+    let objects = objects.await.unwrap_or_default().into_iter();
+    objects.filter_map(|it| it.metadata.name).collect()
 }
 
 /// The error for an object that does not exist, with similar names.

@@ -1,25 +1,21 @@
-//! Sources of objects: the API server, a dump or memory. All list the same way, as JSON, one object after the other.
+//! Sources of objects: the API server, or memory, which a dump, a folder of YAML or a simulation fills. Both list the same way,
+//! as JSON, one object after the other.
 
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
+use axum::http::Request;
+use axum::http::header::CONTENT_TYPE;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use kube::Error;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::cluster::{Cluster, DryRunAnswer};
-use super::folder::Folder;
-use super::list::{ListError, Objects};
-use crate::cli::snapshot::{Filter, Gap, ResourceKind};
+use crate::cluster::{Cluster, Filter, Objects, ResourceKind, Unreadable};
 
 pub(crate) enum ObjectSource {
     Cluster(Cluster),
-    /// A folder that `dump` wrote.
-    Folder(Folder),
-    Lists(Lists),
-    /// Another source, with some kinds already read.
-    Kept(Box<ObjectSource>, Kept),
+    Memory(Lists),
 }
 
 /// Objects in memory, as JSON.
@@ -29,74 +25,73 @@ pub struct Lists {
     pub at: Timestamp,
     /// The objects of each kind.
     pub objects: BTreeMap<ResourceKind, Vec<String>>,
+    /// The kinds that could not be read.
+    pub missing: Vec<Unreadable>,
+    /// Whether these are manifests: other objects may exist elsewhere.
+    pub are_files: bool,
+    /// Objects that cannot be parsed: place and reason.
+    pub unreadable: Vec<(String, String)>,
 }
 
-/// Kinds that have been read completely, or why they could not be.
-type Kept = BTreeMap<ResourceKind, Result<Vec<String>, ListError>>;
+/// What the API server would say of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DryRunAnswer {
+    Accepted,
+    Refused(String),
+    /// It was not asked, or did not say, and why.
+    NotAsked(String),
+}
+
+impl Lists {
+    /// These objects and no others.
+    pub fn of(at: Timestamp, objects: BTreeMap<ResourceKind, Vec<String>>) -> Self {
+        Self {
+            at,
+            objects,
+            missing: Vec::new(),
+            are_files: false,
+            unreadable: Vec::new(),
+        }
+    }
+}
 
 impl ObjectSource {
     /// The default namespace.
     pub(crate) fn namespace(&self) -> &str {
         match self {
-            Self::Cluster(cluster) => cluster.namespace(),
-            Self::Folder(_) | Self::Lists(_) => "default",
-            Self::Kept(source, _) => source.namespace(),
+            Self::Cluster(cluster) => cluster.client.default_namespace(),
+            Self::Memory(_) => "default",
         }
     }
 
     pub(crate) fn at(&self) -> Timestamp {
         match self {
             Self::Cluster(_) => Timestamp::now(),
-            Self::Folder(folder) => folder.at(),
-            Self::Lists(lists) => lists.at,
-            Self::Kept(source, _) => source.at(),
+            Self::Memory(lists) => lists.at,
         }
-    }
-
-    /// Reads all objects of these kinds once and keeps them, for commands that need them several times.
-    pub(crate) async fn keeping(self, kinds: impl Iterator<Item = ResourceKind>) -> Self {
-        let all = Filter::default();
-        let read = kinds.map(async |kind| (kind, self.list(kind, &all).try_collect().await));
-        let kept = join_all(read).await.into_iter().collect();
-        Self::Kept(Box::new(self), kept)
     }
 
     /// The objects of a kind that pass the filter.
     pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
-        let at_hand = |objects: Option<&'_ Vec<String>>| {
-            let objects = objects.into_iter().flatten();
-            let objects = objects.filter(|it| filter.lets_through(it)).cloned();
-            stream::iter(objects.map(Ok).collect::<Vec<_>>()).boxed_local()
+        let lists = match self {
+            Self::Cluster(cluster) => return cluster.list(kind, filter),
+            Self::Memory(lists) => lists,
         };
-        match self {
-            Self::Cluster(cluster) => cluster.list(kind, filter),
-            Self::Folder(folder) => match folder.list(kind, filter) {
-                Ok(objects) => stream::iter(objects.into_iter().map(Ok)).boxed_local(),
-                Err(refusal) => refused(refusal),
-            },
-            Self::Lists(lists) => at_hand(lists.objects.get(&kind)),
-            Self::Kept(source, kept) => match kept.get(&kind) {
-                Some(Ok(objects)) => at_hand(Some(objects)),
-                Some(Err(refusal)) => refused(refusal.clone()),
-                None => source.list(kind, filter),
-            },
+        let mut missing = lists.missing.iter();
+        if let Some(missing) = missing.find(|it| it.kind == kind) {
+            return stream::iter([Err(missing.clone())]).boxed_local();
         }
+        let objects = lists.objects.get(&kind).into_iter().flatten();
+        let objects = objects.filter(|it| filter.lets_through(it)).cloned();
+        stream::iter(objects.map(Ok).collect::<Vec<_>>()).boxed_local()
     }
 
-    /// What the API server would say of a rule, which replaces one of this version.
-    pub(crate) async fn dry_run(&self, rule: &Value, replaced: Option<&str>) -> DryRunAnswer {
-        match self {
-            Self::Cluster(cluster) => cluster.dry_run(rule, replaced).await,
-            Self::Kept(source, _) => Box::pin(source.dry_run(rule, replaced)).await,
-            Self::Folder(_) | Self::Lists(_) => DryRunAnswer::NotAsked("this is a dump".into()),
-        }
-    }
-
+    /// The decoded objects of a kind that pass the filter.
     pub(crate) async fn all<T: DeserializeOwned>(
         &self,
         kind: ResourceKind,
         filter: &Filter,
-    ) -> Result<Vec<T>, ListError> {
+    ) -> Result<Vec<T>, Unreadable> {
         let mut all = Vec::new();
         let mut objects = self.list(kind, filter);
         while let Some(object) = objects.try_next().await? {
@@ -104,27 +99,62 @@ impl ObjectSource {
         }
         Ok(all)
     }
-}
 
-fn refused<'a>(refusal: ListError) -> Objects<'a> {
-    stream::iter([Err(refusal)]).boxed_local()
+    /// What the API server makes of a rule, by a write that it does not store. `replaced` is the version of the rule that is
+    /// there under this name.
+    pub(crate) async fn dry_run(&self, rule: &Value, replaced: Option<&str>) -> DryRunAnswer {
+        let Self::Cluster(cluster) = self else {
+            return DryRunAnswer::NotAsked("this is a dump".into());
+        };
+        let mut rule = rule.clone();
+        let mut path = ResourceKind::Rules.path(None);
+        let (method, verb) = match replaced {
+            Some(version) => {
+                rule["metadata"]["resourceVersion"] = version.into();
+                let name = rule["metadata"]["name"].as_str().unwrap_or_default();
+                path = format!("{path}/{name}");
+                ("PUT", "update")
+            }
+            None => ("POST", "create"),
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{path}?dryRun=All&fieldValidation=Strict"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(rule.to_string().into_bytes());
+        let answer = async {
+            let request = request.map_err(kube::core::request::Error::BuildRequest);
+            let request = request.map_err(Error::BuildRequest)?;
+            cluster.client.request::<Value>(request).await
+        };
+        let status = match cluster.in_time(answer).await {
+            Ok(_) => return DryRunAnswer::Accepted,
+            Err(Error::Api(status)) => status,
+            Err(error) => return DryRunAnswer::NotAsked(cluster.why(&error)),
+        };
+        let message = &status.message;
+        let lacks = format!(" cannot {verb} resource ");
+        DryRunAnswer::NotAsked(match status.code {
+            401 | 403 if message.contains(&lacks) || message == "Unauthorized" => {
+                format!("no permission to {verb} rules")
+            }
+            404 => "the cluster has no NodeReadinessRules".into(),
+            400..500 => return DryRunAnswer::Refused(message.clone()),
+            code => format!("it answers {code}: {message}"),
+        })
+    }
 }
 
 /// The listed objects; a refused list is empty and recorded as a gap. So is a list that every cluster has and this one does not
 /// know: then something else answers than an API server.
-pub(super) fn or_note<T: Default>(
-    gaps: &mut Vec<Gap>,
-    kind: ResourceKind,
-    listed: Result<T, ListError>,
+pub(super) fn record_gap<T: Default>(
+    gaps: &mut Vec<Unreadable>,
+    listed: Result<T, Unreadable>,
 ) -> T {
     listed.unwrap_or_else(|refusal| {
-        let is_absent = matches!(refusal, ListError::NotInstalled) && kind.may_be_absent();
-        if !is_absent && gaps.iter().all(|gap| gap.kind != kind) {
-            gaps.push(Gap {
-                kind,
-                forbidden: matches!(refusal, ListError::Forbidden(_)),
-                why: refusal.to_string(),
-            });
+        let is_absent = refusal.absent && refusal.kind.may_be_absent();
+        if !is_absent && gaps.iter().all(|gap| gap.kind != refusal.kind) {
+            gaps.push(refusal);
         }
         T::default()
     })

@@ -15,9 +15,8 @@ use kube::{Api, Client, Error, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
-use super::cluster::{Cluster, refusal};
-use super::list::ListError;
-use crate::cli::snapshot::Filter;
+use super::builder::kind;
+use crate::cluster::{Cluster, Filter, Unreadable};
 use crate::controller::watch::Failure;
 use crate::engine::io::Object;
 use crate::engine::kind::Watch;
@@ -40,8 +39,8 @@ pub(super) struct Watchers {
 impl Watchers {
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
-            client: cluster.client().clone(),
-            server: cluster.server().to_owned(),
+            client: cluster.client.clone(),
+            server: cluster.server.clone(),
             under_way: BTreeMap::new(),
             problems: BTreeMap::new(),
         }
@@ -50,7 +49,7 @@ impl Watchers {
     pub(super) fn begin(&mut self, watch: Watch, filter: &Filter) {
         let client = self.client.clone();
         let config = Config {
-            label_selector: filter.labels.as_ref().map(ToString::to_string),
+            label_selector: filter.labels(),
             field_selector: filter.fields(),
             ..Config::default().timeout(LENGTH)
         };
@@ -82,7 +81,7 @@ impl Watchers {
     }
 
     /// The next event of any watch. Cancel safe.
-    pub(super) async fn next(&mut self) -> (Watch, Result<Event<Object>, ListError>) {
+    pub(super) async fn next(&mut self) -> (Watch, Result<Event<Object>, Unreadable>) {
         let next = poll_fn(|cx| {
             for (watch, events) in &mut self.under_way {
                 if let Poll::Ready(Some(shown)) = events.poll_next_unpin(cx) {
@@ -94,7 +93,7 @@ impl Watchers {
         let (watch, shown) = next.await;
         let name = watch.name();
         let shown = shown.map_err(|error| {
-            let refusal = refusal(&error, &self.server);
+            let refusal = Unreadable::of(kind(watch), &error, &self.server);
             if let Some(problem) = Failure::from(error).explain(watch, &self.server) {
                 self.problems.insert(name, problem);
             }

@@ -1,6 +1,7 @@
 //! Opens the source that the flags name, and the page for the answer.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use clap::ColorChoice;
 use jiff::Timestamp;
@@ -9,8 +10,9 @@ use terminal_size::{Height, Width, terminal_size};
 use crate::cli::command::{AccessArgs, CommonArgs, Output};
 use crate::cli::failure::CliError;
 use crate::cli::page::Page;
-use crate::cli::read::{Cluster, Configured, Folder, ObjectSource, snapshot};
+use crate::cli::read::{Configured, ObjectSource, dump_in, snapshot};
 use crate::cli::snapshot::{Snapshot, Wanted};
+use crate::cluster::Cluster;
 
 pub(super) async fn read(
     source: &ObjectSource,
@@ -28,10 +30,17 @@ pub(super) fn configured(access: &AccessArgs) -> Configured<'_> {
 
 pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError> {
     if let Some(folder) = &access.from {
-        return Ok(ObjectSource::Folder(Folder::open(folder)?));
+        return Ok(ObjectSource::Memory(dump_in(folder)?));
     }
-    let kubeconfig = access.kubeconfig.as_deref();
-    let cluster = Cluster::connect(kubeconfig, access.context.as_deref()).await?;
+    connect(access.kubeconfig.as_deref(), access.context.as_deref()).await
+}
+
+pub(super) async fn connect(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<ObjectSource, CliError> {
+    let agent = concat!("kubectl-nodegate/", env!("CARGO_PKG_VERSION"));
+    let cluster = Cluster::connect(kubeconfig, context, agent).await?;
     Ok(ObjectSource::Cluster(cluster))
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::CommandFactory;
 use tokio::time::timeout;
 
-use super::access::write;
+use super::access::{connect, write};
 use crate::cli::command::Plugin;
 use crate::cli::complete::{Completion, next, value_of};
-use crate::cli::read::{Cluster, ObjectSource, names};
+use crate::cli::read::names;
 
 /// How long to wait for names; a typing user waits no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -52,8 +52,8 @@ async fn candidates(words: &[String]) -> Vec<String> {
     let read = async {
         let kubeconfig = value_of(words, &["--kubeconfig"]);
         let context = value_of(words, &["--context"]);
-        let cluster = Cluster::connect(kubeconfig.as_deref().map(Path::new), context.as_deref());
-        let source = ObjectSource::Cluster(cluster.await.ok()?);
+        let source = connect(kubeconfig.as_deref().map(Path::new), context.as_deref());
+        let source = source.await.ok()?;
         let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
         let namespace = kind.is_namespaced().then_some(own.as_str());
         Some(names(&source, kind, namespace).await)

@@ -1,27 +1,26 @@
 //! The cluster at one time: the engine's view of it, and what people want to know besides. `read` fills it, and the commands
 //! evaluate it.
 
-mod gap;
-mod inventory;
-mod kind;
 mod leader;
+mod manifests;
 mod pod;
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::cluster::{ResourceKind, Unreadable};
 use crate::condition::CriticalComponentClass;
 use crate::engine::{RuleRemarks, View};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
-pub(super) use gap::{Gap, unread_lists};
-pub(super) use inventory::{Agent, Inventory, Pool, Program};
-pub use kind::ResourceKind;
-pub(crate) use kind::{Binding, EventAbout, Filter, name};
 pub(super) use leader::{Leader, LeaderHealth};
-pub(super) use pod::{Controller, PodDiagnosis, PodEvent, Specimen};
+pub(crate) use manifests::{Agent, Manifests, Pool, arguments, image};
+pub(crate) use pod::{
+    Controller, PendingPod, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner,
+    phase, unready_since,
+};
 
 /// The cluster at one time.
 #[derive(Debug)]
@@ -39,30 +38,63 @@ pub struct Snapshot {
     /// The controller's instances, if wanted.
     pub controllers: Vec<Controller>,
     /// The pods that are not Ready.
-    pub unready: BTreeMap<ObjectKey, PodDiagnosis>,
+    pub unready: BTreeMap<ObjectKey, UnreadyPod>,
+    /// Objects as written, if wanted.
+    pub manifests: Manifests,
     /// The lists that could not be read, at all or to their end.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<Unreadable>,
     /// Objects that cannot be parsed, as sentences.
     pub unreadable: Vec<String>,
 }
 
-/// What a command wants read. Everything that decides about a node is always read; every other part costs requests.
+/// What a command wants read besides the rules, the Lease and the configuration. Every part costs requests.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     /// Only this node, with its pods.
     pub node: Option<String>,
-    /// Only what determines which objects matter: rules, Lease, configuration, and the `DaemonSet`s that rules name.
-    pub outline: bool,
+    pub depth: Depth,
     pub controllers: bool,
     pub limits: bool,
+    /// The kinds that are wanted as written.
+    pub manifests: &'static [ResourceKind],
     /// Rules that are not in the cluster, whose evidence is wanted too.
     pub rules: Vec<RuleObject>,
 }
+
+/// How much of the cluster is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Everything that decides about a node.
+    #[default]
+    Decisions,
+    /// All of that but pods and repair. Nothing is required: what is missing is a gap.
+    Checkup,
+    /// Only what determines which objects matter: the `DaemonSet`s that rules name. Nothing is required.
+    Outline,
+}
+
+/// The kinds that `check` wants as written.
+pub(super) const CHECKED: &[ResourceKind] = &[
+    ResourceKind::DaemonSets,
+    ResourceKind::NodePools,
+    ResourceKind::Deployments,
+    ResourceKind::CsiDrivers,
+];
 
 impl Wanted {
     pub(super) fn of_node(name: &str) -> Self {
         Self {
             node: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// What `check` wants.
+    pub(super) fn checkup() -> Self {
+        Self {
+            depth: Depth::Checkup,
+            controllers: true,
+            manifests: CHECKED,
             ..Self::default()
         }
     }
@@ -74,8 +106,19 @@ impl Snapshot {
     }
 
     /// The gap of this kind, if any.
-    pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Gap> {
+    pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Unreadable> {
         self.gaps.iter().find(|gap| gap.kind == kind)
+    }
+
+    /// Which lists were refused, and which command tells the rights for them; `None` without gaps.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let lists: Vec<String> = self.gaps.iter().map(Unreadable::refusal).collect();
+        (!lists.is_empty()).then(|| {
+            format!(
+                "{} (`kubectl nodegate check` says which rights are missing)",
+                lists.join(", ")
+            )
+        })
     }
 
     /// What the author of a rule should know of what it waits for; `None` if that could not be read.

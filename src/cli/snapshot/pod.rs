@@ -1,259 +1,190 @@
-//! Details of pods for people: which container is not ready and why, which nodes match an unbound pod, and which pods are the
-//! controller's. No decision uses them.
+//! Pods as people ask about them: which container is not ready and why, which nodes match an unbound pod, and which pods are the
+//! controller's. No decision uses this.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+use k8s_openapi::api::core::v1::{
+    ContainerState, ContainerStateTerminated, ContainerStatus, Event, Pod, PodCondition,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::condition::{is_meant_for, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey, Taint, Toleration, Watched};
 
-/// Why a pod is not Ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodDiagnosis {
-    pub key: ObjectKey,
-    /// The node it is bound to; empty if unbound.
-    pub node: String,
-    pub owner: Option<(String, String)>,
-    pub created: Option<Timestamp>,
-    pub deleted: Option<Timestamp>,
-    pub phase: String,
-    /// Whether it is Ready, and since when.
-    pub ready: (bool, Option<Timestamp>),
-    /// Reason and message of why it is not scheduled, if it is not.
-    pub unscheduled: Option<(String, String)>,
-    /// Reason and message of why the kubelet rejects it, if it does.
-    pub refused: Option<(String, String)>,
-    /// Init containers first, in their order.
-    pub containers: Vec<Container>,
+/// A pod that is not Ready.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadyPod {
+    pub pod: Pod,
     /// Warning events, latest first.
-    pub events: Vec<PodEvent>,
+    pub events: Vec<Event>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Container {
-    pub name: String,
-    pub image: String,
-    pub is_init: bool,
-    /// Whether it is ready, or is an init container that has succeeded.
-    pub is_ready: bool,
-    pub restarts: i32,
-    /// Reason and exit code of its last end, if it was restarted.
-    pub last_end: Option<(String, i32)>,
-    pub state: ContainerState,
+/// The condition of this type.
+pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ContainerState {
-    Unknown,
-    Waiting { reason: String, message: String },
-    Running,
-    Ended { reason: String, code: i32 },
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    condition(pod, "Ready").is_some_and(|it| it.status == "True")
 }
 
-/// A warning event about a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodEvent {
-    pub reason: String,
-    pub message: String,
-    pub at: Option<Timestamp>,
+/// Since when it is not Ready: since the condition changed, or since it was created.
+pub(crate) fn unready_since(pod: &Pod) -> Option<Timestamp> {
+    let changed = condition(pod, "Ready").and_then(|it| it.last_transition_time.as_ref());
+    let since = changed.or(pod.metadata.creation_timestamp.as_ref());
+    since.filter(|_| !is_ready(pod)).map(|time| time.0)
 }
 
-impl PodDiagnosis {
-    /// Parses a pod in JSON.
-    pub fn read(json: &str) -> Option<Self> {
-        Some(Self::of(serde_json::from_str(json).ok()?))
-    }
-
-    pub fn of(pod: Pod) -> Self {
-        let (metadata, spec) = (pod.metadata, pod.spec.unwrap_or_default());
-        let status = pod.status.unwrap_or_default();
-        let condition = |kind: &str| {
-            let mut conditions = status.conditions.iter().flatten();
-            conditions.find(|condition| condition.type_ == kind)
-        };
-        let ready = condition("Ready");
-        let scheduled = condition("PodScheduled").filter(|it| it.status != "True");
-        let owner = metadata.owner_references.iter().flatten();
-        let mut owner = owner.filter(|owner| owner.controller == Some(true));
-        let inits = spec.init_containers.into_iter().flatten();
-        let mut inits_statuses = status.init_container_statuses.unwrap_or_default();
-        let mut statuses = status.container_statuses.unwrap_or_default();
-        let inits = inits.map(|it| Container::of(it, true, &mut inits_statuses));
-        let others = spec.containers.into_iter();
-        let others = others.map(|it| Container::of(it, false, &mut statuses));
-        Self {
-            key: ObjectKey::of(&metadata),
-            node: spec.node_name.unwrap_or_default(),
-            owner: owner
-                .next()
-                .map(|owner| (owner.kind.clone(), owner.name.clone())),
-            created: metadata.creation_timestamp.map(|time| time.0),
-            deleted: metadata.deletion_timestamp.map(|time| time.0),
-            phase: status.phase.unwrap_or_default(),
-            ready: (
-                ready.is_some_and(|it| it.status == "True"),
-                ready.and_then(|it| Some(it.last_transition_time.as_ref()?.0)),
-            ),
-            unscheduled: scheduled.map(|it| {
-                let text = |text: &Option<String>| text.clone().unwrap_or_default();
-                (text(&it.reason), text(&it.message))
-            }),
-            refused: status
-                .reason
-                .map(|reason| (reason, status.message.unwrap_or_default())),
-            containers: inits.chain(others).collect(),
-            events: Vec::new(),
-        }
-    }
-
-    /// The first container that is not ready or done; it keeps the pod from being Ready.
-    pub fn culprit(&self) -> Option<&Container> {
-        let mut containers = self.containers.iter();
-        containers.find(|container| !container.is_ready)
-    }
-
-    /// Since when it is not Ready: since the condition changed, or since it was created.
-    pub fn unready_since(&self) -> Option<Timestamp> {
-        let (is_ready, since) = self.ready;
-        if is_ready {
-            None
-        } else {
-            since.or(self.created)
-        }
-    }
-
-    /// The answer of a failed probe.
-    pub fn probe(&self) -> Option<&PodEvent> {
-        let mut events = self.events.iter();
-        events.find(|event| event.reason == "Unhealthy")
-    }
+/// The node it is bound to; empty if unbound.
+pub(crate) fn node_of(pod: &Pod) -> &str {
+    let spec = pod.spec.as_ref();
+    spec.and_then(|spec| spec.node_name.as_deref())
+        .unwrap_or_default()
 }
 
-impl PodEvent {
-    pub fn of(event: Event) -> Self {
-        let series = event.series.and_then(|it| it.last_observed_time);
-        let at = series.or(event.event_time).map(|time| time.0);
-        Self {
-            reason: event.reason.unwrap_or_default(),
-            message: event.message.unwrap_or_default(),
-            at: event.last_timestamp.map(|time| time.0).or(at),
-        }
-    }
+pub(crate) fn phase(pod: &Pod) -> &str {
+    let status = pod.status.as_ref();
+    status
+        .and_then(|it| it.phase.as_deref())
+        .unwrap_or_default()
 }
 
-impl Container {
-    fn of(
-        container: k8s_openapi::api::core::v1::Container,
-        is_init: bool,
-        statuses: &mut Vec<ContainerStatus>,
-    ) -> Self {
-        let name = container.name;
-        let position = statuses.iter().position(|status| status.name == name);
-        let status = position.map(|position| statuses.swap_remove(position));
-        let restarts = status.as_ref().map_or(0, |status| status.restart_count);
-        let is_ready = status.as_ref().is_some_and(|status| status.ready);
-        let last_end = status
-            .as_ref()
-            .and_then(|status| status.last_state.as_ref()?.terminated.clone())
-            .map(|ended| (ended.reason.unwrap_or_default(), ended.exit_code));
-        let state = status.and_then(|status| status.state).unwrap_or_default();
-        let state = if let Some(waiting) = state.waiting {
-            ContainerState::Waiting {
-                reason: waiting.reason.unwrap_or_default(),
-                message: waiting.message.unwrap_or_default(),
+/// The controller that owns it.
+pub(crate) fn owner(pod: &Pod) -> Option<&OwnerReference> {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true))
+}
+
+/// When an event was last seen.
+pub(crate) fn last_seen(event: &Event) -> Option<Timestamp> {
+    let series = event.series.as_ref();
+    let series = series.and_then(|it| it.last_observed_time.as_ref());
+    let at = series.or(event.event_time.as_ref()).map(|time| time.0);
+    event.last_timestamp.as_ref().map(|time| time.0).or(at)
+}
+
+/// A container that keeps its pod from being Ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Culprit<'a> {
+    pub name: &'a str,
+    is_init: bool,
+    status: Option<&'a ContainerStatus>,
+}
+
+/// The first container that is neither ready nor an init container that has succeeded.
+pub(crate) fn culprit(pod: &Pod) -> Option<Culprit<'_>> {
+    let (spec, status) = (pod.spec.as_ref()?, pod.status.as_ref());
+    let inits = spec.init_containers.iter().flatten();
+    let inits = inits.map(|it| (it, true));
+    let containers = inits.chain(spec.containers.iter().map(|it| (it, false)));
+    let mut culprits = containers.map(|(container, is_init)| {
+        let statuses = status.and_then(|it| {
+            if is_init {
+                it.init_container_statuses.as_ref()
+            } else {
+                it.container_statuses.as_ref()
             }
-        } else if let Some(ended) = state.terminated {
-            ContainerState::Ended {
-                reason: ended.reason.unwrap_or_default(),
-                code: ended.exit_code,
-            }
-        } else if state.running.is_some() {
-            ContainerState::Running
-        } else {
-            ContainerState::Unknown
-        };
-        let has_done = is_init && matches!(state, ContainerState::Ended { code: 0, .. });
-        Self {
-            name,
-            image: container.image.unwrap_or_default(),
+        });
+        let mut statuses = statuses.into_iter().flatten();
+        Culprit {
+            name: &container.name,
             is_init,
-            is_ready: is_ready || has_done,
-            restarts,
-            last_end,
-            state,
+            status: statuses.find(|status| status.name == container.name),
         }
+    });
+    culprits.find(|it| {
+        let is_ready = it.status.is_some_and(|status| status.ready);
+        let ended = it.state().and_then(|state| state.terminated.as_ref());
+        !is_ready && !(it.is_init && ended.is_some_and(|ended| ended.exit_code == 0))
+    })
+}
+
+fn text(text: Option<&String>) -> &str {
+    text.map_or("", String::as_str)
+}
+
+impl Culprit<'_> {
+    fn state(&self) -> Option<&ContainerState> {
+        self.status?.state.as_ref()
+    }
+
+    /// How it last ended, if it was restarted.
+    fn last_end(&self) -> Option<&ContainerStateTerminated> {
+        self.status?.last_state.as_ref()?.terminated.as_ref()
     }
 
     /// Why the container is not ready, in one line.
-    pub fn why(&self) -> String {
-        let what = if self.is_init {
-            "init container"
-        } else {
-            "container"
-        };
-        let name = &self.name;
-        let restarts = match self.restarts {
+    pub(crate) fn why(&self) -> String {
+        let init = if self.is_init { "init " } else { "" };
+        let what = format!("{init}container {}", self.name);
+        let mut restarts = match self.status.map_or(0, |status| status.restart_count) {
             0 => String::new(),
             1 => ", restarted once".into(),
             times => format!(", restarted {times} times"),
         };
-        let restarts = match &self.last_end {
-            Some((reason, code)) => {
-                format!("{restarts}, last ended: {reason} (exit code {code})")
-            }
-            None => restarts,
+        let end = |end: &ContainerStateTerminated| {
+            format!(
+                "{} (exit code {})",
+                text(end.reason.as_ref()),
+                end.exit_code
+            )
         };
-        match &self.state {
-            ContainerState::Unknown => format!("{what} {name} has not been started yet"),
-            ContainerState::Waiting { reason, message } if message.is_empty() => {
-                format!("{what} {name}: {reason}{restarts}")
-            }
-            ContainerState::Waiting { reason, message } => {
-                format!("{what} {name}: {reason}: {message}{restarts}")
-            }
-            ContainerState::Running if self.is_init => {
-                format!("{what} {name} is still running{restarts}")
-            }
-            ContainerState::Running => {
-                format!("{what} {name} runs but is not ready{restarts}")
-            }
-            ContainerState::Ended { reason, code, .. } => {
-                format!("{what} {name} has ended: {reason} (exit code {code}){restarts}")
-            }
+        if let Some(last) = self.last_end() {
+            restarts = format!("{restarts}, last ended: {}", end(last));
+        }
+        let state = self.state();
+        if let Some(waiting) = state.and_then(|it| it.waiting.as_ref()) {
+            let reason = text(waiting.reason.as_ref());
+            return match text(waiting.message.as_ref()) {
+                "" => format!("{what}: {reason}{restarts}"),
+                message => format!("{what}: {reason}: {message}{restarts}"),
+            };
+        }
+        if let Some(ended) = state.and_then(|it| it.terminated.as_ref()) {
+            return format!("{what} has ended: {}{restarts}", end(ended));
+        }
+        match state.and_then(|it| it.running.as_ref()) {
+            None => format!("{what} has not been started yet"),
+            Some(_) if self.is_init => format!("{what} is still running{restarts}"),
+            Some(_) => format!("{what} runs but is not ready{restarts}"),
         }
     }
 
     /// The reason of a waiting container.
-    pub fn waits_for(&self) -> Option<&str> {
-        match &self.state {
-            ContainerState::Waiting { reason, .. } => Some(reason),
-            _ => None,
-        }
+    pub(crate) fn waits_for(&self) -> Option<&str> {
+        let waiting = self.state()?.waiting.as_ref()?;
+        Some(text(waiting.reason.as_ref()))
     }
 
     /// Whether it has a log, because it runs or has run. What could not be started counts as ended, too.
-    pub fn has_log(&self) -> bool {
-        let has_run = |reason: &str| !["StartError", "ContainerCannotRun"].contains(&reason);
-        match (&self.state, &self.last_end) {
-            (ContainerState::Unknown, _) => false,
-            (ContainerState::Running, _) => true,
-            (ContainerState::Ended { reason, .. }, _) | (_, Some((reason, _))) => has_run(reason),
-            (ContainerState::Waiting { .. }, None) => self.restarts > 0,
+    pub(crate) fn has_log(&self) -> bool {
+        let has_run = |end: &ContainerStateTerminated| {
+            !["StartError", "ContainerCannotRun"].contains(&text(end.reason.as_ref()))
+        };
+        let Some(state) = self.state() else {
+            return false;
+        };
+        match (&state.terminated, self.last_end()) {
+            _ if state.running.is_some() => true,
+            (Some(end), _) | (None, Some(end)) => has_run(end),
+            (None, None) => {
+                state.waiting.is_some() && self.status.is_some_and(|it| it.restart_count > 0)
+            }
         }
     }
 }
 
 /// A pod to explain.
 #[derive(Debug, Clone)]
-pub(crate) struct Specimen {
-    pub diagnosis: PodDiagnosis,
+pub(crate) struct PendingPod {
+    pub unready: UnreadyPod,
     /// Its requirements on nodes, as a `DaemonSet`, so that the engine's matching applies.
-    asks: DaemonSet,
+    placement: DaemonSet,
 }
 
-impl Specimen {
+impl PendingPod {
     /// Parses a pod in JSON.
     pub(crate) fn read(json: &str) -> Option<Self> {
         let pod: Pod = serde_json::from_str(json).ok()?;
@@ -268,23 +199,30 @@ impl Specimen {
         }))
         .ok()?;
         Some(Self {
-            asks: DaemonSet {
+            placement: DaemonSet {
                 tolerations: tolerations.unwrap_or_default(),
                 ..object.read().ok()?
             },
-            diagnosis: PodDiagnosis::of(pod),
+            unready: UnreadyPod {
+                pod,
+                events: Vec::new(),
+            },
         })
+    }
+
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey::of(&self.unready.pod.metadata)
     }
 
     /// Whether its node selector and required node affinity match this node; taints are ignored.
     pub(crate) fn asks_for(&self, node: &Node) -> bool {
-        is_meant_for(&self.asks, node, &[])
+        is_meant_for(&self.placement, node, &[])
     }
 
     /// The node's taints that it does not tolerate.
     pub(crate) fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
         let taints = node.taints.iter();
-        taints.filter(|taint| !tolerates(&self.asks, taint))
+        taints.filter(|taint| !tolerates(&self.placement, taint))
     }
 }
 
@@ -298,12 +236,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub fn of(pod: PodDiagnosis) -> Option<Self> {
-        let mut containers = pod.containers.into_iter();
+    pub(crate) fn of(pod: &Pod) -> Option<Self> {
+        let container = pod.spec.as_ref()?.containers.first()?;
         Some(Self {
-            pod: pod.key.name.to_string(),
-            image: containers.find(|it| !it.is_init)?.image,
-            ready: pod.ready.0,
+            pod: pod.metadata.name.clone()?,
+            image: container.image.clone().unwrap_or_default(),
+            ready: is_ready(pod),
         })
     }
 }
@@ -311,7 +249,6 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn culprit(status: &serde_json::Value) -> String {
         let pod = json!({
@@ -319,8 +256,8 @@ mod tests {
             "spec": {"initContainers": [{"name": "setup"}], "containers": [{"name": "agent"}]},
             "status": status,
         });
-        let pod = PodDiagnosis::read(&pod.to_string()).unwrap();
-        pod.culprit().map(Container::why).unwrap_or_default()
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        super::culprit(&pod).map_or_else(String::new, |it| it.why())
     }
 
     #[test]
@@ -374,7 +311,8 @@ mod tests {
     fn what_has_never_run_has_no_log() {
         let with = |status: &serde_json::Value| {
             let pod = json!({"spec": {"containers": [{"name": "agent"}]}, "status": {"containerStatuses": [status]}});
-            PodDiagnosis::read(&pod.to_string()).unwrap().containers[0].has_log()
+            let pod: Pod = serde_json::from_value(pod).unwrap();
+            super::culprit(&pod).unwrap().has_log()
         };
         for (state, last, expected) in [
             (json!({}), json!({}), false),
@@ -420,11 +358,7 @@ mod tests {
             assert_eq!(with(&status), expected, "{status}");
         }
         let unreported = json!({"spec": {"containers": [{"name": "agent"}]}, "status": {}});
-        assert!(
-            !PodDiagnosis::read(&unreported.to_string())
-                .unwrap()
-                .containers[0]
-                .has_log()
-        );
+        let unreported: Pod = serde_json::from_value(unreported).unwrap();
+        assert!(!super::culprit(&unreported).unwrap().has_log());
     }
 }

@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use super::page::Look;
 use super::rows::{RuleOnNode, State, rows};
-use super::snapshot::{Controller, Gap, Leader, LeaderHealth, ResourceKind, Snapshot};
+use super::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
+use crate::cluster::{ResourceKind, Unreadable};
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
 use crate::wording::counted;
@@ -167,7 +168,7 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
             .leader
             .as_ref()
             .map(|lease| LeaderStatus::of(lease, snapshot)),
-        leader_unknown: snapshot.gap(ResourceKind::Leases).map(Gap::refusal),
+        leader_unknown: snapshot.gap(ResourceKind::Leases).map(Unreadable::refusal),
         nodes: NodeCounts::of(snapshot, &all),
         rules,
         held: held(all),

@@ -206,9 +206,9 @@ fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::snapshot::{Gap, ResourceKind};
     use crate::cli::status::status;
     use crate::cli::testing::Scene;
+    use crate::cluster::{ResourceKind, Unreadable};
     use crate::testing::at;
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
         let first = |text: String| text.lines().next().map(str::to_owned);
         let absent = first(status(&snapshot).text(&Page::plain(at(0)))).unwrap();
         assert!(absent.contains("there is no Lease"), "{absent}");
-        snapshot.gaps.push(Gap {
-            kind: ResourceKind::Leases,
+        let gap = Unreadable::failed(ResourceKind::Leases, "");
+        snapshot.gaps.push(Unreadable {
             forbidden: true,
-            why: String::new(),
+            ..gap
         });
         assert_eq!(
             first(status(&snapshot).text(&Page::plain(at(0)))).unwrap(),

@@ -1,13 +1,10 @@
 //! Known components, and their purposes.
 
-use ComponentPurpose::{Devices, Identity, Network, Security, Storage};
-use serde::Serialize;
-
 use crate::cli::snapshot::Agent;
+use ComponentPurpose::{Devices, Identity, Network, Security, Storage};
 
 /// Why nodes need a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComponentPurpose {
     /// Pods can reach each other, services and names.
     Network,
@@ -129,16 +126,12 @@ pub(super) fn recognise(agent: &Agent, purpose: ComponentPurpose) -> Option<Stri
         return None;
     }
     let of_purpose = KNOWN.iter().filter(|known| known.1 == purpose);
-    let mut recognised = of_purpose.filter_map(|(part, _, what)| {
-        let mut containers = agent.containers.iter();
-        containers
-            .any(|it| it.image.contains(part))
-            .then_some(*what)
-    });
-    let what = recognised.next()?;
+    let mut recognised =
+        of_purpose.filter(|(part, ..)| agent.images().any(|image| image.contains(part)));
+    let (_, _, what) = recognised.next()?;
     Some(match purpose {
         ComponentPurpose::Storage => format!("{what}: {}", driver(agent)),
-        _ => what.into(),
+        _ => (*what).into(),
     })
 }
 
@@ -149,7 +142,6 @@ fn driver(agent: &Agent) -> &str {
             .iter()
             .any(|it| image.contains(it))
     };
-    let mut containers = agent.containers.iter();
-    let own = containers.find(|it| !is_sidecar(&it.image));
-    own.map_or(&*agent.daemon_set.key.name, |it| it.image.as_str())
+    let own = agent.images().find(|image| !is_sidecar(image));
+    own.unwrap_or(&agent.daemon_set.key.name)
 }

@@ -4,28 +4,27 @@ mod known;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use serde::{Serialize, Serializer};
-use serde_json::json;
-
+use super::check::waits_for;
 use super::page::{Page, Render};
 use super::printable::printable;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
-use crate::cli::snapshot::{Agent, Inventory};
+use crate::cli::snapshot::{Agent, Snapshot};
 use crate::condition::{names_nothing, tolerates};
 use crate::object::Taint;
-use crate::rule::Rule;
+use crate::rule::RuleSet;
 use crate::wording::counted;
-pub(super) use known::ComponentPurpose;
+use known::ComponentPurpose;
 
 /// The prefix of conditions that name a `DaemonSet`.
 const CONDITION: &str = "daemonset.nodegate.dev/";
 
 /// Suggested rules; as JSON and YAML a list of them that can be applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Suggestions {
-    #[serde(rename = "items", serialize_with = "manifests")]
+    #[serde(rename = "items")]
     pub rules: Vec<Suggestion>,
     /// `DaemonSet`s that a rule already waits for, with the rule's name.
     #[serde(skip)]
@@ -38,81 +37,51 @@ pub(super) struct Suggestions {
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
 pub(super) struct Suggestion {
-    /// The rule's name, which no existing rule has.
-    pub name: String,
-    /// The purpose of the components.
-    pub purpose: ComponentPurpose,
-    /// The key of the rule's taint.
-    pub taint: String,
-    /// The `DaemonSet`s that the rule waits for.
-    pub daemon_sets: Vec<Recognised>,
-}
-
-/// A recognised `DaemonSet`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Recognised {
-    /// `namespace/name`.
-    pub daemon_set: String,
-    /// The condition that waits for it.
-    pub condition: String,
-    /// A description.
-    pub what: String,
-    /// Whether it tolerates the rule's taint.
-    pub tolerates: bool,
+    /// The rule, under a name that no existing rule has.
+    pub rule: Value,
+    /// What the rule is for, and what is left to do, line by line.
+    #[serde(skip)]
+    pub comments: Vec<String>,
 }
 
 /// Rules for known components that no rule waits for yet.
-pub(super) fn suggest(inventory: &Inventory) -> Suggestions {
-    let rules: Vec<Rule> = (inventory.rules.iter())
-        .map(|rule| Rule::compile(&rule.metadata, rule.spec.clone(), &inventory.classes))
-        .collect();
+pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
+    let agents = &snapshot.manifests.daemon_sets;
     let mut answer = Suggestions {
         rules: Vec::new(),
         already: Vec::new(),
-        checked: inventory.daemon_sets.len(),
-        notes: inventory.notes.clone(),
+        checked: agents.len(),
+        notes: snapshot.notes(),
     };
     for purpose in ComponentPurpose::ALL {
-        let name = free_name(purpose.name(), &rules);
-        let taint = format!("{TAINT_PREFIX}{name}");
-        let mut daemon_sets = Vec::new();
-        for agent in &inventory.daemon_sets {
+        let mut recognised = Vec::new();
+        for agent in agents {
+            let key = &agent.daemon_set.key;
             let Some(what) = known::recognise(agent, purpose) else {
                 continue;
             };
-            let key = &agent.daemon_set.key;
-            if let Some(rule) = rules.iter().find(|rule| waits_for(rule, agent, inventory)) {
+            let mut rules = snapshot.view.rules().rules().iter();
+            let waits = rules.find(|rule| {
+                let spec = rule.spec.as_ref();
+                spec.is_ok_and(|spec| waits_for(spec, agent, snapshot))
+            });
+            if let Some(rule) = waits {
                 let known = (key.to_string(), rule.name.to_string());
                 answer.already.push(known);
                 continue;
             }
             let condition = format!("{CONDITION}{}.{}", key.namespace, key.name);
-            if names_nothing(&condition).is_some() {
-                continue;
+            if names_nothing(&condition).is_none() {
+                recognised.push((agent, condition, what));
             }
-            let of_rule = Taint {
-                key: taint.clone(),
-                value: String::new(),
-                effect: "NoSchedule".into(),
-                time_added: None,
-            };
-            daemon_sets.push(Recognised {
-                daemon_set: key.to_string(),
-                condition,
-                what,
-                tolerates: tolerates(&agent.daemon_set, &of_rule),
-            });
         }
-        daemon_sets.sort_by(|a, b| a.daemon_set.cmp(&b.daemon_set));
-        if !daemon_sets.is_empty() {
-            answer.rules.push(Suggestion {
-                name,
-                purpose,
-                taint,
-                daemon_sets,
-            });
+        recognised.sort_by(|a, b| a.1.cmp(&b.1));
+        if !recognised.is_empty() {
+            let name = free_name(purpose.name(), snapshot.view.rules());
+            answer.rules.push(suggestion(&name, purpose, &recognised));
         }
     }
     answer.already.sort();
@@ -120,10 +89,10 @@ pub(super) fn suggest(inventory: &Inventory) -> Suggestions {
 }
 
 /// A name that no rule has: applying a suggestion must not overwrite an existing rule.
-fn free_name(name: &str, rules: &[Rule]) -> String {
+fn free_name(name: &str, rules: &RuleSet) -> String {
     let is_taken = |name: &str| {
         let key = format!("{TAINT_PREFIX}{name}");
-        rules.iter().any(|rule| {
+        rules.rules().iter().any(|rule| {
             let reach = rule.reach.as_ref();
             *rule.name == *name || reach.is_some_and(|reach| reach.key == key)
         })
@@ -133,18 +102,48 @@ fn free_name(name: &str, rules: &[Rule]) -> String {
     names.find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// Whether a rule waits for a `DaemonSet`, by its name or by a class.
-fn waits_for(rule: &Rule, agent: &Agent, inventory: &Inventory) -> bool {
-    let Ok(spec) = &rule.spec else {
-        return false;
+/// The rule that waits for these `DaemonSet`s, each with its condition and a description.
+fn suggestion(
+    name: &str,
+    purpose: ComponentPurpose,
+    recognised: &[(&Agent, String, String)],
+) -> Suggestion {
+    let key = format!("{TAINT_PREFIX}{name}");
+    let taint = Taint {
+        key: key.clone(),
+        value: String::new(),
+        effect: "NoSchedule".into(),
+        time_added: None,
     };
-    let mut classes = inventory.classes.iter().enumerate();
-    spec.daemon_sets().any(|key| *key == agent.daemon_set.key)
-        || classes.any(|(index, class)| {
-            spec.waits_for_class(index)
-                && class.selector.matches(&agent.labels)
-                && class.has(&agent.daemon_set)
-        })
+    let mut comments = vec![purpose.why().to_owned()];
+    for (Agent { daemon_set, .. }, _, what) in recognised {
+        comments.push(format!("{}: {what}", daemon_set.key));
+        if !tolerates(daemon_set, &taint) {
+            comments.push(
+                "  It does not tolerate the taint yet, and cannot start on a node that has it: add to its pod template"
+                    .into(),
+            );
+            comments.push(format!("  tolerations: [{{key: {key}, operator: Exists}}]"));
+        }
+    }
+    let conditions = recognised.iter();
+    let conditions: Vec<_> = conditions
+        .map(|(_, condition, _)| json!({"type": condition, "requiredStatus": "True"}))
+        .collect();
+    let rule = json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"),
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": {
+            "dryRun": true,
+            "enforcementMode": "bootstrap-only",
+            "conditions": conditions,
+            "taint": {"key": key, "value": "pending", "effect": "NoSchedule"},
+            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+            "nodegate": {"existingNodes": "Leave"},
+        },
+    });
+    Suggestion { rule, comments }
 }
 
 const HEAD: &str = "\
@@ -153,7 +152,8 @@ const HEAD: &str = "\
 #   kubectl nodegate suggest | kubectl apply -f -
 #   kubectl nodegate status
 #
-# Where a rule says what you expect, set its dryRun to false.
+# Where a rule says what you expect, set its dryRun to false. A node that was released then stays so while its components are
+# updated (bootstrap-only), and nodes that exist already are left alone until they join again (nodegate.existingNodes).
 ";
 
 /// What is applied where nothing is suggested: `kubectl apply` fails without an object, an empty list included.
@@ -177,17 +177,15 @@ impl Render for Suggestions {
         } else {
             HEAD.to_owned()
         };
-        for (daemon_set, rule) in &self.already {
-            let line = printable(format!(
-                "# {daemon_set} is waited for by rule {rule} already."
-            ));
-            let _ = writeln!(out, "{line}");
-        }
-        for note in &self.notes {
-            let _ = writeln!(out, "# note: {}", printable(note));
-        }
-        for rule in &self.rules {
-            of_rule(rule, &mut out);
+        let already = self.already.iter().map(|(daemon_set, rule)| {
+            format!("{daemon_set} is waited for by rule {rule} already.")
+        });
+        let notes = self.notes.iter().map(|note| format!("note: {note}"));
+        comment(&mut out, already.chain(notes));
+        for Suggestion { rule, comments } in &self.rules {
+            out.push_str("---\n");
+            comment(&mut out, comments);
+            out.push_str(&serde_saphyr::to_string(rule).unwrap_or_default());
         }
         if self.rules.is_empty() {
             out.push_str(NOTHING);
@@ -196,79 +194,11 @@ impl Render for Suggestions {
     }
 }
 
-/// The rules as objects.
-fn manifests<S: Serializer>(rules: &[Suggestion], serializer: S) -> Result<S::Ok, S::Error> {
-    let manifest = |rule: &Suggestion| {
-        let conditions = rule.daemon_sets.iter();
-        let conditions: Vec<_> = conditions
-            .map(|it| json!({"type": it.condition, "requiredStatus": "True"}))
-            .collect();
-        json!({
-            "apiVersion": format!("{GROUP}/{VERSION}"),
-            "kind": KIND,
-            "metadata": {"name": rule.name},
-            "spec": {
-                "dryRun": true,
-                "enforcementMode": "bootstrap-only",
-                "conditions": conditions,
-                "taint": {"key": rule.taint, "value": "pending", "effect": "NoSchedule"},
-                "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
-                "nodegate": {"existingNodes": "Leave"},
-            },
-        })
-    };
-    serializer.collect_seq(rules.iter().map(manifest))
-}
-
-fn of_rule(rule: &Suggestion, out: &mut String) {
-    let Suggestion {
-        name,
-        taint,
-        purpose,
-        daemon_sets,
-    } = rule;
-    let conditions: String = daemon_sets.iter().map(of_daemon_set).collect();
-    let mut tolerations = String::new();
-    for it in daemon_sets.iter().filter(|it| !it.tolerates) {
-        let _ = writeln!(
-            tolerations,
-            "  # {} does not tolerate it yet, and cannot start on a node that has it: add to its pod template\n  \
-             #   tolerations: [{{key: {taint}, operator: Exists}}]",
-            it.daemon_set
-        );
+/// Writes comments, each on its line.
+fn comment<T: Into<String>>(out: &mut String, lines: impl IntoIterator<Item = T>) {
+    for line in lines {
+        out.push_str("# ");
+        out.push_str(&printable(line));
+        out.push('\n');
     }
-    let _ = write!(
-        out,
-        "---
-# {why}
-apiVersion: {GROUP}/{VERSION}
-kind: {KIND}
-metadata:
-  name: {name}
-spec:
-  dryRun: true
-  # A node that has been ready once is not gated while these are updated.
-  enforcementMode: bootstrap-only
-  conditions:
-{conditions}{tolerations}  taint:
-    key: {taint}
-    value: pending
-    effect: NoSchedule
-  nodeSelector:
-    matchLabels:
-      kubernetes.io/os: linux
-  nodegate:
-    # Nodes that exist already are left alone until they join again.
-    existingNodes: Leave
-",
-        why = purpose.why(),
-    );
-}
-
-fn of_daemon_set(it: &Recognised) -> String {
-    format!(
-        "  # {}\n  - type: {}\n    requiredStatus: \"True\"\n",
-        printable(&it.what),
-        it.condition
-    )
 }

@@ -2,10 +2,15 @@
 
 use super::*;
 use crate::cli::page::{Page, Render, Typed};
+use crate::cli::read::{Configured, Lists, ObjectSource, snapshot};
+use crate::cli::snapshot::{Depth, Wanted};
+use crate::cluster::ResourceKind;
 use crate::config::Config;
 use crate::object::RuleObject;
+use crate::rule::Rule;
 use crate::testing::at;
-use serde_json::{Value, json};
+use futures::FutureExt;
+use std::collections::BTreeMap;
 
 fn daemon_set(key: &str, images: &[&str], tolerations: &Value) -> Value {
     let (namespace, name) = key.split_once('/').unwrap();
@@ -14,7 +19,7 @@ fn daemon_set(key: &str, images: &[&str], tolerations: &Value) -> Value {
         .map(|image| json!({"name": "c", "image": image}));
     let containers: Vec<Value> = containers.collect();
     json!({
-        "metadata": {"namespace": namespace, "name": name},
+        "metadata": {"namespace": namespace, "name": name, "uid": key},
         "spec": {"selector": {"matchLabels": {"app": name}}, "template": {
             "metadata": {"labels": {"app": name}},
             "spec": {"tolerations": tolerations, "containers": containers},
@@ -22,20 +27,30 @@ fn daemon_set(key: &str, images: &[&str], tolerations: &Value) -> Value {
     })
 }
 
-fn inventory(daemon_sets: &[Value]) -> Inventory {
-    let mut inventory = Inventory {
-        classes: Config::default().classes().unwrap(),
-        ..Inventory::default()
-    };
-    for object in daemon_sets {
-        inventory.take("DaemonSet", object.clone(), "");
+fn suggested(objects: Vec<(ResourceKind, Value)>) -> Suggestions {
+    let mut lists = Lists::of(at(0), BTreeMap::new());
+    for (kind, object) in objects {
+        let all = lists.objects.entry(kind).or_default();
+        all.push(object.to_string());
     }
-    inventory
+    let wanted = Wanted {
+        depth: Depth::Outline,
+        manifests: &[ResourceKind::DaemonSets],
+        ..Wanted::default()
+    };
+    let (source, configured) = (ObjectSource::Memory(lists), Configured::InTheCluster);
+    let read = snapshot(&source, configured, &wanted).now_or_never();
+    suggest(&read.unwrap().unwrap())
 }
 
-fn cluster() -> Inventory {
+fn of(daemon_sets: &[Value]) -> Vec<(ResourceKind, Value)> {
+    let all = daemon_sets.iter().cloned();
+    all.map(|it| (ResourceKind::DaemonSets, it)).collect()
+}
+
+fn cluster() -> Vec<(ResourceKind, Value)> {
     let all = json!([{"operator": "Exists"}]);
-    inventory(&[
+    of(&[
         daemon_set(
             "kube-system/cilium",
             &["quay.io/cilium/cilium:v1.18.1"],
@@ -75,7 +90,7 @@ fn rules(text: &str) -> Vec<Rule> {
 
 #[test]
 fn what_is_suggested_is_a_dry_run_that_can_be_applied() {
-    let answer = suggest(&cluster());
+    let answer = suggested(cluster());
     let text = answer.text(&Page::plain(at(0)));
     let rules = rules(&text);
     let names: Vec<_> = rules.iter().map(|rule| &*rule.name).collect();
@@ -95,27 +110,28 @@ fn what_is_suggested_is_a_dry_run_that_can_be_applied() {
 
 #[test]
 fn what_is_waited_for_is_not_suggested_again_and_no_rule_is_overwritten() {
-    let mut inventory = cluster();
-    let rule = json!({"metadata": {"name": "network"}, "spec": {
+    let mut objects = cluster();
+    let rule = json!({"metadata": {"name": "network", "uid": "u"}, "spec": {
         "enforcementMode": "bootstrap-only",
         "conditions": [{"type": "daemonset.nodegate.dev/kube-system.cilium", "requiredStatus": "True"}],
         "taint": {"key": "readiness.k8s.io/cni", "effect": "NoSchedule"},
         "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
     }});
-    inventory.take("NodeReadinessRule", rule, "");
-    let answer = suggest(&inventory);
+    objects.push((ResourceKind::Rules, rule));
+    let answer = suggested(objects);
     assert_eq!(
         answer.already,
         [("kube-system/cilium".to_owned(), "network".to_owned())]
     );
-    assert_eq!(answer.rules[0].name, "network-2");
-    assert_eq!(answer.rules[0].taint, "readiness.k8s.io/network-2");
+    let rule = &answer.rules[0].rule;
+    assert_eq!(rule["metadata"]["name"], "network-2");
+    assert_eq!(rule["spec"]["taint"]["key"], "readiness.k8s.io/network-2");
 }
 
 #[test]
 fn hostile_words_stay_in_their_comment() {
     let image = "x\nkind: Evil\n# csi-node-driver-registrar";
-    let answer = suggest(&inventory(&[daemon_set("a/b", &[image], &json!([]))]));
+    let answer = suggested(of(&[daemon_set("a/b", &[image], &json!([]))]));
     let text = answer.text(&Page::plain(at(0)));
     assert!(!text.contains("\nkind: Evil"), "{text}");
     assert_eq!(rules(&text).len(), 1);
@@ -123,7 +139,7 @@ fn hostile_words_stay_in_their_comment() {
 
 #[test]
 fn as_an_object_it_is_the_list_of_the_same_rules() {
-    let answer = suggest(&cluster());
+    let answer = suggested(cluster());
     let object = serde_json::to_value(Typed::of(&answer)).unwrap();
     let (version, kind) = (&object["apiVersion"], &object["kind"]);
     assert_eq!((version, kind), (&json!("v1"), &json!("List")));
@@ -137,7 +153,7 @@ fn as_an_object_it_is_the_list_of_the_same_rules() {
 
 #[test]
 fn where_nothing_is_suggested_one_object_is_written_that_is_not_stored() {
-    let answer = suggest(&inventory(&[]));
+    let answer = suggested(of(&[]));
     let text = answer.text(&Page::plain(at(0)));
     let head = "# No known component lacks a rule; 0 DaemonSets were checked.\n";
     assert!(text.starts_with(head), "{text}");

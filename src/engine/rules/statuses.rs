@@ -18,7 +18,7 @@ use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis};
 use crate::object::Version;
-use crate::plan::Backing;
+use crate::plan::{Backing, WhyPassedOver};
 use crate::rule::Rule;
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -236,7 +236,7 @@ impl RuleWork {
         };
         let found = cache.backing(spec);
         let known = std::mem::replace(&mut self.backing, found);
-        for (why, ..) in status::PASSED_OVER {
+        for why in [WhyPassedOver::ShutOut, WhyPassedOver::OutsideNamespaces] {
             let message =
                 |backing: &Backing| status::passed_over_message(spec, &backing.passed_over, why);
             if let Some(note) = message(&self.backing)

@@ -158,7 +158,7 @@ fn a_rule_whose_class_has_no_daemon_set_says_that_it_opens_every_node() {
         found.map(|it| it["message"].as_str().unwrap().to_owned())
     };
     let message = says(&bench).unwrap();
-    assert!(message.contains("opens every node"), "{message}");
+    assert!(message.contains("releases every node"), "{message}");
     let agent = daemon_set("kube-system/agent").critical();
     bench.shows(
         Watch::DaemonSets(ComponentGroup::Class(0)),

@@ -210,8 +210,9 @@ fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
     assert_eq!(
         bench.told(),
         [
-            "DaemonSetsShutOut r: not waited for, because they do not tolerate taint readiness.k8s.io/gate:NoSchedule: \
-             DaemonSet kube-system/cni (add the toleration to their pod template)"
+            "DaemonSetsShutOut r: critical DaemonSet kube-system/cni does not tolerate the taint \
+             readiness.k8s.io/gate:NoSchedule: it cannot start on a node that has it, and is not waited for (add to its pod \
+             template: tolerations: [{key: readiness.k8s.io/gate, operator: Exists}])"
         ]
     );
     show(&mut bench, "kube-system/cni");
@@ -220,8 +221,8 @@ fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
     assert_eq!(
         bench.told(),
         [
-            "DaemonSetsOutsideNamespaces r: not waited for, because their namespaces are not among those of class 'gardener': \
-             DaemonSet tenant/agent (add the namespaces to the class in the configuration file, or take the label off)"
+            "DaemonSetsOutsideNamespaces r: DaemonSet tenant/agent is labelled as critical, but its namespace is none of class \
+             'gardener': it is not waited for (add the namespace to the class in the configuration file, or take the label off)"
         ]
     );
 }

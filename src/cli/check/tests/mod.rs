@@ -2,9 +2,13 @@
 
 use super::*;
 use crate::cli::page::Render;
-use crate::cli::snapshot::{Gap, ResourceKind};
-use crate::config::Config;
+use crate::cli::read::{Configured, Lists, ObjectSource, put, snapshot};
+use crate::cli::snapshot::Wanted;
+use crate::cluster::{ResourceKind, Unreadable};
+use crate::testing::at;
+use futures::FutureExt;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 
@@ -43,20 +47,24 @@ fn with(mut object: Value, path: &str, value: Value) -> Value {
     object
 }
 
-fn inventory(objects: &[Value]) -> Inventory {
-    let mut inventory = Inventory {
-        classes: Config::default().classes().unwrap(),
-        ..Inventory::default()
-    };
+/// These objects as a cluster has them.
+fn lists(objects: &[Value]) -> Lists {
+    let mut lists = Lists::of(at(0), BTreeMap::new());
     for object in objects {
-        let kind = object["kind"].as_str().unwrap();
-        inventory.take(kind, object.clone(), "file.yaml:1");
+        put(&mut lists, object.clone(), "file.yaml:1");
     }
-    inventory
+    lists
+}
+
+fn checked(lists: Lists) -> Checkup {
+    let (source, configured) = (ObjectSource::Memory(lists), Configured::InTheCluster);
+    let wanted = Wanted::checkup();
+    let read = snapshot(&source, configured, &wanted).now_or_never();
+    check(Vec::new(), &read.unwrap().unwrap())
 }
 
 fn found(objects: &[Value]) -> Vec<(&'static str, String)> {
-    let findings = check(Vec::new(), &inventory(objects)).findings.into_iter();
+    let findings = checked(lists(objects)).findings.into_iter();
     findings.map(|fault| (fault.id, fault.object)).collect()
 }
 
@@ -249,9 +257,9 @@ fn conditions_that_are_met_on_no_node_are_found() {
         "csidriver.nodegate.dev/",
         "csidriver.nodegate.dev/a.csi",
     ] {
-        let mut inventory = inventory(&[rule("r", kind), node()]);
-        inventory.csi_drivers = Some(["b.csi".to_owned()].into());
-        let found = check(Vec::new(), &inventory).findings;
+        let driver = json!({"kind": "CSINode", "metadata": {"name": "a", "uid": "a"},
+            "spec": {"drivers": [{"name": "b.csi", "nodeID": "a"}]}});
+        let found = checked(lists(&[rule("r", kind), node(), driver])).findings;
         let found: Vec<_> = found
             .iter()
             .map(|fault| (fault.id, &*fault.object))
@@ -269,9 +277,9 @@ fn conditions_that_are_met_on_no_node_are_found() {
 
 #[test]
 fn what_is_not_among_files_may_be_elsewhere() {
-    let mut files = inventory(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
-    files.is_of_files = true;
-    let answer = check(Vec::new(), &files);
+    let mut files = lists(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
+    files.are_files = true;
+    let answer = checked(files);
     assert_eq!(
         (answer.findings[0].severity, answer.is_no()),
         (Severity::Warning, false)
@@ -286,13 +294,9 @@ fn what_could_not_be_read_is_not_missing() {
         (ResourceKind::ConfigMaps, &["NG011"]),
         (ResourceKind::NodePools, &["NG003", "NG011"]),
     ] {
-        let mut inventory = inventory(&objects);
-        inventory.gaps.push(Gap {
-            kind,
-            forbidden: true,
-            why: String::new(),
-        });
-        let answer = check(Vec::new(), &inventory);
+        let mut lists = lists(&objects);
+        lists.missing.push(Unreadable::failed(kind, "no"));
+        let answer = checked(lists);
         let mut found: Vec<_> = answer.findings.iter().map(|it| it.id).collect();
         found.sort_unstable();
         assert_eq!(found, expected, "{kind:?}");
@@ -321,7 +325,7 @@ fn the_page_about_it_has_a_heading_for_each_id() {
         title,
     } in Check::ALL
     {
-        let word = if severity == Severity::Error {
+        let word = if *severity == Severity::Error {
             "error"
         } else {
             "warning"

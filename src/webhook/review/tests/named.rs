@@ -1,5 +1,7 @@
 //! Rules that wait for a `DaemonSet` by its name.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 #[test]
@@ -34,8 +36,13 @@ fn a_condition_that_names_no_daemon_set_is_turned_down() {
 fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
     let asks =
         "spec: {conditions: [{type: daemonset.nodegate.dev/tools.agent, requiredStatus: 'True'}]}";
-    let there = |daemon_set| Surroundings {
-        named: vec![(crate::object::ObjectKey::new("tools", "agent"), daemon_set)],
+    let there = |daemon_set: Option<_>| Surroundings {
+        daemon_sets: Some(
+            daemon_set
+                .map(|it| (it, BTreeMap::new()))
+                .into_iter()
+                .collect(),
+        ),
         ..Surroundings::default()
     };
     let agent = crate::testing::daemon_set("tools/agent");
@@ -46,8 +53,9 @@ fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
         ),
         (
             Some(agent.build()),
-            "critical DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/x:NoSchedule: it cannot start on a \
-             node that has it, and is waited for in vain, as the rule names it; add the toleration to its pod template",
+            "DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/x:NoSchedule: it cannot start on a node that \
+             has it, and is waited for in vain, as the rule names it; add to its pod template: tolerations: [{key: \
+             readiness.k8s.io/x, operator: Exists}]",
         ),
         (Some(agent.toleration("{operator: Exists}").build()), ""),
     ] {

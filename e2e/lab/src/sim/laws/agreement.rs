@@ -298,8 +298,6 @@ fn lists(moment: &Moment<'_>) -> Lists {
             objects.map(|(_, object)| object.to_string()).collect(),
         )
     });
-    Lists {
-        at: moment.cluster.wall(),
-        objects: objects.collect::<BTreeMap<_, _>>(),
-    }
+    let objects = objects.collect::<BTreeMap<_, _>>();
+    Lists::of(moment.cluster.wall(), objects)
 }

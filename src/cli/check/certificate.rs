@@ -9,7 +9,7 @@ use crate::serve::tls::end;
 /// When the last of these PEM certificates expires, and whether a CA of Nodegate's own issued it, which expires with its
 /// certificate. `None` if there is none, or if one cannot be parsed. The others in a bundle are from earlier
 /// renewals.
-pub(crate) fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
+pub(super) fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
     let ends = CertificateDer::pem_slice_iter(pem).map(|certificate| end(&certificate.ok()?));
     ends.collect::<Option<Vec<_>>>()?.into_iter().max()
 }

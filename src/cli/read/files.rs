@@ -1,0 +1,203 @@
+//! Fills memory from files: a dump, which has a file for each kind and one that describes it; or YAML and JSON manifests.
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::core::v1::Node;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::source::Lists;
+use crate::api::misplaced;
+use crate::cli::failure::CliError;
+use crate::cluster::{ListPage, ResourceKind, Unreadable};
+
+/// The file that describes the dump.
+pub(crate) const ABOUT: &str = "dump.json";
+/// The version of the dump format. It increases when older binaries could no longer read it.
+pub(crate) const FORM: u32 = 1;
+
+/// The description of a dump.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AboutDump {
+    pub form: u32,
+    /// The version of the binary that wrote it.
+    pub nodegate: String,
+    pub at: Timestamp,
+    /// The kinds that could not be read, and why.
+    #[serde(default)]
+    pub missing: Vec<Unreadable>,
+}
+
+/// The objects of a dump.
+pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
+    let file = folder.join(ABOUT);
+    let unusable = |why: String| CliError::dump(&file, why);
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        unusable(format!(
+            "{error} (`kubectl nodegate dump DIR` writes a dump)"
+        ))
+    })?;
+    let about: AboutDump = serde_json::from_str(&text)
+        .map_err(|error| unusable(format!("this is no dump: {error}")))?;
+    if about.form != FORM {
+        return Err(unusable(format!(
+            "the dump has form {}, and this is nodegate {}, which reads form {FORM}; use nodegate {}, which has written it",
+            about.form,
+            env!("CARGO_PKG_VERSION"),
+            about.nodegate
+        )));
+    }
+    let mut lists = Lists::of(about.at, BTreeMap::new());
+    lists.missing = about.missing;
+    for kind in ResourceKind::ALL.iter().copied() {
+        if lists.missing.iter().any(|it| it.kind == kind) {
+            continue;
+        }
+        let file = folder.join(kind.file());
+        let failed = |why: String| Unreadable::failed(kind, format!("{}: {why}", file.display()));
+        let read = match std::fs::read_to_string(&file) {
+            Ok(text) => {
+                let page = serde_json::from_str(&text).map(|page: ListPage| page.objects());
+                page.map_err(|error| failed(error.to_string()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Unreadable::absent(kind)),
+            Err(error) => Err(failed(error.to_string())),
+        };
+        match read {
+            Ok(objects) => drop(lists.objects.insert(kind, objects)),
+            Err(missing) => lists.missing.push(missing),
+        }
+    }
+    Ok(lists)
+}
+
+/// The manifests in these files, and in the YAML and JSON files of these folders with their subfolders.
+pub(crate) fn manifests(paths: &[PathBuf]) -> Result<Lists, CliError> {
+    let mut lists = Lists::of(Timestamp::now(), BTreeMap::new());
+    lists.are_files = true;
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(files(path)?);
+    }
+    for file in all {
+        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+        for (line, document) in documents(&text) {
+            let place = format!("{}:{line}", file.display());
+            let why = match serde_saphyr::from_str::<Value>(&document) {
+                Ok(object) => {
+                    put(&mut lists, object, &place);
+                    continue;
+                }
+                Err(_) if document.contains("{{") => {
+                    "there is templating left in it: render it first, as `helm template` does"
+                        .into()
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    why.lines().next().unwrap_or_default().to_owned()
+                }
+            };
+            lists.unreadable.push((place, why));
+        }
+    }
+    Ok(lists)
+}
+
+/// Adds an object, or the objects of a list. Other kinds than those that are read are ignored.
+pub(crate) fn put(lists: &mut Lists, mut object: Value, place: &str) {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    if kind.ends_with("List")
+        && let Some(items) = object.get("items").and_then(Value::as_array)
+    {
+        for item in items {
+            put(lists, item.clone(), place);
+        }
+        return;
+    }
+    let Some(kind) = ResourceKind::of_manifest(&kind) else {
+        return;
+    };
+    // The API server would set them.
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let uid = meta.get("name").cloned().unwrap_or_else(|| json!("none"));
+        meta.entry("uid").or_insert(uid);
+        if matches!(kind, ResourceKind::DaemonSets | ResourceKind::Deployments) {
+            meta.entry("namespace").or_insert_with(|| json!("default"));
+        }
+    }
+    if kind == ResourceKind::Rules
+        && let misplaced = misplaced(&object["spec"])
+        && !misplaced.is_empty()
+    {
+        let why = misplaced.join("; ");
+        lists.unreadable.push((place.into(), why));
+    }
+    let complaint = match kind {
+        ResourceKind::DaemonSets => complaint::<DaemonSet>(&object),
+        ResourceKind::Deployments => complaint::<Deployment>(&object),
+        ResourceKind::Nodes => complaint::<Node>(&object),
+        _ => None,
+    };
+    match complaint {
+        Some(why) => lists.unreadable.push((place.into(), why)),
+        None => lists
+            .objects
+            .entry(kind)
+            .or_default()
+            .push(object.to_string()),
+    }
+}
+
+/// Why an object has not the form that the API allows.
+fn complaint<T: DeserializeOwned>(object: &Value) -> Option<String> {
+    let error = serde_json::from_value::<T>(object.clone()).err();
+    error.map(|error| error.to_string())
+}
+
+/// The non-empty documents of a file, with their first lines.
+fn documents(text: &str) -> Vec<(usize, String)> {
+    let mut documents = vec![(1, String::new())];
+    for (index, line) in text.lines().enumerate() {
+        if line == "---" || line.starts_with("--- ") {
+            documents.push((index + 2, String::new()));
+        } else if let Some((_, document)) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let says = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    documents.retain(|(_, document)| document.lines().any(says));
+    documents
+}
+
+/// The YAML and JSON files of a folder, sorted.
+fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if !path.is_dir() {
+        return Ok(vec![path.into()]);
+    }
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(|error| unreadable(path, &error))? {
+        entries.push(entry.map_err(|error| unreadable(path, &error))?.path());
+    }
+    entries.sort();
+    let mut all = Vec::new();
+    for entry in entries {
+        let ending = entry.extension().and_then(|ending| ending.to_str());
+        if entry.is_dir() {
+            all.extend(files(&entry)?);
+        } else if matches!(ending, Some("yaml" | "yml" | "json")) {
+            all.push(entry);
+        }
+    }
+    Ok(all)
+}
+
+fn unreadable(path: &Path, error: &Error) -> CliError {
+    CliError::Input(format!("cannot read {}: {error}", path.display()))
+}

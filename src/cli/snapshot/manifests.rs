@@ -1,0 +1,116 @@
+//! Objects with fields that no decision uses, which `check` and `suggest` need besides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::apps::v1::{self, Deployment};
+use k8s_openapi::api::core::v1::{Container, Taint};
+use k8s_openapi::api::storage::v1::CSIDriver;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+use crate::cluster::ResourceKind;
+use crate::object::{DaemonSet, ObjectKey, Watched};
+use crate::selector::RequirementObject;
+
+/// Objects as written.
+#[derive(Debug, Default)]
+pub struct Manifests {
+    pub(crate) daemon_sets: Vec<Agent>,
+    /// Karpenter's `NodePool`s.
+    pub(crate) node_pools: Vec<Pool>,
+    pub(crate) deployments: Vec<Deployment>,
+    /// The CSI drivers without which the scheduler keeps pods with their volumes off a node (KEP-5030).
+    pub(crate) scheduler_waits_for: BTreeSet<String>,
+    /// Whether these are from files: other objects may exist elsewhere.
+    pub(crate) are_files: bool,
+    /// Objects that cannot be parsed: place and reason.
+    pub(crate) unreadable: Vec<(String, String)>,
+}
+
+/// A `DaemonSet` with its own labels and its containers.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    pub daemon_set: DaemonSet,
+    pub labels: BTreeMap<String, String>,
+    pub containers: Vec<Container>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Pool {
+    pub metadata: ObjectMeta,
+    pub spec: PoolSpec,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PoolSpec {
+    pub template: PoolTemplate,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PoolTemplate {
+    pub metadata: ObjectMeta,
+    pub spec: PoolNode,
+}
+
+/// What a pool's nodes are like.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PoolNode {
+    pub requirements: Vec<RequirementObject>,
+    pub taints: Vec<Taint>,
+    pub startup_taints: Vec<Taint>,
+}
+
+impl Manifests {
+    /// Adds an object in JSON. What cannot be parsed is left out: the engine's view tells of it.
+    pub(crate) fn take(&mut self, kind: ResourceKind, json: &str) {
+        match kind {
+            ResourceKind::DaemonSets => self.daemon_sets.extend(Agent::read(json)),
+            ResourceKind::NodePools => self.node_pools.extend(serde_json::from_str(json).ok()),
+            ResourceKind::Deployments => self.deployments.extend(serde_json::from_str(json).ok()),
+            ResourceKind::CsiDrivers => {
+                let driver = serde_json::from_str::<CSIDriver>(json).ok();
+                let waits =
+                    |it: &CSIDriver| it.spec.prevent_pod_scheduling_if_missing == Some(true);
+                let driver = driver.filter(waits).and_then(|it| it.metadata.name);
+                self.scheduler_waits_for.extend(driver);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
+        let mut all = self.daemon_sets.iter();
+        all.find(|agent| agent.daemon_set.key == *key)
+    }
+}
+
+impl Agent {
+    fn read(json: &str) -> Option<Self> {
+        let object: v1::DaemonSet = serde_json::from_str(json).ok()?;
+        let read: Watched<DaemonSet> = serde_json::from_str(json).ok()?;
+        let pod = object.spec.and_then(|spec| spec.template.spec);
+        Some(Self {
+            daemon_set: read.read().ok()?,
+            labels: object.metadata.labels.unwrap_or_default(),
+            containers: pod.map(|pod| pod.containers).unwrap_or_default(),
+        })
+    }
+
+    pub(crate) fn images(&self) -> impl Iterator<Item = &str> {
+        self.containers.iter().map(image)
+    }
+}
+
+pub(crate) fn image(container: &Container) -> &str {
+    container.image.as_deref().unwrap_or_default()
+}
+
+/// Command and arguments.
+pub(crate) fn arguments(container: &Container) -> impl Iterator<Item = &str> {
+    let words = container.command.iter().chain(&container.args);
+    words.flatten().map(String::as_str)
+}

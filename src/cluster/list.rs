@@ -1,0 +1,151 @@
+//! Requests to the API server: paged lists, and single objects.
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::time::Duration;
+
+use futures::stream::{self, LocalBoxStream, StreamExt, TryStreamExt};
+use kube::api::{ListParams, Request};
+use kube::{Api, Client, Error, Resource};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::filter::Filter;
+use super::kind::ResourceKind;
+use super::unreadable::{Unreadable, why};
+use crate::client;
+
+/// The most objects of a page.
+const PAGE: u32 = 500;
+/// The timeout of a request.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+/// How often a list is restarted after its pages have expired.
+const ATTEMPTS: usize = 3;
+
+/// The objects of a list, as JSON. It ends with the list, or with an error.
+pub(crate) type Objects<'a> = LocalBoxStream<'a, Result<String, Unreadable>>;
+
+/// An API server.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub client: Client,
+    /// Its address, for messages.
+    pub server: String,
+}
+
+/// A page of a list, with its objects not yet decoded.
+#[derive(Deserialize)]
+pub(crate) struct ListPage<'a> {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMeta {
+    /// The token of the next page.
+    #[serde(rename = "continue")]
+    token: Option<String>,
+}
+
+impl ListPage<'_> {
+    pub(crate) fn objects(&self) -> Vec<String> {
+        let items = self.items.iter();
+        items.map(|item| item.get().to_owned()).collect()
+    }
+}
+
+impl Cluster {
+    /// Connects to the cluster of this kubeconfig and context.
+    pub(crate) async fn connect(
+        kubeconfig: Option<&Path>,
+        context: Option<&str>,
+        agent: &str,
+    ) -> Result<Self, client::Error> {
+        let mut config = client::config(kubeconfig, context, agent).await?;
+        // No watch is silent for as long, and no page may take as long.
+        config.read_timeout = Some(LIMIT * 2);
+        Ok(Self {
+            server: config.cluster_url.to_string(),
+            client: client::connect(config)?,
+        })
+    }
+
+    /// The objects of a list. If the list expires on the API server, it continues from the current state, and may then contain
+    /// duplicates or deleted objects.
+    pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
+        let path = kind.path(filter.namespace.as_deref());
+        let first = ListParams {
+            label_selector: filter.labels(),
+            field_selector: filter.fields(),
+            limit: Some(PAGE),
+            ..ListParams::default()
+        };
+        let pages = stream::try_unfold((Some(first), ATTEMPTS), move |(params, attempts)| {
+            let path = path.clone();
+            async move {
+                let Some(params) = params else {
+                    return Ok(None);
+                };
+                let next = |continue_token| ListParams {
+                    continue_token,
+                    ..params.clone()
+                };
+                Ok(Some(match self.page(&path, &params).await {
+                    Ok((objects, None)) => (objects, (None, attempts)),
+                    Ok((objects, token)) => (objects, (Some(next(token)), attempts)),
+                    Err(Error::Api(status)) if status.code == 410 && attempts > 0 => {
+                        (Vec::new(), (Some(next(None)), attempts - 1))
+                    }
+                    Err(error) => return Err(Unreadable::of(kind, &error, &self.server)),
+                }))
+            }
+        });
+        let objects = pages.map_ok(|objects| stream::iter(objects.into_iter().map(Ok)));
+        objects.try_flatten().boxed_local()
+    }
+
+    /// The objects of a page and the token of the next one.
+    async fn page(
+        &self,
+        path: &str,
+        params: &ListParams,
+    ) -> kube::Result<(Vec<String>, Option<String>)> {
+        let request = Request::new(path).list(params);
+        let request = request.map_err(Error::BuildRequest)?;
+        let text = self.in_time(self.client.request_text(request)).await?;
+        let page: ListPage = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        let token = page.metadata.token.clone();
+        Ok((page.objects(), token.filter(|it| !it.is_empty())))
+    }
+
+    /// The object of this name, if there is one; otherwise why that is unknown.
+    pub(crate) async fn found<K>(&self, name: &str) -> Result<Option<K>, String>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let api = Api::<K>::all(self.client.clone());
+        let found = self.in_time(api.get_opt(name)).await;
+        found.map_err(|error| self.why(&error))
+    }
+
+    /// Why this API server gave no answer.
+    pub(crate) fn why(&self, error: &Error) -> String {
+        why(error, &self.server)
+    }
+
+    /// The answer to a request, or an error after [`LIMIT`].
+    pub(crate) async fn in_time<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> kube::Result<T> {
+        let late = |_| {
+            let seconds = LIMIT.as_secs();
+            Error::Service(format!("it did not answer within {seconds} s").into())
+        };
+        timeout(LIMIT, request).await.map_err(late)?
+    }
+}

@@ -1,0 +1,12 @@
+//! What the webhook and the command line share to read a cluster: the kinds of objects, filters, paged lists, and why something
+//! could not be read.
+
+mod filter;
+mod kind;
+mod list;
+mod unreadable;
+
+pub(crate) use filter::Filter;
+pub use kind::ResourceKind;
+pub(crate) use list::{Cluster, ListPage, Objects};
+pub use unreadable::Unreadable;

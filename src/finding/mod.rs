@@ -1,0 +1,147 @@
+//! What is wrong with rules, with what they wait for, and with an installation. Each message exists once: the status of a rule,
+//! the webhook and the command line print the same findings.
+
+mod of_rule;
+
+use serde::Serialize;
+
+use crate::documentation;
+pub(crate) use of_rule::{
+    Facts, of_backing, of_empty_classes, of_passed_over, of_rule, on_no_node, short_heartbeat,
+};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Severity {
+    /// Something cannot work as written.
+    Error,
+    /// Something may not work as written.
+    Warning,
+    /// It could not be checked.
+    Unknown,
+    /// It works as it should.
+    Ok,
+}
+
+/// Something that is checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Check {
+    pub id: &'static str,
+    pub severity: Severity,
+    /// The heading in the documentation.
+    pub title: &'static str,
+}
+
+macro_rules! checks {
+    ($($name:ident: $severity:ident $id:literal $title:literal;)+) => {
+        impl Check {
+            $(pub(crate) const $name: Self = Self {
+                id: $id,
+                severity: Severity::$severity,
+                title: $title,
+            };)+
+
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+checks! {
+    LABEL_ON_ONE_PLACE: Error "NG001" "Label in one place only";
+    SHUT_OUT: Error "NG002" "Missing toleration";
+    EMPTY_CLASS: Warning "NG003" "A class with no DaemonSet";
+    OUTSIDE_NAMESPACES: Warning "NG004" "Label outside the class's namespaces";
+    DEADLOCK: Error "NG005" "Deadlock";
+    LATE_LABEL: Warning "NG006" "Label that comes after the node joins";
+    EVICTS: Warning "NG007" "NoExecute";
+    SHORT_HEARTBEAT: Warning "NG008" "Heartbeat timeout below the heartbeat period";
+    NODE_POOL: Warning "NG009" "NodePool without the startup taint";
+    AUTOSCALER: Warning "NG010" "Cluster Autoscaler without the startup taint";
+    NO_SUCH_DAEMON_SET: Error "NG011" "No such DaemonSet";
+    CONFLICT: Error "NG012" "Rules that conflict";
+    REJECTED: Error "NG013" "A rule that cannot be used";
+    NOBODY: Error "NG014" "A condition that nothing makes";
+    UNREADABLE: Error "NG015" "An object that cannot be read";
+    STRAY_TAINT: Error "NG017" "A taint that no rule removes";
+    ON_NO_NODE: Warning "NG018" "A DaemonSet on none of the nodes";
+    SCHEDULER_WAITS: Warning "NG019" "A driver that the scheduler waits for";
+    API_SERVER: Error "NG101" "API server";
+    CLOCK: Warning "NG102" "clock";
+    PERMISSIONS: Warning "NG103" "permissions";
+    DEFINITION: Error "NG104" "CRD";
+    GATED_AT_BIRTH: Warning "NG105" "gated at birth";
+    WEBHOOK: Error "NG106" "webhook";
+    CONTROLLER: Error "NG107" "controller";
+    DELETIONS: Error "NG108" "deletions";
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Finding {
+    pub id: &'static str,
+    pub severity: Severity,
+    /// The heading in the documentation.
+    #[serde(skip)]
+    pub title: &'static str,
+    /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.
+    pub object: String,
+    pub message: String,
+    /// How to fix it; empty where the message says so.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fix: String,
+    /// The address of its section in the documentation.
+    pub page: String,
+    /// The type and reason of the condition that says so in a rule's status.
+    #[serde(skip)]
+    pub condition: Option<(&'static str, &'static str)>,
+}
+
+impl Finding {
+    pub(crate) fn new(
+        check: Check,
+        object: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: check.id,
+            severity: check.severity,
+            title: check.title,
+            object: object.into(),
+            message: message.into(),
+            fix: fix.into(),
+            page: documentation::page(&format!("kubectl/check.md#{}", check.id.to_lowercase())),
+            condition: None,
+        }
+    }
+
+    /// The same with another severity.
+    pub(crate) fn but(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// The same as a condition of this type and reason in the rule's status.
+    fn published(self, kind: &'static str, reason: &'static str) -> Self {
+        Self {
+            condition: Some((kind, reason)),
+            ..self
+        }
+    }
+}
+
+/// The messages of findings of one kind in one text: the first few, how many more there are, and how to fix the first.
+pub(crate) fn summed_up(findings: &[&Finding]) -> String {
+    const SHOWN: usize = 3;
+    let shown = findings.iter().take(SHOWN).map(|it| it.message.as_str());
+    let mut text = shown.collect::<Vec<_>>().join("; ");
+    if let more @ 1.. = findings.len().saturating_sub(SHOWN) {
+        text = format!("{text} (+{more} more)");
+    }
+    match findings.first() {
+        Some(first) if !first.fix.is_empty() => format!("{text} ({})", first.fix),
+        _ => text,
+    }
+}
