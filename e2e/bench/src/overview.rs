@@ -120,11 +120,11 @@ fn births() -> Vec<Row> {
             |births| births.by_controller.pods,
         ),
         of(
-            "bound before the gate, nodes closed at birth, controller running",
+            "bound before the gate, nodes gated at birth, controller running",
             |births| births.by_both.pods,
         ),
         of(
-            "bound before the gate, nodes closed at birth, no controller",
+            "bound before the gate, nodes gated at birth, no controller",
             |births| births.by_policy.pods,
         ),
     ]

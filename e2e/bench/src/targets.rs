@@ -45,7 +45,7 @@ pub(crate) const TARGETS: [Target; 16] = [
     target("idle, % of a core: at most 0.1", |_| 0.1, |run| run.outcome(Phase::Idle).map(|idle| 100.0 * idle.cpu / idle.wall)),
     target("peak memory in MiB: at most 40 with up to 1,000 nodes, 150 with up to 10,000, 300 above", memory, Run::peak_memory),
     target("rule object in KiB: at most 64", |_| 64.0, Run::rule_size),
-    target("pods bound before the gate of a node that is closed at birth: 0", |_| 0.0, |run| {
+    target("pods bound before the gate of a node that is gated at birth: 0", |_| 0.0, |run| {
         Some(number(run.births.as_ref()?.despite_the_policy()))
     }),
 ];

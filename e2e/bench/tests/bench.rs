@@ -51,7 +51,7 @@ async fn no_pod_is_bound_before_the_gate_of_a_node_that_is_closed_at_birth() -> 
     };
     let page = markdown(&results);
     assert!(
-        page.contains("nodes closed at birth, no controller | 0 |"),
+        page.contains("nodes gated at birth, no controller | 0 |"),
         "{page}"
     );
     Ok(())
