@@ -34,7 +34,6 @@ use access::{configured, page, read, source, write};
 const FOUND: u8 = 2;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
-const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Runs a command and writes its answer to standard output; exit code 2 means that something was found.
 ///
@@ -318,10 +317,7 @@ async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Res
             eprintln!("waiting: {}", printable(&awaited));
             told = Some(awaited);
         }
-        let soon = Instant::now() + BETWEEN;
-        follow::changed_by(&mut live, end).await;
-        // Batches simultaneous changes.
-        follow::changes_until(&mut live, soon.min(end)).await;
+        follow::change(&mut live, end).await;
     }
 }
 

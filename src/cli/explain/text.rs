@@ -16,10 +16,7 @@ impl Render for NodeExplanation {
     const KIND: &'static str = "NodeExplanation";
 
     fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
-        page.tree(&mut out, &tree(self, page));
-        end(&mut out, page, self.next.as_ref(), &self.notes);
-        out
+        told(page, &tree(self, page), self.next.as_ref(), &self.notes)
     }
 }
 
@@ -61,10 +58,12 @@ impl Render for RuleExplanation {
     const KIND: &'static str = "RuleExplanation";
 
     fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
-        page.tree(&mut out, &whole_rule(self, page));
-        end(&mut out, page, self.next.as_ref(), &self.notes);
-        out
+        told(
+            page,
+            &whole_rule(self, page),
+            self.next.as_ref(),
+            &self.notes,
+        )
     }
 }
 
@@ -72,10 +71,12 @@ impl Render for PodExplanation {
     const KIND: &'static str = "PodExplanation";
 
     fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
-        page.tree(&mut out, &whole_pod(self, page));
-        end(&mut out, page, self.next.as_ref(), &self.notes);
-        out
+        told(
+            page,
+            &whole_pod(self, page),
+            self.next.as_ref(),
+            &self.notes,
+        )
     }
 }
 
@@ -93,10 +94,7 @@ impl Render for DaemonSetExplanation {
             tree.push(Branch::new(line));
         }
         push_rows(&mut tree, &self.nodes, page, true);
-        let mut out = String::new();
-        page.tree(&mut out, &tree);
-        end(&mut out, page, self.next.as_ref(), &self.notes);
-        out
+        told(page, &tree, self.next.as_ref(), &self.notes)
     }
 }
 
@@ -297,9 +295,13 @@ fn of_obstacle(obstacle: &Obstacle) -> Branch {
     Branch::new(line)
 }
 
-fn end(out: &mut String, page: &Page, next: Option<&NextStep>, notes: &[String]) {
-    page.notes(out, notes);
+/// The tree, the notes and the next step.
+fn told(page: &Page, tree: &Branch, next: Option<&NextStep>, notes: &[String]) -> String {
+    let mut out = String::new();
+    page.tree(&mut out, tree);
+    page.notes(&mut out, notes);
     if let Some(next) = next {
-        page.line(out, next.line());
+        page.line(&mut out, next.line());
     }
+    out
 }

@@ -55,14 +55,9 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
         if !write_on(&text)? {
             return Ok(ExitCode::SUCCESS);
         }
-        let now = Instant::now();
-        let changed = async {
-            changed_by(&mut live, now + AT_LEAST).await;
-            changes_until(&mut live, Instant::now() + TOGETHER).await;
-        };
         tokio::select! {
             () = &mut stop => return Ok(ExitCode::SUCCESS),
-            () = changed => {}
+            () = change(&mut live, Instant::now() + AT_LEAST) => {}
         }
     }
 }
@@ -98,13 +93,11 @@ fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     lines
 }
 
-/// Waits for a change until `end` at the latest.
-pub(super) async fn changed_by(live: &mut Live<'_>, end: Instant) {
+/// Waits for a change, until this time at the latest, and for those that follow at once.
+pub(super) async fn change(live: &mut Live<'_>, by: Instant) {
     // A timeout is fine.
-    let _ = timeout_at(end.into(), live.changed()).await;
-}
-
-pub(super) async fn changes_until(live: &mut Live<'_>, end: Instant) {
+    let _ = timeout_at(by.into(), live.changed()).await;
+    let end = Instant::now() + TOGETHER;
     let mut over = std::pin::pin!(sleep_until(end.into()));
     loop {
         tokio::select! {

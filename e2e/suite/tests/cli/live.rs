@@ -103,20 +103,16 @@ async fn each_change_is_a_line_where_there_is_no_terminal() -> Result<()> {
 async fn a_terminal_is_redrawn_until_it_is_told_to_stop() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
-    for end in ["\u{3}", "SIGTERM"] {
+    for end in [Signal::SIGINT, Signal::SIGTERM] {
         let command = command(&world.cluster.kubeconfig(), &["status", "--watch"])?;
         let mut terminal = Terminal::open(Command::from(command))?;
         terminal.shows(HELD).await?;
         terminal.shows("\u{1b}[J").await?;
-        if end == "SIGTERM" {
-            let id = terminal.child.id().context("it has ended")?;
-            kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGTERM)?;
-        } else {
-            terminal.types(end)?;
-        }
+        let id = terminal.child.id().context("it has ended")?;
+        kill(Pid::from_raw(i32::try_from(id)?), end)?;
         let status = timeout(SOON, terminal.child.wait()).await;
         let status = status.with_context(|| format!("{end:?} does not end it"))??;
-        ensure!(end != "SIGTERM" || status.success(), "{end:?}: {status}");
+        ensure!(status.success(), "{end:?}: {status}");
     }
     Ok(())
 }
