@@ -59,9 +59,7 @@ pub struct Rule {
 /// may have enforced them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
-    /// Key of the taint.
     pub key: String,
-    /// Effect of the taint.
     pub effect: TaintEffect,
     /// The node selector, if it is valid. An empty one matches all nodes.
     pub selector: Option<Selector>,
@@ -69,7 +67,7 @@ pub struct Reach {
     pub dry_run: bool,
     /// Whether the taint is removed when the rule is deleted: rules may add this key, and the rule is neither a dry run nor
     /// remove-only.
-    pub is_lifted_in_the_end: bool,
+    pub is_removed_in_the_end: bool,
 }
 
 /// A valid spec.
@@ -79,27 +77,18 @@ pub struct Reach {
     reason = "the fields of the resource are what they are"
 )]
 pub struct CompiledSpec {
-    /// The required conditions.
     pub conditions: Vec<RequiredCondition>,
-    /// How the conditions are combined.
     pub policy: ConditionPolicy,
-    /// Whether the rule ends for a node once its conditions are met.
     pub mode: EnforcementMode,
     /// The taint as the rule adds it.
     pub taint: Taint,
-    /// The taint's effect.
     pub effect: TaintEffect,
-    /// Whether the rule may add its taint, or only remove it.
     pub taint_policy: TaintPolicy,
-    /// Matches the rule's nodes.
     pub selector: Selector,
-    /// What happens to a node that is not ready in time.
     pub repair: Option<Repair>,
-    /// Whether the rule only counts what it would do.
     pub dry_run: bool,
     /// What happens to nodes that are older than the rule. A continuous rule never leaves them alone.
     pub existing_nodes: ExistingNodes,
-    /// After what a completed bootstrap no longer counts.
     pub regate_on: Vec<RegateOn>,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
@@ -196,7 +185,7 @@ impl Rule {
         self.reach
             .as_ref()
             .filter(|_| self.deleting && self.finalizer && self.spec.is_err())
-            .filter(|reach| reach.is_lifted_in_the_end)
+            .filter(|reach| reach.is_removed_in_the_end)
             .filter(selects)
     }
 
@@ -214,7 +203,7 @@ impl Reach {
             effect: spec.taint.effect,
             selector: Selector::parse(&spec.node_selector).ok(),
             dry_run: spec.dry_run,
-            is_lifted_in_the_end: !spec.dry_run
+            is_removed_in_the_end: !spec.dry_run
                 && spec.taint_policy() == TaintPolicy::AddAndRemove
                 && !is_foreign(key),
         }

@@ -14,55 +14,37 @@ use crate::selector::{Selector, SelectorError, is_label_value};
 /// Why a rule is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// The spec does not have the form of a `NodeReadinessRule`.
     #[error("{}", unreadable(.0))]
     Unreadable(String),
-    /// The node selector cannot be parsed.
     #[error("spec.nodeSelector: Invalid value: {0}")]
     Selector(#[from] SelectorError),
-    /// The node selector is empty, so it would match every node.
     #[error(
         "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux"
     )]
     EmptySelector,
-    /// There is no condition.
     #[error("spec.conditions: Required value: at least one condition is required")]
     NoCondition,
-    /// There are more conditions than the CRD allows.
     #[error("spec.conditions: Too many: {0}: must have at most {MAX_CONDITIONS} items")]
     TooManyConditions(usize),
-    /// `anyOf` with bootstrap-only enforcement.
     #[error(
         "spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode"
     )]
     AnyOfBootstrap,
-    /// `defaultStatus` with bootstrap-only enforcement, on the condition with this index.
     #[error(
         "spec.conditions[{0}].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode"
     )]
     DefaultStatusBootstrap(usize),
-    /// The rule may not manage this taint key.
     #[error("spec.taint.key: Invalid value: {key:?}: {problem}")]
-    TaintKey {
-        /// The key.
-        key: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A condition type has the `DaemonSet` prefix, but no valid namespace and name.
+    TaintKey { key: String, problem: &'static str },
     #[error("spec.conditions[{index}].type: Invalid value: {kind:?}: {advice}")]
     ComponentName {
-        /// The index of the condition.
         index: usize,
-        /// The type.
         kind: String,
-        /// What it should look like.
         advice: &'static str,
     },
     /// Fields of a condition that do not go with its other fields.
     #[error("spec.conditions[{index}]{problem}")]
     Requirement {
-        /// The index of the condition.
         index: usize,
         /// The field, the kind of error, and the message.
         problem: &'static str,

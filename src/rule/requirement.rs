@@ -11,11 +11,9 @@ use crate::object::{Node, NodeCondition};
 /// A condition that a rule requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequiredCondition {
-    /// The condition type.
     pub kind: Arc<str>,
     /// The source of conditions of this type.
     pub source: Source,
-    /// The required status.
     pub required: ConditionStatus,
     /// The status to assume if the node lacks the condition.
     pub default: Option<ConditionStatus>,
@@ -28,7 +26,6 @@ pub struct RequiredCondition {
 /// How many there have to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Minimum {
-    /// This many.
     Number(NonZeroU64),
     /// As many as the node's label with this key says.
     FromLabel(String),

@@ -36,7 +36,7 @@ impl RuleSet {
         let is_in_force = |rule: &Rule| rule.spec.as_ref().is_ok_and(|spec| !spec.dry_run);
         // The taints that a deleted rule leaves behind are about to be removed.
         let is_leaving = |rule: &Rule, reach: &Reach| {
-            rule.deleting && rule.spec.is_err() && reach.is_lifted_in_the_end
+            rule.deleting && rule.spec.is_err() && reach.is_removed_in_the_end
         };
         let managed = rules
             .iter()

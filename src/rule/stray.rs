@@ -1,4 +1,4 @@
-//! Taints that look like a rule's and that no rule lifts: a node that registers with one stays closed for ever.
+//! Taints that look like a rule's and that no rule removes: a node that registers with one stays held for ever.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,37 +10,30 @@ use super::taint_key::is_foreign;
 use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
 
-/// Why no rule lifts a taint that looks like a rule's.
+/// Why no rule removes a taint that looks like a rule's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyStray {
-    /// No rule has a taint with this key.
     NoRule,
-    /// A rule has a taint with this key and another effect.
     OtherEffect {
-        /// The rule's name.
         rule: Arc<str>,
-        /// The effect of its taint.
         effect: TaintEffect,
     },
     /// The rule with this taint cannot be used.
     Rejected {
-        /// The rule's name.
         rule: Arc<str>,
     },
     /// The rule with this taint is a dry run.
     DryRun {
-        /// The rule's name.
         rule: Arc<str>,
     },
     /// The rule with this taint does not select the node.
     NotSelected {
-        /// The rule's name.
         rule: Arc<str>,
     },
 }
 
 impl RuleSet {
-    /// The node's taints that keep pods off it, look like a rule's, and are lifted by no rule.
+    /// The node's taints that keep pods off it, look like a rule's, and are removed by no rule.
     pub fn stray<'a>(&self, node: &'a Node) -> impl Iterator<Item = (&'a Taint, WhyStray)> {
         let owners: Vec<Ownership<'_>> = Ownership::all(node).collect();
         node.taints.iter().filter_map(move |taint| {
@@ -56,10 +49,10 @@ impl RuleSet {
         })
     }
 
-    /// The rules that are being deleted, with their taints that are on the node until a controller lifts them.
+    /// The rules that are being deleted, with their taints that are on the node until a controller removes them.
     pub fn lingering<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = (&'a Rule, &'a Reach)> {
         let rules = self.rules().iter();
-        let deleted = rules.filter(|rule| rule.deleting && rule.lifts());
+        let deleted = rules.filter(|rule| rule.deleting && rule.releases());
         deleted.filter_map(|rule| {
             let reach = rule.reach.as_ref()?;
             let is_there = node.taint(&reach.key, reach.effect).is_some();
@@ -68,7 +61,7 @@ impl RuleSet {
         })
     }
 
-    /// Why no rule lifts this taint from the nodes on which it is, if it looks like a rule's taint. `selects` says whether a
+    /// Why no rule removes this taint from the nodes on which it is, if it looks like a rule's taint. `selects` says whether a
     /// rule selects those nodes.
     pub fn why_stray(
         &self,
@@ -83,11 +76,11 @@ impl RuleSet {
             .rules()
             .iter()
             .filter_map(|rule| Some((&**rule, rule.reach.as_ref()?)))
-            .filter(|(rule, reach)| reach.key == key && (!rule.deleting || rule.lifts()))
+            .filter(|(rule, reach)| reach.key == key && (!rule.deleting || rule.releases()))
             .map(|(rule, reach)| (rule, reach.effect))
             .collect();
         let own = || of_key.iter().filter(|(_, of_rule)| *of_rule == effect);
-        if own().any(|(rule, _)| rule.lifts() && selects(rule)) {
+        if own().any(|(rule, _)| rule.releases() && selects(rule)) {
             return None;
         }
         let name = |rule: &Rule| rule.name.clone();
@@ -101,7 +94,7 @@ impl RuleSet {
         });
         let other_effect = || {
             let mut others = of_key.iter().filter(|(_, of_rule)| *of_rule != effect);
-            let (rule, effect) = others.find(|(rule, _)| rule.lifts() && selects(rule))?;
+            let (rule, effect) = others.find(|(rule, _)| rule.releases() && selects(rule))?;
             Some(WhyStray::OtherEffect {
                 rule: name(rule),
                 effect: *effect,
@@ -132,11 +125,11 @@ fn selects(rule: &Rule, node: &Node) -> bool {
 }
 
 impl Rule {
-    /// Whether the rule lifts its taint at some time from nodes that it selects.
-    fn lifts(&self) -> bool {
+    /// Whether the rule removes its taint at some time from nodes that it selects.
+    fn releases(&self) -> bool {
         let mut reach = self.reach.iter();
         match &self.spec {
-            _ if self.deleting => reach.any(|reach| reach.is_lifted_in_the_end),
+            _ if self.deleting => reach.any(|reach| reach.is_removed_in_the_end),
             Ok(spec) => !spec.dry_run,
             Err(_) => false,
         }
