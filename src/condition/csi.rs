@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
 use super::detail::Detail;
-use super::facts::{ClassFacts, Facts};
+use super::facts::{Condition, Facts, GroupFacts};
+use super::groups::CriticalComponentClass;
 use super::names::Names;
-use super::pods::{Word, word};
-use super::state::Condition;
+use super::pods::{PodEvidence, assess_pod};
 use crate::object::{CsiNode, Node, Pod, PodReady};
 
 /// How long after a reboot a driver's own pod must have been Ready before an earlier registration counts. By then the kubelet
@@ -25,13 +25,13 @@ fn of_this_node<'a>(node: &Node, csi_node: Option<&'a CsiNode>) -> Option<&'a Cs
 }
 
 /// The drivers that annotations of the class's pods on this node require, in order.
-fn named<'a>(facts: &ClassFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
-    let mut named: SmallVec<[&str; 4]> = facts
+fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
+    let mut named: SmallVec<[&str; 4]> = group
         .pods
         .iter()
         .filter(|pod| pod.is_live())
         .flat_map(|pod| &pod.annotations)
-        .filter(|(key, _)| key.starts_with(&facts.class.csi_annotation_prefix))
+        .filter(|(key, _)| key.starts_with(&class.csi_annotation_prefix))
         .map(|(_, driver)| driver.as_str())
         .collect();
     named.sort_unstable();
@@ -46,17 +46,17 @@ fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
         return None;
     }
     let mut soonest = until;
-    for class in facts.classes {
-        let prefix = &class.class.csi_annotation_prefix;
+    for (class, group) in facts.classes {
+        let prefix = &class.csi_annotation_prefix;
         let is_own = |(key, name): &(String, String)| name == driver && key.starts_with(prefix);
-        let own = class.pods.iter().filter(|pod| pod.is_live());
+        let own = group.pods.iter().filter(|pod| pod.is_live());
         for pod in own.filter(|pod| pod.annotations.iter().any(is_own)) {
-            match word(pod, facts.node, facts.trust, facts.now) {
-                Word::Ready => match registered_by(pod).filter(|by| facts.now < *by) {
+            match assess_pod(pod, facts) {
+                PodEvidence::Ready => match registered_by(pod).filter(|by| facts.now < *by) {
                     Some(by) => soonest = soonest.min(by),
                     None => return None,
                 },
-                word => soonest = word.believed_at().map_or(soonest, |at| at.min(soonest)),
+                it => soonest = it.believed_at().map_or(soonest, |at| at.min(soonest)),
             }
         }
     }
@@ -100,10 +100,11 @@ pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> C
 /// Is every driver registered that an annotation of a critical pod on this node names?
 pub(super) fn drivers_registered<'a>(
     facts: &Facts<'_, 'a>,
-    class: &ClassFacts<'_, 'a>,
+    class: &CriticalComponentClass,
+    group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
     let csi_node = of_this_node(facts.node, facts.csi_node);
-    let wanted = named(class);
+    let wanted = named(class, group);
     let registered = |driver: &str| csi_node.and_then(|csi_node| csi_node.driver(driver));
     let wanted = || wanted.iter().copied();
     let missing = wanted().filter(|driver| registered(driver).is_none());
@@ -111,7 +112,7 @@ pub(super) fn drivers_registered<'a>(
         return Condition::unmet(Detail::CsiDriverMissing { drivers });
     }
     let uncounted = wanted().filter(|driver| {
-        class.class.require_csi_allocatable
+        class.require_csi_allocatable
             && !registered(driver).is_some_and(|registered| registered.has_allocatable_count)
     });
     if let Some(drivers) = Names::of(uncounted) {

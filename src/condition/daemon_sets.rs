@@ -1,34 +1,37 @@
-//! Critical `DaemonSet`s: for which a node waits, and whether each has a pod there.
+//! `DaemonSet`s that a node waits for, by class or by name: has each that runs on this node a pod there, and is one Ready?
 
 use smallvec::SmallVec;
 
 use super::detail::Detail;
-use super::facts::ClassFacts;
+use super::facts::{Condition, Facts, GroupFacts};
+use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::placement::{is_meant_for, tolerates};
-use super::state::Condition;
-use crate::object::{DaemonSet, Node, Pod};
+use super::pods::{PodEvidence, assess_pod, not_ready};
+use crate::object::{DaemonSet, ObjectKey, Pod};
 
-/// The `DaemonSet`s of the class that this node waits for.
+/// The `DaemonSet`s of the group that run on this node.
 ///
-/// A `DaemonSet` that does not tolerate the taint of a rule that waits for the class is left out: it could never start while
+/// A `DaemonSet` that does not tolerate the taint of a rule that waits for the group is left out: it could never start while
 /// the taint is there, so waiting for it would keep the taint for ever.
-pub(super) fn expected<'f, 'a>(
-    node: &'a Node,
-    facts: &ClassFacts<'f, 'a>,
+fn meant<'f, 'a>(
+    facts: &Facts<'f, 'a>,
+    group: &GroupFacts<'f, 'a>,
 ) -> impl Iterator<Item = &'a DaemonSet> + use<'f, 'a> {
-    let ClassFacts {
-        class,
-        daemon_sets,
-        staying,
-        gates,
-        ..
-    } = *facts;
-    daemon_sets.values().filter(move |daemon_set| {
-        class.has(daemon_set)
-            && gates.iter().all(|gate| tolerates(daemon_set, gate))
+    let (node, staying, gates) = (facts.node, facts.staying, group.gates);
+    group.daemon_sets.values().filter(move |daemon_set| {
+        gates.iter().all(|gate| tolerates(daemon_set, gate))
             && is_meant_for(daemon_set, node, staying)
     })
+}
+
+/// The `DaemonSet`s of the class that this node waits for.
+pub(super) fn expected<'f, 'a>(
+    facts: &Facts<'f, 'a>,
+    class: &'a CriticalComponentClass,
+    group: &GroupFacts<'f, 'a>,
+) -> impl Iterator<Item = &'a DaemonSet> + use<'f, 'a> {
+    meant(facts, group).filter(|daemon_set| class.has(daemon_set))
 }
 
 /// Live pods, sorted by their owners: to look up those of each `DaemonSet` takes no pass over all.
@@ -43,7 +46,7 @@ impl<'a> PodsByOwner<'a> {
     }
 
     /// The live pods of this `DaemonSet`.
-    pub(super) fn of(&self, daemon_set: &DaemonSet) -> impl Iterator<Item = &'a Pod> {
+    fn of(&self, daemon_set: &DaemonSet) -> impl Iterator<Item = &'a Pod> {
         let uid = Some(&*daemon_set.uid);
         let first = self
             .0
@@ -53,15 +56,26 @@ impl<'a> PodsByOwner<'a> {
             .take_while(move |pod| pod.daemon_set.as_deref() == uid)
             .filter(|pod| daemon_set.owns(pod))
     }
+
+    /// The live pod of this `DaemonSet` that is nearest to Ready.
+    pub(super) fn best(
+        &self,
+        daemon_set: &DaemonSet,
+        facts: &Facts<'_, '_>,
+    ) -> Option<(&'a Pod, PodEvidence)> {
+        let pods = self.of(daemon_set).map(|pod| (pod, assess_pod(pod, facts)));
+        pods.min_by_key(|(pod, evidence)| (*evidence, &pod.key))
+    }
 }
 
-/// Does every `DaemonSet` that the node waits for have a live pod there? `pods` are those of the class.
+/// Does every `DaemonSet` that the node waits for have a live pod there? `pods` are those of the group.
 pub(super) fn scheduled<'a>(
-    node: &'a Node,
-    facts: &ClassFacts<'_, 'a>,
+    facts: &Facts<'_, 'a>,
+    class: &'a CriticalComponentClass,
+    group: &GroupFacts<'_, 'a>,
     pods: &PodsByOwner<'_>,
 ) -> Condition<'a> {
-    let mut expected = expected(node, facts).peekable();
+    let mut expected = expected(facts, class, group).peekable();
     let is_any = expected.peek().is_some();
     let missing = expected.filter(|daemon_set| pods.of(daemon_set).next().is_none());
     match Names::of(missing.map(|daemon_set| &daemon_set.key)) {
@@ -69,4 +83,57 @@ pub(super) fn scheduled<'a>(
         None => Condition::met(Detail::DaemonSetsScheduled),
         Some(daemon_sets) => Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets }),
     }
+}
+
+/// Does this `DaemonSet` have a Ready pod on the node, or does it not run there?
+///
+/// To name a `DaemonSet` is to demand it. One that does not tolerate the taint of a rule that waits for it cannot start while
+/// the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is Ready for other reasons.
+pub(super) fn ready<'a>(
+    key: &'a ObjectKey,
+    facts: &Facts<'_, 'a>,
+    group: &GroupFacts<'_, 'a>,
+) -> Condition<'a> {
+    let daemon_set = group.daemon_sets.get(key);
+    let Some(daemon_set) = daemon_set.filter(|it| !it.deleting) else {
+        return Condition::unmet(Detail::DaemonSetNotFound { daemon_set: key });
+    };
+    if !is_meant_for(daemon_set, facts.node, facts.staying) {
+        return Condition::met(Detail::DaemonSetNotMeant { daemon_set: key });
+    }
+    let best = PodsByOwner::new(group.pods).best(daemon_set, facts);
+    if matches!(best, Some((_, PodEvidence::Ready))) {
+        return Condition::met(Detail::DaemonSetReady { daemon_set: key });
+    }
+    let mut gates = group.gates.iter();
+    if let Some(gate) = gates.find(|gate| !tolerates(daemon_set, gate)) {
+        return Condition::unmet(Detail::DoesNotTolerate {
+            daemon_set: key,
+            gate,
+        });
+    }
+    let missing = || Detail::DaemonSetPodMissing {
+        daemon_sets: Names::one(key),
+    };
+    not_ready(best.as_slice()).unwrap_or_else(|| Condition::unmet(missing()))
+}
+
+/// Does every `DaemonSet` that runs on the node have a Ready pod there? Those that their owner has labelled to be ignored are
+/// left out.
+pub(super) fn all_ready<'a>(facts: &Facts<'_, 'a>, group: &GroupFacts<'_, 'a>) -> Condition<'a> {
+    let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
+    let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = SmallVec::new();
+    let pods = PodsByOwner::new(group.pods);
+    for daemon_set in meant(facts, group).filter(|it| !it.deleting && !it.ignored) {
+        match pods.best(daemon_set, facts) {
+            None => missing.push(&daemon_set.key),
+            Some((_, PodEvidence::Ready)) => {}
+            Some(best) => unready.push(best),
+        }
+    }
+    let missing = Names::of(missing).map(|daemon_sets| Detail::DaemonSetPodMissing { daemon_sets });
+    missing
+        .map(Condition::unmet)
+        .or_else(|| not_ready(&unready))
+        .unwrap_or_else(|| Condition::met(Detail::AllDaemonSetsReady))
 }

@@ -6,11 +6,16 @@ use std::fmt;
 use crate::api::ConditionStatus;
 use crate::object::ResourceSlice;
 
-pub(super) const DEVICES_PUBLISHED: &str = "DevicesPublished";
-pub(super) const DEVICES_NOT_PUBLISHED: &str = "DevicesNotPublished";
-pub(super) const DEVICES_TAINTED: &str = "DevicesTainted";
-
-pub(super) const TOO_MANY_SLICES: &str = "TooManyResourceSlices";
+const DEVICES_PUBLISHED: &str = "DevicesPublished";
+const DEVICES_NOT_PUBLISHED: &str = "DevicesNotPublished";
+const DEVICES_TAINTED: &str = "DevicesTainted";
+const TOO_MANY_SLICES: &str = "TooManyResourceSlices";
+pub(super) const REASONS: [&str; 4] = [
+    DEVICES_PUBLISHED,
+    DEVICES_NOT_PUBLISHED,
+    DEVICES_TAINTED,
+    TOO_MANY_SLICES,
+];
 
 /// The most `ResourceSlice`s of one driver that are read for one node. A slice has up to 128 devices, so real nodes have a few; a
 /// kubelet may write any number.

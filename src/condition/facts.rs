@@ -1,14 +1,20 @@
-//! Inputs of a node's conditions.
+//! What is known about one node, and the conditions that follow from it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 
-use super::class::CriticalComponentClass;
-use super::groups::NamedComponent;
+use super::daemon_sets::{self, PodsByOwner};
+use super::detail::Detail;
+use super::devices::Devices;
+use super::groups::{Component, CriticalComponentClass, NamedComponent, Question};
 use super::observations::Observations;
+use super::source::Source;
 use super::trust::Trust;
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice, Taint};
+use super::{csi, pods};
+use crate::api::ConditionStatus;
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint};
 
 /// What is known about one node at one time.
 ///
@@ -20,9 +26,11 @@ pub struct Facts<'f, 'a> {
     /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
     /// The state of each configured class on this node, in the order of the configuration.
-    pub classes: &'f [ClassFacts<'f, 'a>],
+    pub classes: &'f [(&'a CriticalComponentClass, GroupFacts<'f, 'a>)],
     /// What rules of this node wait for by name.
-    pub components: &'f [ComponentFacts<'f, 'a>],
+    pub components: &'f [(&'a NamedComponent, GroupFacts<'f, 'a>)],
+    /// The node's taints that will not go: a `DaemonSet` that does not tolerate them does not run here.
+    pub staying: &'f [&'a Taint],
     /// What this process has observed of the node over time.
     pub observations: &'a Observations,
     /// What counts as current evidence.
@@ -31,34 +39,218 @@ pub struct Facts<'f, 'a> {
     pub now: Timestamp,
 }
 
-/// One class on one node.
+/// The objects of a class, or of a component that rules wait for by name, as far as they concern one node.
 #[derive(Debug, Clone, Copy)]
-pub struct ClassFacts<'f, 'a> {
-    /// The class.
-    pub class: &'a CriticalComponentClass,
-    /// Every `DaemonSet` of the class in the cluster.
-    pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
-    /// The class's pods that are bound to this node.
-    pub pods: &'a [Pod],
-    /// The node's taints that will not go: a `DaemonSet` that does not tolerate them does not run here.
-    pub staying: &'f [&'a Taint],
-    /// The taints of the rules that wait for this class on this node.
-    pub gates: &'f [&'a Taint],
-}
-
-/// A component on one node, for rules that wait for it by name.
-#[derive(Debug, Clone, Copy)]
-pub struct ComponentFacts<'f, 'a> {
-    /// The component.
-    pub named: &'a NamedComponent,
+pub struct GroupFacts<'f, 'a> {
     /// Its `DaemonSet`s in the cluster.
     pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
-    /// Its pods on this node. Those that match a `DaemonSet`'s selector are not all its own.
+    /// Its pods on this node. Those that match a named `DaemonSet`'s selector are not all its own.
     pub pods: &'a [Pod],
     /// Its `ResourceSlice`s of this node.
     pub slices: &'a [ResourceSlice],
-    /// The node's taints that will not go.
-    pub staying: &'f [&'a Taint],
     /// The taints of the rules that wait for it on this node.
     pub gates: &'f [&'a Taint],
+}
+
+/// One condition of one node at one time, with the reason for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition<'a> {
+    /// The status.
+    pub status: ConditionStatus,
+    /// The reason for the status.
+    pub detail: Detail<'a>,
+    /// When the status last changed, if the reporter says so.
+    pub transition: Option<Timestamp>,
+    /// When to evaluate again even if nothing happens: a fact counts from then on.
+    pub recheck: Option<Timestamp>,
+    /// How many there are of what a rule may ask a minimum of; `None` if the source counts nothing, or cannot at present.
+    pub count: Option<Count<'a>>,
+}
+
+impl<'a> Condition<'a> {
+    /// Whether the status is unknown because what it depends on has not been seen yet.
+    pub fn is_to_be_seen(&self) -> bool {
+        matches!(self.detail, Detail::NotSeen { .. })
+    }
+
+    /// A condition without a transition time.
+    pub(super) fn new(status: ConditionStatus, detail: Detail<'a>) -> Self {
+        Self {
+            status,
+            detail,
+            transition: None,
+            recheck: None,
+            count: None,
+        }
+    }
+
+    /// A condition that is `True`.
+    pub(super) fn met(detail: Detail<'a>) -> Self {
+        Self::new(ConditionStatus::True, detail)
+    }
+
+    /// A condition that is `False`.
+    pub(super) fn unmet(detail: Detail<'a>) -> Self {
+        Self::new(ConditionStatus::False, detail)
+    }
+
+    fn counting(self, count: Option<Count<'a>>) -> Self {
+        Self { count, ..self }
+    }
+}
+
+/// How many there are of something on a node, where rules may ask for a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count<'a> {
+    /// The number.
+    pub number: u64,
+    /// The thing.
+    pub of: Counted<'a>,
+}
+
+/// What is counted on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted<'a> {
+    /// Allocatable units of this resource.
+    Resource(&'a str),
+    /// Devices of this DRA driver without a taint that keeps pods off.
+    Devices(&'a str),
+}
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(resource) => write!(f, "{resource} to allocate"),
+            Self::Devices(driver) => write!(f, "untainted devices of {driver}"),
+        }
+    }
+}
+
+impl<'a> Facts<'_, 'a> {
+    /// The node's condition from this source; `None` if the node lacks it.
+    ///
+    /// `kind` is the condition type, as it stands on the Node.
+    pub fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
+        let condition = match source {
+            Source::Node => {
+                let condition = self.node.condition(kind)?;
+                return Some(self.trust.judge(condition, self.observations, self.now));
+            }
+            Source::Nobody => return None,
+            Source::Class { class, question } => {
+                let (class, group) = self.classes.get(*class)?;
+                self.answer(class, group, *question)
+            }
+            Source::Component(component) => {
+                let mut components = self.components.iter();
+                let (named, group) = components.find(|(named, _)| named.component == *component)?;
+                self.component(named, group)
+            }
+            Source::CsiDriver(driver) => csi::driver_registered(self, driver),
+            Source::Resource(resource) => {
+                let number = self.node.resources.units(resource);
+                let of = Counted::Resource(resource);
+                let condition = if self.node.resources.has(resource) {
+                    Condition::met(Detail::ResourceAllocatable { resource })
+                } else {
+                    Condition::unmet(Detail::ResourceNotAllocatable { resource })
+                };
+                condition.counting(Some(Count { number, of }))
+            }
+        };
+        // What has not been seen yet may turn out to be still unmet, since the same time.
+        let status = if condition.is_to_be_seen() {
+            ConditionStatus::False
+        } else {
+            condition.status
+        };
+        // Only the published condition records the transition time beyond a restart.
+        let published = self.node.condition(kind);
+        let published = published.filter(|published| published.status == status);
+        Some(Condition {
+            transition: published.and_then(|published| published.transition),
+            ..condition
+        })
+    }
+
+    fn component(&self, named: &'a NamedComponent, group: &GroupFacts<'_, 'a>) -> Condition<'a> {
+        let component = &named.component;
+        if !named.is_seen {
+            return Condition::new(ConditionStatus::Unknown, Detail::NotSeen { component });
+        }
+        match component {
+            Component::DaemonSet(key) => daemon_sets::ready(key, self, group),
+            Component::AllDaemonSets => daemon_sets::all_ready(self, group),
+            Component::Check(key) => self.check(key, group.pods),
+            Component::Devices(driver) => {
+                let devices = Devices::of(driver, group.slices, named.is_served);
+                let of = Counted::Devices(driver);
+                Condition::new(devices.status(), Detail::Devices { devices })
+                    .counting(devices.untainted().map(|number| Count { number, of }))
+            }
+        }
+    }
+
+    /// Has the newest of these pods, which try out the node, succeeded? Pods from before the node was created, or from before a
+    /// reboot that counts, say nothing about it. API times have whole seconds.
+    fn check(&self, check: &'a ObjectKey, pods: &'a [Pod]) -> Condition<'a> {
+        let counts = |pod: &&Pod| {
+            pod.created.is_none_or(|created| {
+                let since = self.node.created.is_none_or(|node| created >= node);
+                since && !self.trust.is_from_before(created)
+            })
+        };
+        let newest = pods.iter().filter(counts);
+        let Some(newest) = newest.max_by_key(|pod| (pod.created, &pod.key)) else {
+            return Condition::unmet(Detail::CheckMissing { check });
+        };
+        let pod = &newest.key;
+        match newest.phase {
+            PodPhase::Succeeded => Condition::met(Detail::CheckSucceeded { pod }),
+            PodPhase::Failed => Condition::unmet(Detail::CheckFailed { pod }),
+            PodPhase::Unfinished => Condition::unmet(Detail::CheckRunning { pod }),
+        }
+    }
+
+    fn answer(
+        &self,
+        class: &'a CriticalComponentClass,
+        group: &GroupFacts<'_, 'a>,
+        question: Question,
+    ) -> Condition<'a> {
+        match question {
+            Question::DaemonSetsScheduled => {
+                let pods = PodsByOwner::new(group.pods);
+                daemon_sets::scheduled(self, class, group, &pods)
+            }
+            Question::PodsReady => pods::ready(self, class, group),
+            Question::CsiDriversRegistered => csi::drivers_registered(self, class, group),
+            Question::ComponentsReady => self.components_ready(class, group),
+        }
+    }
+
+    /// The three questions in Gardener's order; the first one that is not `True` is the answer.
+    fn components_ready(
+        &self,
+        class: &'a CriticalComponentClass,
+        group: &GroupFacts<'_, 'a>,
+    ) -> Condition<'a> {
+        let mut is_any = !group.pods.is_empty();
+        for question in [
+            Question::DaemonSetsScheduled,
+            Question::PodsReady,
+            Question::CsiDriversRegistered,
+        ] {
+            let condition = self.answer(class, group, question);
+            if condition.status != ConditionStatus::True {
+                return condition;
+            }
+            is_any |= condition.detail == Detail::DaemonSetsScheduled;
+        }
+        Condition::met(if is_any {
+            Detail::ComponentsReady
+        } else {
+            Detail::NoComponent
+        })
+    }
 }

@@ -2,37 +2,29 @@
 //! condition type once, when a rule is compiled; [`Facts::condition`] then evaluates it for one node at one time. Pure: no
 //! client, no clock, no async.
 
-mod answer;
-mod check;
-mod class;
-mod count;
 mod csi;
 mod daemon_sets;
 mod detail;
 mod devices;
 mod facts;
 mod groups;
-mod named;
 mod names;
 mod observations;
 mod placement;
 mod pods;
 mod revisions;
 mod source;
-mod state;
 #[cfg(test)]
 mod tests;
 mod trust;
 
-pub(crate) use class::Namespaces;
-pub use class::{CriticalComponentClass, Question};
-pub use count::Count;
-pub(crate) use count::Counted;
 pub(crate) use detail::Detail;
-pub use facts::Facts;
-pub(crate) use facts::{ClassFacts, ComponentFacts};
-pub(crate) use groups::CHECK_LABEL;
-pub use groups::{ByGroup, Component, ComponentGroup, NamedComponent};
+pub use facts::{Condition, Count, Facts};
+pub(crate) use facts::{Counted, GroupFacts};
+pub use groups::{
+    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Question,
+};
+pub(crate) use groups::{CHECK_LABEL, Namespaces};
 pub(crate) use names::Names;
 pub use observations::{Observations, Reboot};
 pub use placement::tolerates;
@@ -40,5 +32,4 @@ pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
 pub(crate) use revisions::Revisions;
 pub(crate) use source::{RESERVED_PREFIXES, counts_something, is_under_our_domain, names_nothing};
 pub use source::{Source, is_ours};
-pub use state::Condition;
 pub(crate) use trust::Trust;

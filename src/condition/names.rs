@@ -41,28 +41,14 @@ impl<T> Names<T> {
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.others)
     }
-
-    /// The singular or the plural form.
-    fn either(&self, one: &'static str, several: &'static str) -> &'static str {
-        if self.others.is_empty() { one } else { several }
-    }
 }
 
 impl<T: fmt::Display> Names<T> {
-    /// Writes a sentence in its singular or plural form: `DaemonSet a has no pod`, `DaemonSets a, b have no pod`.
-    pub fn write(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        (thing, things): (&'static str, &'static str),
-        (does, do_): (&'static str, &'static str),
-        what: &str,
-    ) -> fmt::Result {
-        write!(
-            f,
-            "{} {self} {} {what}",
-            self.either(thing, things),
-            self.either(does, do_)
-        )
+    /// Writes a sentence in its singular or plural form, with the names in place of `*`.
+    pub fn write(&self, f: &mut fmt::Formatter<'_>, one: &str, several: &str) -> fmt::Result {
+        let text = if self.others.is_empty() { one } else { several };
+        let (before, after) = text.split_once('*').unwrap_or((text, ""));
+        write!(f, "{before}{self}{after}")
     }
 }
 

@@ -14,12 +14,10 @@ pub(crate) struct Revisions<'a> {
 impl<'a> Revisions<'a> {
     /// Those of a `DaemonSet` that rules wait for by name; `None` if it does not exist.
     pub(crate) fn of(key: &ObjectKey, facts: &Facts<'_, 'a>) -> Option<Self> {
-        facts.components.iter().find_map(|component| {
-            let daemon_set = component.daemon_sets.get(key)?;
-            Some(Self {
-                daemon_set,
-                pods: component.pods,
-            })
+        facts.components.iter().find_map(|(_, group)| {
+            let daemon_set = group.daemon_sets.get(key)?;
+            let pods = group.pods;
+            Some(Self { daemon_set, pods })
         })
     }
 

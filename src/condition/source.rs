@@ -1,8 +1,7 @@
 //! Sources of condition types.
 
-use super::class::{CriticalComponentClass, Question};
 use super::detail;
-use super::groups::Component;
+use super::groups::{Component, CriticalComponentClass, Question};
 use crate::object::ObjectKey;
 use crate::selector::{is_dns_subdomain, is_namespace};
 
@@ -75,14 +74,8 @@ impl Source {
                 return parse(name).map_or(Self::Nobody, Self::Component);
             }
         }
-        for (
-            class,
-            CriticalComponentClass {
-                condition_prefix, ..
-            },
-        ) in classes.iter().enumerate()
-        {
-            if let Some(name) = kind.strip_prefix(condition_prefix.as_str()) {
+        for (class, it) in classes.iter().enumerate() {
+            if let Some(name) = kind.strip_prefix(it.condition_prefix.as_str()) {
                 reserved = true;
                 if let Some(question) = Question::from_name(name) {
                     return Self::Class { class, question };

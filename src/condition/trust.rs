@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::detail::Detail;
+use super::facts::Condition;
 use super::observations::{NOT_RENEWED, Observations, Reboot};
-use super::state::Condition;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
 

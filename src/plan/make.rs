@@ -9,7 +9,7 @@ use super::node_plan::{NodePlan, TaintId, TaintPlan};
 use super::stale_kinds::StaleKinds;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use crate::api::TaintEffect;
-use crate::condition::{ClassFacts, ComponentFacts, ComponentGroup, Facts, NamedComponent, Trust};
+use crate::condition::{ComponentGroup, Facts, GroupFacts, NamedComponent, Trust};
 use crate::object::{Node, Taint};
 use crate::rule::{CompiledSpec, Ownership, Rule, is_foreign};
 
@@ -71,38 +71,27 @@ pub fn plan<'a>(
     let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
         .map(|class| draft.gates(&active, |spec| spec.waits_for_class(class)))
         .collect();
-    let classes: SmallVec<[ClassFacts; 1]> = cluster
-        .classes
-        .iter()
-        .enumerate()
-        .map(|(index, class)| ClassFacts {
-            class,
-            daemon_sets: cluster.daemon_sets(ComponentGroup::Class(index)),
-            pods: state
-                .pods
-                .get(ComponentGroup::Class(index))
-                .map_or(&[], Vec::as_slice),
-            staying: &staying,
-            gates: &gates[index],
-        })
-        .collect();
     let named = draft.named(&active);
-    let components: SmallVec<[ComponentFacts; 1]> = named
+    let group = |group, gates| GroupFacts {
+        daemon_sets: cluster.daemon_sets(group),
+        pods: state.pods.get(group).map_or(&[], Vec::as_slice),
+        slices: state.slices.get(group).map_or(&[], Vec::as_slice),
+        gates,
+    };
+    let classes = cluster.classes.iter().zip(&gates).enumerate();
+    let classes: SmallVec<[_; 1]> = classes
+        .map(|(index, (class, gates))| (class, group(ComponentGroup::Class(index), &gates[..])))
+        .collect();
+    let components: SmallVec<[_; 1]> = named
         .iter()
-        .map(|(named, gates)| ComponentFacts {
-            named,
-            daemon_sets: cluster.daemon_sets(named.group),
-            pods: state.pods.get(named.group).map_or(&[], Vec::as_slice),
-            slices: state.slices.get(named.group).map_or(&[], Vec::as_slice),
-            staying: &staying,
-            gates,
-        })
+        .map(|(named, gates)| (*named, group(named.group, &gates[..])))
         .collect();
     let facts = Facts {
         node: state.node,
         csi_node: state.csi_node,
         classes: &classes,
         components: &components,
+        staying: &staying,
         observations: state.observations,
         trust: Trust::default(),
         now,
