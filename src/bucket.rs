@@ -1,4 +1,4 @@
-//! A token bucket without its own clock. It limits the rate of the controller's writes, and of the nodes that a rule may close.
+//! A token bucket without its own clock. It limits the rate of the controller's writes, and of the nodes that a rule may gate.
 
 use std::time::{Duration, Instant};
 

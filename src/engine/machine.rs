@@ -311,7 +311,7 @@ impl Engine {
                 }
                 continue;
             }
-            let granted = self.rules.grant_closures(&self.cache, now);
+            let granted = self.rules.grant_gating(&self.cache, now);
             if granted.is_empty() {
                 break;
             }

@@ -175,10 +175,7 @@ impl RuleSurvey {
             ]),
             shut_out: passed_over(WhyPassedOver::ShutOut),
             outside_namespaces: passed_over(WhyPassedOver::OutsideNamespaces),
-            zones: work
-                .closures
-                .as_ref()
-                .map(super::closures::Closures::report),
+            zones: work.gating.as_ref().map(super::gating::Gating::report),
             longest_held: since.map_or(Duration::ZERO, |since| until(now.wall, since)),
             contended: 0,
         }

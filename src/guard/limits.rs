@@ -1,4 +1,4 @@
-//! How fast nodes may be closed, and when a zone is disrupted. The numbers, names and defaults are those of the Kubernetes node
+//! How fast nodes may be gated, and when a zone is disrupted. The numbers, names and defaults are those of the Kubernetes node
 //! lifecycle controller.
 
 use clap::{Args as _, FromArgMatches};
@@ -10,11 +10,11 @@ use crate::api::Disruption;
 /// kube-controller-manager.
 #[derive(Debug, Clone, clap::Args)]
 pub struct GuardArgs {
-    /// Nodes a second that a rule with spec.nodegate.disruption closes in a healthy zone
+    /// Nodes a second that a rule with spec.nodegate.disruption gates in a healthy zone
     #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate, value_parser = parse_rate)]
     pub node_eviction_rate: f64,
 
-    /// Nodes a second that it closes in a large zone that is partially disrupted; 0 stops it there
+    /// Nodes a second that it gates in a large zone that is partially disrupted; 0 stops it there
     #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.secondary_eviction_rate,
           value_parser = parse_secondary_rate)]
     pub secondary_node_eviction_rate: f64,
@@ -24,17 +24,17 @@ pub struct GuardArgs {
           value_parser = parse_threshold)]
     pub unhealthy_zone_threshold: f64,
 
-    /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is closed
+    /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is gated
     #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.large_cluster_size_threshold)]
     pub large_cluster_size_threshold: usize,
 }
 
-/// How fast nodes may be closed, and when a zone is disrupted.
+/// How fast nodes may be gated, and when a zone is disrupted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Nodes a second that are closed in a zone that is not partially disrupted.
+    /// Nodes a second that are gated in a zone that is not partially disrupted.
     pub eviction_rate: f64,
-    /// Nodes a second that are closed in a large zone that is partially disrupted.
+    /// Nodes a second that are gated in a large zone that is partially disrupted.
     pub secondary_eviction_rate: f64,
     /// The share of unmet nodes, 0 to 1, from which a zone is partially disrupted.
     pub unhealthy_zone_threshold: f64,
@@ -98,7 +98,7 @@ impl Limits {
         }
     }
 
-    /// Nodes a second, 0 or more, that may be closed in a zone of this state and size, unless every zone is fully disrupted
+    /// Nodes a second, 0 or more, that may be gated in a zone of this state and size, unless every zone is fully disrupted
     /// (`setLimiterInZone`, `ReducedQPSFunc` and `HealthyQPSFunc` of
     /// `pkg/controller/nodelifecycle/node_lifecycle_controller.go`).
     pub fn rate(&self, state: ZoneState, nodes: usize) -> f64 {
@@ -139,7 +139,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 fn parse_secondary_rate(text: &str) -> Result<f64, String> {
     number(text).filter(|&rate| rate >= 0.0).ok_or_else(|| {
-        "must be nodes a second, for example 0.01, or 0 to close no node in a zone that is partially disrupted".into()
+        "must be nodes a second, for example 0.01, or 0 to gate no node in a zone that is partially disrupted".into()
     })
 }
 
@@ -230,7 +230,7 @@ mod tests {
             ("--node-eviction-rate=fast", "for example 0.1"),
             (
                 "--secondary-node-eviction-rate=-0.1",
-                "or 0 to close no node",
+                "or 0 to gate no node",
             ),
             ("--unhealthy-zone-threshold=0", "above 0 and at most 1"),
             ("--unhealthy-zone-threshold=55", "above 0 and at most 1"),

@@ -20,7 +20,7 @@ pub struct Report {
     pub unmet: usize,
     /// How many of those are held back.
     pub waiting: usize,
-    /// Whether every zone is fully disrupted, so that nothing more is closed.
+    /// Whether every zone is fully disrupted, so that nothing more is gated.
     pub all_zones_disrupted: bool,
 }
 
@@ -37,11 +37,11 @@ pub struct ZoneReport {
     pub unmet: usize,
     /// How many of those are held back.
     pub waiting: usize,
-    /// Nodes a second that may be closed there; 0 when every zone is fully disrupted.
+    /// Nodes a second that may be gated there; 0 when every zone is fully disrupted.
     pub rate: f64,
 }
 
-/// Why its nodes are held back, for example `zone a PartialDisruption (12 of 20 nodes unmet), nothing more is closed there until it
+/// Why its nodes are held back, for example `zone a PartialDisruption (12 of 20 nodes unmet), nothing more is gated there until it
 /// recovers`.
 impl fmt::Display for ZoneReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,14 +54,14 @@ impl fmt::Display for ZoneReport {
         let (unmet, all) = (self.unmet, self.met + self.unmet);
         write!(f, "{zone} {state} ({unmet} of {all} nodes unmet), ")?;
         if *rate > 0.0 {
-            write!(f, "at most {rate} nodes a second are closed there")
+            write!(f, "at most {rate} nodes a second are gated there")
         } else {
-            f.write_str("nothing more is closed there until it recovers")
+            f.write_str("nothing more is gated there until it recovers")
         }
     }
 }
 
-/// One line: how many nodes are held back, and why. It names three zones at most: first those where no node may be closed, then
+/// One line: how many nodes are held back, and why. It names three zones at most: first those where no node may be gated, then
 /// those where most nodes wait.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +78,7 @@ impl fmt::Display for Report {
             let (state, unmet) = (ZoneState::FullDisruption, self.unmet);
             return write!(
                 f,
-                "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is closed until one recovers"
+                "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is gated until one recovers"
             );
         }
         let mut zones: Vec<&ZoneReport> =

@@ -10,9 +10,9 @@ use tracing::{info, warn};
 use super::work::RuleWork;
 use crate::api::names::FINALIZER;
 use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::closures::Closures;
 use crate::engine::effects::{Effects, Purpose};
 use crate::engine::error::RequestError;
+use crate::engine::gating::Gating;
 use crate::engine::io::{Count, Request};
 use crate::engine::map::{Map, Set};
 use crate::engine::notice::Notice;
@@ -92,16 +92,16 @@ impl Rules {
             });
             RuleWork::new(rule)
         });
-        work.closures = Closures::for_spec(
+        work.gating = Gating::for_spec(
             rule.active().filter(|_| !rule.deleting),
-            work.closures.take(),
+            work.gating.take(),
             self.closure_limits,
         );
         // Another process may just have closed nodes, or nobody could for a while.
         if (is_taken_over || rule.is_suspended())
-            && let Some(closures) = &mut work.closures
+            && let Some(gating) = &mut work.gating
         {
-            closures.start_over();
+            gating.start_over();
         }
         if rule.deleting && work.pending.is_none() {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");

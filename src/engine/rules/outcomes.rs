@@ -143,8 +143,8 @@ impl Rules {
         let cluster = cache.cluster();
         let may_close = |rule: &&Arc<Rule>| {
             let work = self.works.get(&rule.uid);
-            work.and_then(|work| work.closures.as_ref())
-                .is_some_and(|closures| closures.may_close(node))
+            work.and_then(|work| work.gating.as_ref())
+                .is_some_and(|gating| gating.may_gate(node))
                 && !evidence_is_stale(rule, cluster)
         };
         let rules = cluster.rules.rules();
@@ -156,34 +156,30 @@ impl Rules {
     /// Notes that a rule's taint was added to a node.
     pub fn closed(&mut self, uid: &str, node: &str) {
         let work = self.works.get_mut(uid);
-        if let Some(closures) = work.and_then(|work| work.closures.as_mut()) {
-            closures.closed(node);
+        if let Some(gating) = work.and_then(|work| work.gating.as_mut()) {
+            gating.gated(node);
         }
     }
 
     /// After an outage, lets no guard use what it has saved up: what is still to be closed is closed at the rates, from zero.
     pub fn outage_is_over(&mut self) {
-        for closures in self
-            .works
-            .values_mut()
-            .filter_map(|it| it.closures.as_mut())
-        {
-            closures.start_over();
+        for gating in self.works.values_mut().filter_map(|it| it.gating.as_mut()) {
+            gating.start_over();
         }
     }
 
     /// The nodes that may be closed from now on. The guards count all nodes, so each must have been evaluated. A rule that is
     /// suspended, or depends on anything stale, gets none.
-    pub fn grant_closures(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
+    pub fn grant_gating(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let mut granted = Vec::new();
         for rule in cluster.rules.rules() {
             if let Some(work) = self.works.get_mut(&rule.uid)
-                && let Some(closures) = &mut work.closures
+                && let Some(gating) = &mut work.gating
                 && !rule.is_suspended()
                 && !evidence_is_stale(rule, cluster)
             {
-                granted.extend(closures.grant(now));
+                granted.extend(gating.grant(now));
             }
         }
         granted
@@ -193,9 +189,9 @@ impl Rules {
     pub fn next_closure(&self, cache: &Cache, now: Instant) -> Option<Instant> {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
-            let closures = self.works.get(&rule.uid)?.closures.as_ref()?;
+            let gating = self.works.get(&rule.uid)?.gating.as_ref()?;
             let waits = rule.is_suspended() || evidence_is_stale(rule, cluster);
-            closures.next_grant(now).filter(|_| !waits)
+            gating.next_grant(now).filter(|_| !waits)
         });
         next.min()
     }
@@ -218,8 +214,8 @@ impl RuleWork {
         self.count_unmet(name, outcome, out);
         // Before everything has been seen, the node's state is unknown.
         let is_known = !outcome.is_to_be_seen();
-        let closures = self.closures.as_mut().filter(|_| is_known);
-        let counts_anew = closures.is_some_and(|closures| closures.observe(node, outcome));
+        let gating = self.gating.as_mut().filter(|_| is_known);
+        let counts_anew = gating.is_some_and(|gating| gating.observe(node, outcome));
         let record = Record::new(outcome, outcome.would_repair());
         let is_news = self.stats.record(name, record, out.now.wall);
         // A refusal for another rule, or a live read for it, is no failure of this one.

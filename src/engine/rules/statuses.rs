@@ -199,8 +199,8 @@ impl RuleWork {
         out: &mut Effects,
     ) -> NodeReadinessRuleStatus {
         let rule = &*cached.rule;
-        let closures = self.closures.as_mut();
-        let disruption = closures.map(|closures| closures.tell(rule, out));
+        let gating = self.gating.as_mut();
+        let disruption = gating.map(|gating| gating.tell(rule, out));
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::closures::Closures;
+use crate::engine::gating::Gating;
 use crate::engine::map::Set;
 use crate::engine::pacer::WriteSlot;
 use crate::engine::status::{RuleStats, WrittenStatus};
@@ -26,7 +26,7 @@ pub struct RuleWork {
     pub backing: Backing,
     /// The obstacle to any repair that was last logged.
     pub obstacle: Option<String>,
-    pub closures: Option<Closures>,
+    pub gating: Option<Gating>,
     /// The generation whose rejection was announced.
     pub rejected: Option<i64>,
     pub finalizers: WriteSlot,
@@ -48,7 +48,7 @@ impl RuleWork {
             pending: None,
             backing: Backing::default(),
             obstacle: None,
-            closures: None,
+            gating: None,
             rejected: None,
             finalizers: WriteSlot::default(),
             finalizer_refusals: 0,
@@ -67,8 +67,8 @@ impl RuleWork {
 
     /// Notes that the rule no longer matches a node, and whether the node is clean; returns whether that is new.
     pub fn forget_node(&mut self, node: &Arc<str>, is_clean: bool) -> bool {
-        let closures = self.closures.as_mut();
-        let counted = closures.is_some_and(|closures| closures.forget(node));
+        let gating = self.gating.as_mut();
+        let counted = gating.is_some_and(|gating| gating.forget(node));
         self.stats.forget(node, is_clean) || counted
     }
 

@@ -242,7 +242,7 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
         [
             "TaintAdded a: Taint 'readiness.k8s.io/gate:NoSchedule' added by rule 'r'",
             "DisruptionLimited r: 1 node held back by the disruption limit: (no zone) Normal (2 of 3 nodes unmet), at most 0.1 \
-             nodes a second are closed there"
+             nodes a second are gated there"
         ]
     );
     bench.wait(6900);

@@ -171,7 +171,7 @@ fn a_status_says_what_stands_against_the_rule() {
             VALID,
             ALONE,
             "DisruptionLimited True: 2 nodes held back by the disruption limit: all zones FullDisruption (2 of 2 nodes \
-             unmet), nothing more is closed until one recovers"
+             unmet), nothing more is gated until one recovers"
         ]
     );
     assert_eq!(
@@ -187,7 +187,7 @@ fn a_status_says_what_stands_against_the_rule() {
     assert_eq!(
         limited,
         "DisruptionLimited True: 2 nodes held back by the disruption limit: (no zone) Normal (2 of 3 nodes unmet), at most \
-         0.1 nodes a second are closed there"
+         0.1 nodes a second are gated there"
     );
     bench.wait(30_000);
     let limited = said(&bench, "r").pop().unwrap();

@@ -67,7 +67,7 @@ fn a_single_zone_is_treated_as_kubernetes_treats_it() {
                 &[],
             ),
             case(
-                "closed nodes are unmet ones too",
+                "held nodes are unmet ones too",
                 [nodes("a", 8, 11, 1)],
                 [(PartialDisruption, 0.0)],
                 &[],

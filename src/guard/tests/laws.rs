@@ -45,10 +45,10 @@ enum Step {
     Grant(u64),
     /// Time passes until the next grant.
     Wait,
-    /// The granted nodes are closed.
-    Close,
-    /// The granted nodes are closed, but not yet observed as closed.
-    CloseUnseen,
+    /// The granted nodes are gated.
+    Gate,
+    /// The granted nodes are gated, but not yet observed as gated.
+    GateUnseen,
     StartOver,
     Limits(Limits),
 }
@@ -57,7 +57,7 @@ fn any_member() -> impl Strategy<Value = Option<Member>> {
     prop_oneof![
         1 => Just(None),
         3 => Just(Some(Member::Met)),
-        1 => Just(Some(Member::Closed)),
+        1 => Just(Some(Member::Held)),
         4 => (0..20_i64).prop_map(|since| Some(waiting(since))),
     ]
 }
@@ -71,8 +71,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         12 => (0..NODES, any_seen()).prop_map(|(node, seen)| Step::Observe(node, seen)),
         4 => (0..20_000_u64).prop_map(Step::Grant),
         2 => Just(Step::Wait),
-        3 => Just(Step::Close),
-        3 => Just(Step::CloseUnseen),
+        3 => Just(Step::Gate),
+        3 => Just(Step::GateUnseen),
         1 => Just(Step::StartOver),
         1 => select(&LIMITS[..]).prop_map(Step::Limits),
     ]
@@ -172,19 +172,19 @@ impl Run {
                     assert_eq!(self.grant(later), 0, "a grant that was not told of");
                 }
             }
-            Step::Close => {
+            Step::Gate => {
                 let open = self.granted.iter().filter(|granted| granted.open);
                 let open: Vec<_> = open.map(|open| (open.node.clone(), open.zone)).collect();
                 for (node, zone) in open {
-                    if self.guard.may_close(&node) {
-                        self.observe(&node, (zone, Some(Member::Closed)));
+                    if self.guard.may_gate(&node) {
+                        self.observe(&node, (zone, Some(Member::Held)));
                     }
                 }
             }
-            Step::CloseUnseen => {
+            Step::GateUnseen => {
                 for granted in self.granted.iter_mut().filter(|granted| granted.open) {
-                    if self.guard.may_close(&granted.node) {
-                        self.guard.closed(&granted.node);
+                    if self.guard.may_gate(&granted.node) {
+                        self.guard.gated(&granted.node);
                         granted.open = false;
                     }
                 }
@@ -217,7 +217,7 @@ impl Run {
                 matches!(seen, Some((zone, Member::Waiting { .. })) if zone == granted.zone);
             if granted.open && granted.node == *node && !waits_still {
                 granted.open = false;
-                granted.given_back = member != Some(Member::Closed);
+                granted.given_back = member != Some(Member::Held);
             }
         }
     }
@@ -232,7 +232,7 @@ impl Run {
         }
         let nodes = self.guard.grant(then);
         for granted in self.granted.iter_mut().filter(|granted| granted.open) {
-            if !self.guard.may_close(&granted.node) || nodes.contains(&granted.node) {
+            if !self.guard.may_gate(&granted.node) || nodes.contains(&granted.node) {
                 granted.open = false;
                 granted.given_back = self.model.rate(granted.zone) <= 0.0;
             }
@@ -243,7 +243,7 @@ impl Run {
                 panic!("{node} does not wait");
             };
             assert!(self.model.rate(zone) > 0.0, "a grant at rate 0");
-            assert!(self.guard.may_close(node));
+            assert!(self.guard.may_gate(node));
             turns.push((since, node));
             self.granted.push(Granted {
                 node: node.clone(),
@@ -270,7 +270,7 @@ impl Run {
             nodes
                 .filter(|(_, (of, _))| zone.is_none_or(|zone| zone == *of))
                 .filter(|(node, (_, member))| {
-                    matches!(member, Member::Waiting { .. }) && !self.guard.may_close(node)
+                    matches!(member, Member::Waiting { .. }) && !self.guard.may_gate(node)
                 })
                 .count()
         };
@@ -308,15 +308,15 @@ impl Run {
         assert_eq!(all_zones_disrupted, met == 0 && unmet > 0);
         for (node, (zone, member)) in &self.model.nodes {
             let waits = matches!(member, Member::Waiting { .. });
-            let may_close = self.guard.may_close(node);
+            let may_gate = self.guard.may_gate(node);
             assert!(
-                !may_close || (waits && self.model.rate(zone) > 0.0),
+                !may_gate || (waits && self.model.rate(zone) > 0.0),
                 "{node}"
             );
         }
     }
 
-    /// In no span of time has a zone closed more nodes than its burst of one plus the tokens received meanwhile.
+    /// In no span of time has a zone gated more nodes than its burst of one plus the tokens received meanwhile.
     fn check_rates(&self) {
         for zone in ZONES {
             let kept: Vec<f64> = self
@@ -348,7 +348,7 @@ fn verdict(seen: &[(usize, Seen)]) -> (Report, Vec<(Instant, Arc<str>)>) {
     for _ in 0..NODES {
         for node in guard.grant(now) {
             let (in_zone, _) = seen.iter().rfind(|(of, _)| name(*of) == node).unwrap().1;
-            guard.observe(&node, zone(in_zone), Some(Member::Closed));
+            guard.observe(&node, zone(in_zone), Some(Member::Held));
             granted.push((now, node));
         }
         now = guard.next_grant(now).unwrap_or(now);

@@ -24,15 +24,15 @@ fn zone(name: &str) -> Zone {
 struct Nodes {
     zone: &'static str,
     met: usize,
-    closed: usize,
+    held: usize,
     waiting: usize,
 }
 
-fn nodes(zone: &'static str, met: usize, closed: usize, waiting: usize) -> Nodes {
+fn nodes(zone: &'static str, met: usize, held: usize, waiting: usize) -> Nodes {
     Nodes {
         zone,
         met,
-        closed,
+        held,
         waiting,
     }
 }
@@ -50,7 +50,7 @@ fn guard(limits: Limits, zones: &[Nodes]) -> Guard {
             }
         };
         add("met", nodes.met, &|_| Member::Met);
-        add("closed", nodes.closed, &|_| Member::Closed);
+        add("held", nodes.held, &|_| Member::Held);
         add("waiting", nodes.waiting, &waiting);
     }
     guard

@@ -10,17 +10,17 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
         (
             vec![nodes("a", 20, 0, 40)],
             "39 nodes held back by the disruption limit: zone a PartialDisruption (40 of 60 nodes unmet), at most 0.01 nodes \
-             a second are closed there",
+             a second are gated there",
         ),
         (
             vec![nodes("", 8, 0, 2)],
             "1 node held back by the disruption limit: (no zone) Normal (2 of 10 nodes unmet), at most 0.1 nodes a second \
-             are closed there",
+             are gated there",
         ),
         (
             vec![nodes("a", 0, 1, 2), nodes("b", 0, 0, 1)],
             "3 nodes held back by the disruption limit: all zones FullDisruption (4 of 4 nodes unmet), nothing more is \
-             closed until one recovers",
+             gated until one recovers",
         ),
         (
             vec![nodes("a", 9, 0, 1)],
@@ -29,7 +29,7 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
         (
             vec![nodes("a", 9, 0, 2)],
             "1 node held back by the disruption limit: zone a Normal (2 of 11 nodes unmet), at most 0.1 nodes a second \
-             are closed there",
+             are gated there",
         ),
         (
             vec![
@@ -38,21 +38,21 @@ fn a_report_is_one_line_that_names_the_worst_zones() {
                 nodes("c", 9, 2, 0),
             ],
             "24 nodes held back by the disruption limit: zone b PartialDisruption (12 of 20 nodes unmet), nothing more \
-             is closed there until it recovers; zone a Normal (16 of 45 nodes unmet), at most 0.1 nodes a second are \
-             closed there",
+             is gated there until it recovers; zone a Normal (16 of 45 nodes unmet), at most 0.1 nodes a second are \
+             gated there",
         ),
         (
             vec![nodes("a", 0, 0, 2), nodes("b", 0, 0, 2)],
             "4 nodes held back by the disruption limit: all zones FullDisruption (4 of 4 nodes unmet), nothing more is \
-             closed until one recovers",
+             gated until one recovers",
         ),
         (
             ["a", "b", "c", "d", "e"]
                 .map(|zone| nodes(zone, 9, 0, 2))
                 .into(),
             "5 nodes held back by the disruption limit: zone a Normal (2 of 11 nodes unmet), at most 0.1 nodes a second \
-             are closed there; zone b Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are closed there; zone \
-             c Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are closed there; and 2 more zones",
+             are gated there; zone b Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are gated there; zone \
+             c Normal (2 of 11 nodes unmet), at most 0.1 nodes a second are gated there; and 2 more zones",
         ),
     ] {
         let mut guard = guard(Limits::default(), &zones);

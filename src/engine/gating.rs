@@ -1,4 +1,4 @@
-//! A rule's disruption guard, which decides which open nodes the rule may close now, and what was announced about it.
+//! A rule's disruption guard, which decides which nodes the rule may gate now, and what was announced about it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,13 +14,13 @@ use crate::rule::{CompiledSpec, Rule};
 
 /// One rule's disruption guard, and what was announced about it.
 #[derive(Debug)]
-pub struct Closures {
+pub struct Gating {
     guard: Guard,
     told: Vec<(Zone, ZoneState)>,
     is_limiting: bool,
 }
 
-impl Closures {
+impl Gating {
     /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.
     pub fn for_spec(
         spec: Option<&CompiledSpec>,
@@ -28,38 +28,38 @@ impl Closures {
         defaults: Limits,
     ) -> Option<Self> {
         let limits = Limits::of(spec?.disruption.as_ref()?, defaults);
-        let mut closures = known.unwrap_or_else(|| Self {
+        let mut gating = known.unwrap_or_else(|| Self {
             guard: Guard::new(limits),
             told: Vec::new(),
             is_limiting: false,
         });
-        closures.guard.set_limits(limits);
-        Some(closures)
+        gating.guard.set_limits(limits);
+        Some(gating)
     }
 
-    /// Starts over from zero: nodes that are to be closed then are closed at the rates, none of them at once.
+    /// Starts over from zero: nodes that are to be gated then are gated at the rates, none of them at once.
     pub fn start_over(&mut self) {
         self.guard.start_over();
     }
 
-    /// Whether this node may be closed now.
-    pub fn may_close(&self, node: &str) -> bool {
-        self.guard.may_close(node)
+    /// Whether this node may be gated now.
+    pub fn may_gate(&self, node: &str) -> bool {
+        self.guard.may_gate(node)
     }
 
     /// Notes that the rule's taint was added to a node.
-    pub fn closed(&mut self, node: &str) {
-        self.guard.closed(node);
+    pub fn gated(&mut self, node: &str) {
+        self.guard.gated(node);
     }
 
     /// Takes in an evaluation; returns whether the guard's view of the node changed.
     pub fn observe(&mut self, node: &Node, outcome: &Outcome<'_>) -> bool {
-        // The node may have met its conditions again since it was closed, and the answer to that write may have been lost.
+        // The node may have met its conditions again since it was gated, and the answer to that write may have been lost.
         if outcome.tainted {
-            self.closed(&node.name);
+            self.gated(&node.name);
         }
         let zone = Zone::of(&node.labels);
-        // A node in maintenance is no sign of an outage, and is not closed meanwhile.
+        // A node in maintenance is no sign of an outage, and is not gated meanwhile.
         let counts = |member: &Member| *member == Member::Met || !node.is_in_maintenance();
         let member = member(outcome).filter(counts);
         self.guard.observe(&node.name, zone, member)
@@ -70,12 +70,12 @@ impl Closures {
         self.guard.forget(node)
     }
 
-    /// Lets nodes be closed as far as the limits allow; returns these.
+    /// Lets nodes be gated as far as the limits allow; returns these.
     pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         self.guard.grant(now)
     }
 
-    /// When another node may be closed.
+    /// When another node may be gated.
     pub fn next_grant(&self, now: Instant) -> Option<Instant> {
         self.guard.next_grant(now)
     }
@@ -118,8 +118,8 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         // Only a bootstrap-only rule gives up, and such a rule has no guard.
         Decision::GiveUp => None,
         Decision::Open { .. } => outcome.met.then_some(Member::Met),
-        // During its grace period a node is unmet like any other, but may not be closed yet.
-        Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Closed),
+        // During its grace period a node is unmet like any other, but may not be gated yet.
+        Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Held),
         Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Stale) => {
             Some(Member::Waiting {
                 since: outcome.unmet_since?,
