@@ -21,9 +21,10 @@ pub fn main<P: Parser>(
         Err(error) => {
             // A closed terminal needs no message.
             let _ = error.print();
-            return match error.use_stderr() {
-                true => ExitCode::from(USAGE),
-                false => ExitCode::SUCCESS,
+            return if error.use_stderr() {
+                ExitCode::from(USAGE)
+            } else {
+                ExitCode::SUCCESS
             };
         }
     };

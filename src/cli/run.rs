@@ -148,7 +148,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
                 ObjectSource::Memory(manifests(&files)?)
             };
             let read = read(&source, &common.access, &Wanted::checkup()).await?;
-            let parts = installation(&source, &read).await;
+            let parts = Box::pin(installation(&source, &read)).await;
             say(&check(parts, &read), &common, read.at)
         }
         Command::Version => {

@@ -41,14 +41,15 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
             told.clone_from(&problem);
         }
         let read = live.at(Timestamp::now());
-        let text = if is_terminal {
+        let text: String = if is_terminal {
             let mut status = status(read);
             let stale = problem.map(|problem| format!("not up to date: {problem}"));
             status.notes.extend(stale);
             let text = status.text(&page(common, read.at));
             let shown = text.lines().take(height().saturating_sub(1));
-            let lines: String = shown.map(|line| format!("{line}\u{1b}[K\n")).collect();
-            format!("\u{1b}[H{lines}\u{1b}[J")
+            let lines = shown.flat_map(|line| [line, "\u{1b}[K\n"]);
+            let lines = ["\u{1b}[H"].into_iter().chain(lines);
+            lines.chain(["\u{1b}[J"]).collect()
         } else {
             changes(&mut held, read)
         };
