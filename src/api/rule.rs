@@ -230,6 +230,11 @@ pub struct ConditionRequirement {
 }
 
 impl NodeReadinessRuleSpec {
+    /// Whether it has anything that is ours.
+    pub fn has_nodegate(&self) -> bool {
+        self.nodegate.is_some() || self.conditions.iter().any(|it| it.nodegate.is_some())
+    }
+
     /// Whether the rule may add its taint, or only remove it.
     pub fn taint_policy(&self) -> TaintPolicy {
         self.nodegate

@@ -350,7 +350,8 @@ fn why_again(bootstrap: BootstrapRecord<'_>) -> Option<String> {
 fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     let rule = outcome.rule;
     if rule.is_suspended() {
-        return Some("the rule is suspended: it changes nothing on this node".into());
+        let suspended = || "the rule is suspended: it changes nothing on this node".into();
+        return Some(rule.trouble().unwrap_or_else(suspended));
     }
     let decision = match outcome.standing {
         Standing::Governs(decision) | Standing::DryRun(decision) => decision,

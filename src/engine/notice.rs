@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 
 use super::broken::Broken;
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
+use super::status;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::guard::Report;
 use crate::plan::{ChangeKind, MissingPart, PartKind, TaintChange, WhyPassedOver};
@@ -112,6 +113,8 @@ topics! {
         "The object cannot be parsed: repair ignores it.";
     RULE_REJECTED: Warning "RuleRejected" "Compile" on "NodeReadinessRule",
         "The rule cannot be used as it is.";
+    FIELDS_PRUNED: Warning (status::FIELDS_PRUNED) "Compile" on "NodeReadinessRule",
+        "Another project's definition has dropped the rule's fields under `nodegate`: nothing is changed for it.";
     ALL_SUSPENDED: Warning "RulesSuspended" "Suspend" on "NodeReadinessRule",
         "All rules are suspended: this one changes nothing.";
     ALL_GO_ON: Normal "RulesResumed" "Suspend" on "NodeReadinessRule",
@@ -361,7 +364,12 @@ impl Notice {
 
     /// A rule that cannot be used as it is.
     pub fn of_rejection(rule: &Rule, why: &str) -> Self {
-        Self::new(About::rule(rule), &RULE_REJECTED, why.into())
+        let topic = if rule.pruned {
+            &FIELDS_PRUNED
+        } else {
+            &RULE_REJECTED
+        };
+        Self::new(About::rule(rule), topic, why.into())
     }
 
     /// A disruption guard that keeps nodes open.

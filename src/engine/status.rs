@@ -26,7 +26,7 @@ use crate::wording::{counted, cut, enumerated};
 use basis::whole_second;
 pub(super) use basis::{Basis, Prospects};
 use conditions::conditions;
-pub(crate) use conditions::says_all_suspended;
+pub(crate) use conditions::{FIELDS_PRUNED, says_all_suspended};
 pub(crate) use remarks::{
     NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, passed_over_message, remarks,
 };

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::Resource;
 use kube::api::ObjectMeta;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -209,14 +209,53 @@ struct Metadata {
     finalizers: Option<Vec<String>>,
     #[serde(default, deserialize_with = "lenient")]
     owner_references: Option<Vec<OwnerReference>>,
+    #[serde(default)]
+    managed_fields: Vec<Manager>,
 }
 
-/// Decodes metadata without managed fields and other unused fields.
+/// What a manager of fields has set, as far as it is read.
+#[derive(Deserialize)]
+struct Manager {
+    #[serde(rename = "fieldsV1", default)]
+    fields: ManagedObject,
+}
+
+#[derive(Default, Deserialize)]
+struct ManagedObject {
+    #[serde(rename = "f:spec", default)]
+    spec: ManagedSpec,
+}
+
+#[derive(Default, Deserialize)]
+struct ManagedSpec {
+    #[serde(rename = "f:nodegate")]
+    nodegate: Option<IgnoredAny>,
+    #[serde(rename = "f:conditions", default)]
+    conditions: BTreeMap<String, ManagedCondition>,
+}
+
+#[derive(Deserialize)]
+struct ManagedCondition {
+    #[serde(rename = "f:nodegate")]
+    nodegate: Option<IgnoredAny>,
+}
+
+impl Manager {
+    fn names_nodegate(&self) -> bool {
+        let mut conditions = self.fields.spec.conditions.values();
+        self.fields.spec.nodegate.is_some() || conditions.any(|it| it.nodegate.is_some())
+    }
+}
+
+/// Decodes metadata without unused fields. Of the managed fields nothing remains but an empty list where a manager has set
+/// what is ours in the spec of a rule.
 fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let meta = Metadata::deserialize(deserializer)?;
     // A time that cannot be represented still means that the object is being deleted.
     let deletion = |text: String| Time(text.parse().unwrap_or(Timestamp::MAX));
+    let names_nodegate = meta.managed_fields.iter().any(Manager::names_nodegate);
     Ok(ObjectMeta {
+        managed_fields: names_nodegate.then(Vec::new),
         name: meta.name,
         namespace: meta.namespace,
         uid: meta.uid,

@@ -19,6 +19,9 @@ use crate::condition::CriticalComponentClass;
 use crate::object::{self, Taint};
 use crate::selector::Selector;
 
+/// What to do about a rule whose fields another definition has dropped.
+const FIELDS_PRUNED: &str = "the rule is suspended, because its fields under `nodegate` are gone: another project's CustomResourceDefinition dropped them; apply Nodegate's definition, and then the rule again (with `nodegate: {}`, if it is to go without them)";
+
 /// A `NodeReadinessRule` as the engine sees it.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(
@@ -41,6 +44,9 @@ pub struct Rule {
     pub deleting: bool,
     /// Whether the rule is suspended: nothing is changed for it, except for its deletion.
     pub suspended: bool,
+    /// Whether another project's definition has dropped the rule's fields under `nodegate`. The rule is suspended then: without
+    /// them it may mean the opposite.
+    pub pruned: bool,
     /// Since when this process has seen the rule enforce its taint: the minimum timestamp if it already did when the process
     /// started, and `None` while it does not.
     pub in_force_since: Option<Timestamp>,
@@ -108,6 +114,10 @@ impl Rule {
         classes: &[CriticalComponentClass],
     ) -> Self {
         let name = object::name(meta);
+        let ours = spec.as_ref().ok().and_then(|spec| spec.nodegate.as_ref());
+        // Managed fields are there where a manager has set what is ours: see `object::watched`.
+        let pruned =
+            meta.managed_fields.is_some() && spec.as_ref().is_ok_and(|spec| !spec.has_nodegate());
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or_default().into();
         Self {
             completion_keys: [&uid, &name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")),
@@ -116,9 +126,8 @@ impl Rule {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            suspended: spec
-                .as_ref()
-                .is_ok_and(|spec| spec.nodegate.as_ref().is_some_and(|ours| ours.suspend)),
+            suspended: pruned || ours.is_some_and(|ours| ours.suspend),
+            pruned,
             in_force_since: None,
             finalizer: meta
                 .finalizers
@@ -163,6 +172,14 @@ impl Rule {
             && created
                 .zip(self.created)
                 .is_some_and(|(node, rule)| node < rule)
+    }
+
+    /// Why the rule cannot be used as it is.
+    pub fn trouble(&self) -> Option<String> {
+        match &self.spec {
+            Err(rejection) => Some(rejection.to_string()),
+            Ok(_) => self.pruned.then(|| FIELDS_PRUNED.to_owned()),
+        }
     }
 
     /// Whether nothing is changed for the rule now. A rule that is being deleted still cleans up.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use kube::api::ObjectMeta;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, Operation};
 use serde_json::Value;
@@ -95,7 +96,11 @@ fn spec(object: &DynamicObject) -> Option<&Value> {
 
 /// The object as a rule; a spec that cannot be parsed becomes a fault.
 fn read(object: &DynamicObject) -> RuleObject {
-    RuleObject::new(object.metadata.clone(), spec(object).cloned(), None)
+    let metadata = ObjectMeta {
+        managed_fields: None,
+        ..object.metadata.clone()
+    };
+    RuleObject::new(metadata, spec(object).cloned(), None)
 }
 
 /// Reviews a rule against the cluster's state.

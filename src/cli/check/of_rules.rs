@@ -11,7 +11,7 @@ use crate::finding::{
     Check, Facts, Finding, Severity, of_empty_classes, of_rule, on_no_node, short_heartbeat,
 };
 use crate::object::Node;
-use crate::rule::{CompiledSpec, Rejection, RequiredCondition, Rule};
+use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
@@ -32,14 +32,13 @@ pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
 }
 
 fn rejected(rule: &Rule) -> Option<Finding> {
-    let why: &Rejection = rule.spec.as_ref().err()?;
-    let fix = "correct the field; until then the rule has no effect";
-    Some(Finding::new(
-        Check::REJECTED,
-        rule_name(rule),
-        why.to_string(),
-        fix,
-    ))
+    let fix = if rule.pruned {
+        "kubectl apply --server-side --force-conflicts -k config/crd, and apply the rule again"
+    } else {
+        "correct the field; until then the rule has no effect"
+    };
+    let why = rule.trouble()?;
+    Some(Finding::new(Check::REJECTED, rule_name(rule), why, fix))
 }
 
 fn conflicts<'a>(input: CheckInput<'a>, rule: &'a Rule) -> impl Iterator<Item = Finding> {

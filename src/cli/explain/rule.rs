@@ -85,7 +85,7 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     nodes.sort_by_key(|it| (!it.state.holds(), it.since, it.node.clone()));
     Some(RuleExplanation {
         next: next(snapshot, &status, &nodes),
-        rejection: rule.spec.as_ref().err().map(ToString::to_string),
+        rejection: rule.trouble(),
         selector: spec.map_or_else(String::new, |spec: &CompiledSpec| spec.selector.to_string()),
         conditions,
         governors: view.rules().governors_of(rule),

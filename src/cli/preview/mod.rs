@@ -339,7 +339,8 @@ fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize)
         warnings.push(format!("no node is selected by {}", spec.selector));
     }
     if rule.is_suspended() {
-        warnings.push("it is suspended: it changes nothing".into());
+        let suspended = || "it is suspended: it changes nothing".into();
+        warnings.push(rule.trouble().unwrap_or_else(suspended));
     }
     warnings
 }

@@ -331,6 +331,7 @@ impl RuleState {
         match &rule.spec {
             _ if rule.deleting => Self::Deleting,
             Err(_) => Self::Invalid,
+            Ok(_) if rule.pruned => Self::Invalid,
             Ok(_) if rule.is_suspended() => Self::Suspended,
             Ok(_) if !rule.is_taken_on() => Self::NotTakenOn,
             Ok(spec) if spec.dry_run => Self::DryRun,

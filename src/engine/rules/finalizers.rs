@@ -107,17 +107,17 @@ impl Rules {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
             work.pending = Some(cache.node_names().cloned().collect());
         }
-        match &rule.spec {
-            Ok(spec) => {
-                work.rejected = None;
-                work.know_conditions(spec);
+        if let Ok(spec) = &rule.spec {
+            work.know_conditions(spec);
+        }
+        let told = Some((rule.generation, rule.pruned));
+        match rule.trouble() {
+            None => work.rejected = None,
+            Some(why) if std::mem::replace(&mut work.rejected, told) != told => {
+                warn!(rule = %rule.name, "rule cannot be used: {why}");
+                out.tell(Notice::of_rejection(rule, &why));
             }
-            Err(rejection) => {
-                if work.rejected.replace(rule.generation) != Some(rule.generation) {
-                    warn!(rule = %rule.name, "rule cannot be used: {rejection}");
-                    out.tell(Notice::of_rejection(rule, &rejection.to_string()));
-                }
-            }
+            Some(_) => {}
         }
         work.status_changed(out);
     }

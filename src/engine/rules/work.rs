@@ -28,7 +28,7 @@ pub struct RuleWork {
     pub obstacle: Option<String>,
     pub gating: Option<Gating>,
     /// The generation whose rejection was announced.
-    pub rejected: Option<i64>,
+    pub rejected: Option<(i64, bool)>,
     pub finalizers: WriteSlot,
     /// Refusals of our finalizer in a row.
     pub finalizer_refusals: u32,

@@ -20,6 +20,8 @@ const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
 /// The condition type of a suspended rule.
 const SUSPENDED: &str = "Suspended";
+/// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.
+pub(crate) const FIELDS_PRUNED: &str = "FieldsPruned";
 /// The reason of that condition while all rules are suspended. The policy that closes nodes at birth goes by it.
 const ALL_SUSPENDED: &str = "AllRulesSuspended";
 
@@ -69,7 +71,11 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
         .chain(wrong)
         .chain(partial_placements(basis.backing))
         .collect();
-    let mut conditions = vec![condition(ACCEPTED, true, "Valid", parts.join("; "))];
+    let accepted = match rule.trouble() {
+        Some(trouble) => condition(ACCEPTED, false, FIELDS_PRUNED, trouble),
+        None => condition(ACCEPTED, true, "Valid", parts.join("; ")),
+    };
+    let mut conditions = vec![accepted];
 
     conditions.push(match conflict(stats, spec, basis.governors) {
         Some((reason, message)) => condition(CONFLICTED, true, reason, message),
@@ -108,8 +114,13 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
                 "all rules are suspended: they change no node, and their counts stay as they are";
             (ALL_SUSPENDED, message)
         } else {
+            let reason = if rule.pruned {
+                FIELDS_PRUNED
+            } else {
+                SUSPENDED
+            };
             let message = "the rule changes no node, and its counts stay as they are";
-            (SUSPENDED, message)
+            (reason, message)
         };
         conditions.push(condition(SUSPENDED, true, reason, message.into()));
     }

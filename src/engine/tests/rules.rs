@@ -439,3 +439,44 @@ fn condition(bench: &Bench, rule: &str, kind: &str) -> Option<[String; 2]> {
     let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     Some([text("status"), text("reason")])
 }
+
+#[test]
+fn a_rule_whose_fields_another_definition_dropped_is_frozen_and_says_so() {
+    let as_written = || gate().nodegate("taintPolicy: remove-only");
+    let managed = |mut rule: RuleBuilder| {
+        let fields = json!({ "f:spec": { "f:nodegate": { ".": {}, "f:taintPolicy": {} } } });
+        rule.json()["metadata"]["managedFields"] = json!([{ "fieldsV1": fields }]);
+        rule
+    };
+    let accepted = |bench: &Bench| {
+        let conditions = bench.status("r")["conditions"].as_array().unwrap();
+        let mut conditions = conditions.iter().filter(|it| it["type"] == "Accepted");
+        conditions.next().unwrap()["reason"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut bench = Bench::new(&[managed(as_written())], &[node("a")]);
+    bench.wait(3000);
+    assert_eq!((bench.taints("a"), &*accepted(&bench)), (vec![], "Valid"));
+    bench.told();
+
+    bench.sees_rule(&managed(gate()));
+    bench.sees(&node("b"));
+    bench.wait(3000);
+    assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![]));
+    assert_eq!(accepted(&bench), "FieldsPruned");
+    let told = bench.told();
+    assert!(
+        told.len() == 1 && told[0].starts_with("FieldsPruned r: "),
+        "{told:?}"
+    );
+
+    bench.sees_rule(&managed(as_written()));
+    bench.wait(3000);
+    assert_eq!((bench.taints("a"), &*accepted(&bench)), (vec![], "Valid"));
+    // Whoever takes the key away takes it from the managed fields, too.
+    bench.sees_rule(&gate());
+    bench.wait(3000);
+    assert_eq!(bench.taints("a"), [GATE]);
+}

@@ -1,0 +1,126 @@
+//! The Node Readiness Controller's definition is applied over ours, and ours over that one. Without its fields a rule may mean the
+//! opposite, so it is frozen until it is applied again.
+
+use anyhow::Result;
+use k8s_openapi::api::events::v1::Event;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use nodegate_suite::{A_WHILE, SOON};
+use nodegate_testbed::changes::patch_rule;
+use nodegate_testbed::fixtures::{node, rules};
+use nodegate_testbed::install::config;
+use nodegate_testbed::sights::{has_taint, rule_condition};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use serde_json::json;
+
+const KEY: &str = "readiness.k8s.io/network";
+/// Applied by `kubectl apply`, and by `kubectl apply --server-side`.
+const RULES: [&str; 2] = ["network", "on-server"];
+const NODES: [&str; 3] = ["a", "b", "c"];
+
+fn manifest(name: &str) -> String {
+    json!({
+        "apiVersion": "readiness.node.x-k8s.io/v1alpha1",
+        "kind": "NodeReadinessRule",
+        "metadata": {"name": name},
+        "spec": {
+            "conditions": [{"type": "example.com/NetworkReady", "requiredStatus": "True"}],
+            "enforcementMode": "bootstrap-only",
+            "taint": {"key": format!("{KEY}-{name}"), "effect": "NoSchedule"},
+            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+            "nodegate": {"existingNodes": "Leave"},
+        },
+    })
+    .to_string()
+}
+
+async fn apply_rules(cluster: &Cluster) -> Result<()> {
+    cluster.apply(&manifest(RULES[0])).await?;
+    let file = cluster.folder().join("on-server.json");
+    std::fs::write(&file, manifest(RULES[1]))?;
+    cluster.apply_path(&file).await?;
+    Ok(())
+}
+
+async fn eventually_accepted(client: &Client, reason: &str) -> Result<()> {
+    for rule in RULES {
+        let what = format!("{rule} says {reason}");
+        eventually_eq(&what, SOON, json!(reason), async || {
+            Ok(rule_condition(client, rule, "Accepted").await?["reason"].take())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn no_node_is_gated(client: &Client) -> Result<()> {
+    never("a node is gated", A_WHILE, async || {
+        for (node, rule) in NODES.iter().flat_map(|node| RULES.map(|rule| (node, rule))) {
+            if has_taint(client, node, &format!("{KEY}-{rule}")).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    for name in NODES {
+        node(name).create(&client).await?;
+    }
+    let _controller = Controller::start(&cluster, &[]).await?;
+    apply_rules(&cluster).await?;
+    eventually_accepted(&client, "Valid").await?;
+    no_node_is_gated(&client).await?;
+
+    let upstream = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/upstream-crd.yaml"
+    );
+    let replace = [
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "-f",
+        upstream,
+    ];
+    cluster.kubectl(&replace).await?;
+    eventually("the fields are pruned", SOON, async || {
+        let rules = rules(&client).list(&ListParams::default()).await?;
+        Ok(rules
+            .iter()
+            .all(|rule| rule.data["spec"]["nodegate"].is_null()))
+    })
+    .await?;
+    // From here on they are gone for good.
+    for rule in RULES {
+        let touched = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
+        patch_rule(&client, rule, &touched).await?;
+        eventually("an Event says so", SOON, async || {
+            let events = Api::<Event>::all(client.clone())
+                .list(&ListParams::default())
+                .await?;
+            Ok(events.iter().any(|event| {
+                let about = event.regarding.as_ref().and_then(|it| it.name.as_deref());
+                about == Some(rule) && event.reason.as_deref() == Some("FieldsPruned")
+            }))
+        })
+        .await?;
+    }
+    no_node_is_gated(&client).await?;
+
+    let ours = config("crd").to_string_lossy().into_owned();
+    cluster
+        .kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &ours])
+        .await?;
+    eventually_accepted(&client, "FieldsPruned").await?;
+    no_node_is_gated(&client).await?;
+    apply_rules(&cluster).await?;
+    eventually_accepted(&client, "Valid").await?;
+    no_node_is_gated(&client).await
+}
