@@ -122,7 +122,7 @@ pub const MAX_CONDITIONS: usize = 32;
     validation = Rule::new("self.enforcementMode != 'continuous' || self.?nodegate.?regateOn.orValue([]).size() == 0")
         .message("regateOn cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only")
         .field_path(".nodegate.regateOn"),
-    validation = Rule::new("!('Revision' in self.?nodegate.?regateOn.orValue([])) || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
+    validation = Rule::new("!has(self.nodegate) || !has(self.nodegate.regateOn) || !('Revision' in self.nodegate.regateOn) || self.conditions.all(c, c.type.startsWith('daemonset.nodegate.dev/'))")
         .message("regateOn Revision can be used only where every condition names a DaemonSet: leave it out, or wait for daemonset.nodegate.dev/<namespace>.<name> alone")
         .field_path(".nodegate.regateOn"),
     validation = Rule::new("self.enforcementMode != 'continuous' || self.?nodegate.?existingNodes.orValue('Gate') != 'Leave'")
@@ -144,7 +144,7 @@ pub struct NodeReadinessRuleSpec {
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["type".into()]),
         validation = (
-            "self.size() == oldSelf.size() && self.all(c, oldSelf.exists(o, o.type == c.type && o.requiredStatus == c.requiredStatus && o.?defaultStatus == c.?defaultStatus))",
+            "self.size() == oldSelf.size() && self.all(c, oldSelf.exists(o, o.type == c.type && o.requiredStatus == c.requiredStatus && has(o.defaultStatus) == has(c.defaultStatus) && (!has(o.defaultStatus) || o.defaultStatus == c.defaultStatus)))",
             "conditions is immutable",
         ),
     )]
