@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::engine::kind::Watch;
-use crate::serve::{ConnectionLimits, Server};
+use crate::serve::Server;
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);
@@ -86,7 +86,7 @@ pub(crate) fn serve(
         );
     let server = Server {
         name: "the probes",
-        limits: ConnectionLimits::PROBES,
+        connections: 128,
         certificates: None,
         clients: None,
         router,

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
 use crate::metric::{Description, Registry};
-use crate::serve::{ConnectionLimits, Server};
+use crate::serve::Server;
 
 /// Buckets of a check's duration in seconds.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -180,7 +180,7 @@ pub(super) fn serve(
         );
     let server = Server {
         name: "metrics and probes",
-        limits: ConnectionLimits::REPORTER,
+        connections: 16,
         certificates: None,
         clients: None,
         router,

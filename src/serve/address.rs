@@ -3,11 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
-
-/// How many connections may wait to be accepted; the kernel has its own limit too.
-const BACKLOG: i32 = 4096;
 
 /// An address to listen on; `None` turns the server off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,15 +57,9 @@ pub(crate) fn listen(
 }
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(false)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 #[cfg(test)]

@@ -14,11 +14,8 @@ use tracing::{info, warn};
 
 use super::access::AccessGuard;
 use super::address::{BindAddress, ListenError, listen, parse_address};
-use super::limiter::ConnectionLimits;
 use super::server::Server;
-use super::tls::{
-    CertificateError, CertificateFiles, Certificates, FilesError, ServingCertificate,
-};
+use super::tls::{CertificateError, Certificates, FilesError, follow, self_signed};
 use crate::instance::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
@@ -79,8 +76,8 @@ pub(crate) fn serve(
     let router = Router::new().route("/metrics", get(scrape));
     let (router, certificates) = if args.secure {
         let certificates = match &args.cert_dir {
-            Some(folder) => CertificateFiles::in_folder(folder).follow()?,
-            None => self_signed()?,
+            Some(folder) => follow(folder)?,
+            None => own_certificate()?,
         };
         let guard = from_fn_with_state(AccessGuard::new(client), AccessGuard::check);
         (router.route_layer(guard), Some(certificates))
@@ -89,7 +86,7 @@ pub(crate) fn serve(
     };
     let server = Server {
         name: "/metrics",
-        limits: ConnectionLimits::METRICS,
+        connections: 256,
         certificates,
         clients: None,
         router,
@@ -100,7 +97,7 @@ pub(crate) fn serve(
 }
 
 /// A certificate for scrapers that do not verify it; its names are valid for those that do.
-fn self_signed() -> Result<Certificates, CertificateError> {
+fn own_certificate() -> Result<Certificates, CertificateError> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
     let names = [
         "localhost".into(),
@@ -108,7 +105,7 @@ fn self_signed() -> Result<Certificates, CertificateError> {
         "::1".into(),
         service,
     ];
-    ServingCertificate::self_signed(&names, Timestamp::now()).map(Certificates::from)
+    self_signed(&names, Timestamp::now()).map(Certificates::from)
 }
 
 /// Waits for the loop to update the gauges. If it times out, the counters are served all the same.

@@ -16,9 +16,9 @@ use tracing::info;
 
 use crate::condition::CriticalComponentClass;
 use crate::instance::own_namespace;
+use crate::serve::Server;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
-use crate::serve::tls::{CertificateFiles, FilesError, ManagedCertificate, client_authorities};
-use crate::serve::{ConnectionLimits, Server};
+use crate::serve::tls::{FilesError, ManagedCertificate, client_authorities, follow};
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -72,7 +72,7 @@ pub(crate) fn start(
 ) -> Result<(), WebhookError> {
     let address = args.webhook_bind_address.0.ok_or(WebhookError::NoAddress)?;
     let certificates = if let Some(folder) = &args.webhook_cert_dir {
-        CertificateFiles::in_folder(folder).follow()?
+        follow(folder)?
     } else {
         let namespace = args.webhook_cert_namespace.clone();
         let namespace = namespace.unwrap_or_else(own_namespace);
@@ -95,7 +95,7 @@ pub(crate) fn start(
     });
     let server = Server {
         name: "the webhook",
-        limits: ConnectionLimits::WEBHOOK,
+        connections: 384,
         certificates: Some(certificates),
         clients,
         router: server::router(client.clone(), Arc::from(classes)),

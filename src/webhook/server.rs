@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -12,31 +12,29 @@ use axum::{Extension, Router};
 use kube::Client;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse};
 use kube::core::{DynamicObject, Status};
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::envelope;
 use super::review::{ReviewResult, Subject, review};
 use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
-use crate::serve::{Peer, Places};
+use crate::serve::{Peer, Permits};
 
 /// The path of the API server's requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
-/// The most reviews at a time. Each may take a few MiB and lists rules and nodes; it takes milliseconds.
-const REVIEWS: usize = 4;
-/// The most reviews that run or wait for that.
-const WAITING: usize = 64;
-/// The most of them from one address: others, such as the API server, wait for no more than these.
-const WAITING_EACH: usize = 16;
-/// How long a review may wait to start. The API server waits 10 s in total.
+/// The most reviews at a time, and the most of one address. Each may take a few MiB and lists rules and nodes; it takes
+/// milliseconds.
+const REVIEWS: (usize, usize) = (4, 2);
+/// How long a review may wait to start, and how long its request may take to arrive. The API server waits 10 s in total.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The most bytes of a request: an update carries the old and the new object, each at most etcd's limit (1.5 MiB).
+const LARGEST: usize = 4 << 20;
 
 #[derive(Clone)]
 struct Webhook {
-    places: Arc<Places>,
-    turns: Arc<Semaphore>,
+    turns: Arc<Permits>,
     surveyor: Arc<Surveyor>,
     classes: Arc<[CriticalComponentClass]>,
 }
@@ -44,11 +42,9 @@ struct Webhook {
 pub(super) fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
     Router::new()
         .route(PATH, post(answer))
-        // The server has its own limit.
-        .layer(DefaultBodyLimit::disable())
+        .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Webhook {
-            places: Arc::new(Places::new(WAITING, WAITING_EACH)),
-            turns: Arc::new(Semaphore::new(REVIEWS)),
+            turns: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
             surveyor: Arc::new(Surveyor::new(client, classes.clone())),
             classes,
         })
@@ -57,17 +53,17 @@ pub(super) fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> 
 async fn answer(
     State(webhook): State<Webhook>,
     Extension(Peer(peer)): Extension<Peer>,
-    body: Bytes,
+    request: Request,
 ) -> Response {
-    let place = webhook.places.take(peer);
-    let turn = async {
-        let _place = place.as_ref()?;
-        let turn = tokio::time::timeout(PATIENCE, webhook.turns.acquire()).await;
-        turn.ok()
-    };
-    let Some(_turn) = turn.await else {
+    let Ok(_turn) = timeout(PATIENCE, webhook.turns.take(peer)).await else {
         let text = "too many rules are under review; try again\n";
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    };
+    // Read only now, so that the number of reviews bounds memory.
+    let body = match timeout(PATIENCE, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(rejection)) => return rejection.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
     let request = match envelope::open(&body) {
         Ok(request) => request,

@@ -27,9 +27,15 @@ const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 /// How long a self-signed certificate is valid. The process uses it only while it runs.
 const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// A certificate chain with the private key of its first certificate.
+/// A certificate chain with the private key of its first certificate, both PEM.
 #[derive(Clone)]
-pub(crate) struct ServingCertificate(Arc<CertifiedKey>);
+pub(crate) struct ServingCertificate {
+    /// The CA that clients trust, and the one before (PEM); empty where others see to that.
+    pub(super) ca: String,
+    pub(super) chain: Vec<u8>,
+    pub(super) key: Vec<u8>,
+    pub(super) certified: Arc<CertifiedKey>,
+}
 
 /// Why a chain and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,67 +57,59 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 
 impl ServingCertificate {
     /// Reads a PEM chain and a PEM key. The chain begins with the server's own certificate.
-    pub(crate) fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
-        let chain = certificates(chain).map_err(CertificateError::Chain)?;
-        let key = PrivateKeyDer::from_pem_slice(key)
+    pub(super) fn from_pem(
+        ca: String,
+        chain: Vec<u8>,
+        key: Vec<u8>,
+    ) -> Result<Self, CertificateError> {
+        let parsed = certificates(&chain).map_err(CertificateError::Chain)?;
+        let parsed_key = PrivateKeyDer::from_pem_slice(&key)
             .map_err(|error| CertificateError::Key(in_words(&error, "PEM private key")))?;
-        let certified = CertifiedKey::from_der(chain, key, &provider());
-        certified
-            .map(|certified| Self(Arc::new(certified)))
-            .map_err(|error| match error {
-                Error::InconsistentKeys(_) => CertificateError::Mismatch,
-                Error::InvalidCertificate(error) => CertificateError::Chain(error.to_string()),
-                error => CertificateError::Key(error.to_string()),
-            })
+        let certified = CertifiedKey::from_der(parsed, parsed_key, &provider());
+        let certified = certified.map_err(|error| match error {
+            Error::InconsistentKeys(_) => CertificateError::Mismatch,
+            Error::InvalidCertificate(error) => CertificateError::Chain(error.to_string()),
+            error => CertificateError::Key(error.to_string()),
+        })?;
+        Ok(Self {
+            ca,
+            chain,
+            key,
+            certified: Arc::new(certified),
+        })
     }
 
-    /// Whether a client that trusts only `ca` (PEM) would accept this certificate at this time under each of these names.
-    pub(crate) fn is_good_for(&self, ca: &[u8], names: &[String], at: Timestamp) -> bool {
-        let Ok(authorities) = certificates(ca) else {
+    /// Whether a client that trusts only its CA would accept this certificate at this time under each of these names.
+    pub(super) fn is_good_for(&self, names: &[String], at: Timestamp) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates(self.ca.as_bytes()).unwrap_or_default());
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider());
+        let (Ok(verifier), Some((own, intermediates))) =
+            (verifier.build(), self.certified.cert.split_first())
+        else {
             return false;
         };
-        let verify = self.verify(authorities, at);
-        names.iter().all(|name| verify(name).is_ok())
+        let seconds = u64::try_from(at.as_second()).unwrap_or_default();
+        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        names.iter().all(|name| {
+            ServerName::try_from(name.as_str()).is_ok_and(|name| {
+                let verified = verifier.verify_server_cert(own, intermediates, &name, &[], at);
+                verified.is_ok()
+            })
+        })
     }
 
     /// Whether the certificate has expired at this time, whatever a client trusts.
     pub(crate) fn has_expired(&self, at: Timestamp) -> bool {
-        let own = self.0.cert.first();
-        own.and_then(|own| end(own))
-            .is_some_and(|(end, _)| end < at)
-    }
-
-    /// The result of a client's verification at this time, as a function of the server name, if it trusts these authorities.
-    fn verify(
-        &self,
-        authorities: Vec<CertificateDer<'static>>,
-        at: Timestamp,
-    ) -> impl Fn(&str) -> Result<(), Error> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(authorities);
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider());
-        let verifier = verifier.build();
-        let seconds = u64::try_from(at.as_second()).unwrap_or_default();
-        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        move |name| {
-            let no = |why: &dyn fmt::Display| Error::General(why.to_string());
-            let verifier = verifier.as_ref().map_err(|error| no(error))?;
-            let name = ServerName::try_from(name).map_err(|error| no(&error))?;
-            let (own, intermediates) = self.0.cert.split_first().ok_or_else(|| no(&"no chain"))?;
-            let verified = verifier.verify_server_cert(own, intermediates, &name, &[], at);
-            verified.map(drop)
-        }
-    }
-
-    pub(super) fn key(&self) -> Arc<CertifiedKey> {
-        self.0.clone()
+        let own = self.certified.cert.first().and_then(|own| end(own));
+        own.is_some_and(|(end, _)| end < at)
     }
 }
 
 /// Certificates are equal when their chains are: a certificate names its key.
 impl PartialEq for ServingCertificate {
     fn eq(&self, other: &Self) -> bool {
-        self.0.cert == other.0.cert
+        self.certified.cert == other.certified.cert
     }
 }
 
@@ -151,37 +149,21 @@ fn in_words(error: &pem::Error, expected: &str) -> String {
     }
 }
 
-/// A certificate, its key and its CA, all PEM.
-#[derive(Clone)]
-pub(crate) struct Issued {
-    /// The CA's certificate.
-    pub ca: String,
-    /// The server's certificate.
-    pub chain: String,
-    /// The server's private key.
-    pub key: String,
-}
-
-impl Issued {
-    pub(crate) fn certificate(&self) -> Result<ServingCertificate, CertificateError> {
-        ServingCertificate::from_pem(self.chain.as_bytes(), self.key.as_bytes())
-    }
-}
-
-impl ServingCertificate {
-    /// Makes a certificate for these DNS names and IP addresses, under a new CA that no client trusts.
-    pub(crate) fn self_signed(names: &[String], now: Timestamp) -> Result<Self, CertificateError> {
-        issue(names, now, SELF_SIGNED_LIFETIME)?.certificate()
-    }
+/// Makes a certificate for these DNS names and IP addresses, under a new CA that no client trusts.
+pub(crate) fn self_signed(
+    names: &[String],
+    now: Timestamp,
+) -> Result<ServingCertificate, CertificateError> {
+    issue(names, now, SELF_SIGNED_LIFETIME)
 }
 
 /// Makes a CA, and a server certificate under it for these DNS names and IP addresses. The CA's key is discarded, so it can
 /// never sign anything else: another certificate needs another CA.
-pub(crate) fn issue(
+pub(super) fn issue(
     names: &[String],
     now: Timestamp,
     lifetime: Duration,
-) -> Result<Issued, CertificateError> {
+) -> Result<ServingCertificate, CertificateError> {
     let failed = |error: rcgen::Error| CertificateError::Issue(error.to_string());
     let mut server = CertificateParams::new(names).map_err(failed)?;
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -199,11 +181,8 @@ pub(crate) fn issue(
     let ca = authority.self_signed(&authority_key).map_err(failed)?;
     let issuer = Issuer::new(authority, authority_key);
     let chain = server.signed_by(&key, &issuer).map_err(failed)?;
-    Ok(Issued {
-        ca: ca.pem(),
-        chain: chain.pem(),
-        key: key.serialize_pem(),
-    })
+    let (chain, key) = (chain.pem().into_bytes(), key.serialize_pem().into_bytes());
+    ServingCertificate::from_pem(ca.pem(), chain, key)
 }
 
 fn set_validity(
@@ -238,7 +217,6 @@ mod tests {
     #[test]
     fn a_certificate_is_good_for_its_names_under_its_ca_while_it_is_valid() {
         let issued = issue(&names(&["a.example", "127.0.0.1"]), now(), 30 * DAY).unwrap();
-        let certificate = issued.certificate().unwrap();
         let another = issue(&names(&["a.example"]), now(), 30 * DAY).unwrap();
         let both = format!("{}{}", another.ca, issued.ca);
         for (what, ca, asked, at, expected) in [
@@ -283,15 +261,18 @@ mod tests {
                 false,
             ),
         ] {
-            let good = certificate.is_good_for(ca.as_bytes(), &names(asked), at);
+            let certificate = ServingCertificate {
+                ca: ca.clone(),
+                ..issued.clone()
+            };
+            let good = certificate.is_good_for(&names(asked), at);
             assert_eq!(good, expected, "{what}");
         }
     }
 
     #[test]
     fn a_certificate_that_has_expired_is_told_from_one_of_a_stranger() {
-        let issued = issue(&names(&["a.example"]), now(), 30 * DAY).unwrap();
-        let certificate = issued.certificate().unwrap();
+        let certificate = issue(&names(&["a.example"]), now(), 30 * DAY).unwrap();
         for (days, expected) in [(0, false), (29, false), (31, true)] {
             assert_eq!(
                 certificate.has_expired(now() + days * DAY),
@@ -308,18 +289,18 @@ mod tests {
         let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
         for (chain, key, expected) in [
             (
-                "",
-                one.key.as_str(),
+                &b""[..],
+                &one.key[..],
                 "the certificate cannot be used: it has no PEM certificate",
             ),
             (
-                broken,
+                broken.as_bytes(),
                 &one.key,
                 "the certificate cannot be used: it is not a PEM certificate (",
             ),
             (
                 &one.chain,
-                "",
+                b"",
                 "the private key cannot be used: it has no PEM private key",
             ),
             (
@@ -333,7 +314,8 @@ mod tests {
                 "the private key does not belong to the certificate",
             ),
         ] {
-            let error = ServingCertificate::from_pem(chain.as_bytes(), key.as_bytes()).unwrap_err();
+            let made = ServingCertificate::from_pem(String::new(), chain.into(), key.into());
+            let error = made.unwrap_err();
             assert!(
                 error.to_string().starts_with(expected),
                 "{error}\n{expected}"
@@ -343,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_self_signed_certificate_can_be_served() {
-        assert!(ServingCertificate::self_signed(&names(&["localhost"]), now()).is_ok());
-        assert!(ServingCertificate::self_signed(&names(&["ä"]), now()).is_err());
+        assert!(self_signed(&names(&["localhost"]), now()).is_ok());
+        assert!(self_signed(&names(&["ä"]), now()).is_err());
     }
 }

@@ -16,13 +16,6 @@ const KEY: &str = "tls.key";
 /// watchers notice.
 const POLL: Duration = Duration::from_secs(2);
 
-/// The files `tls.crt` and `tls.key` in a folder.
-#[derive(Debug, Clone)]
-pub(crate) struct CertificateFiles {
-    chain: PathBuf,
-    key: PathBuf,
-}
-
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
@@ -41,68 +34,56 @@ pub enum FilesError {
     },
 }
 
-impl CertificateFiles {
-    pub(crate) fn in_folder(folder: &Path) -> Self {
-        Self {
-            chain: folder.join(CHAIN),
-            key: folder.join(KEY),
-        }
-    }
-
-    pub(crate) fn read(&self) -> Result<ServingCertificate, FilesError> {
-        let chain = read(&self.chain)?;
-        let key = read(&self.key)?;
-        ServingCertificate::from_pem(&chain, &key).map_err(|source| {
-            let path = match source {
-                CertificateError::Key(_) | CertificateError::Mismatch => &self.key,
-                CertificateError::Chain(_) | CertificateError::Issue(_) => &self.chain,
-            };
-            FilesError::Content {
-                path: path.clone(),
-                source,
-            }
-        })
-    }
-
-    /// Reads the files now, and every [`POLL`] for as long as the process lives, and serves a rotated certificate from then on.
-    /// If a new one cannot be used, the log says so and the old one stays.
-    ///
-    /// A missing file is no error, since the Secret may come later; a missing folder is.
-    pub(crate) fn follow(self) -> Result<Certificates, FilesError> {
-        if let Some(folder) = self.chain.parent().filter(|folder| !folder.is_dir()) {
-            return Err(FilesError::Folder(folder.to_owned()));
-        }
-        let certificates = match self.read() {
-            Ok(certificate) => Certificates::from(certificate),
-            Err(error @ FilesError::Missing(_)) => {
-                warn!("no certificate yet: {error}");
-                Certificates::none(error.to_string())
-            }
-            Err(error) => return Err(error),
+fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
+    let (chain, key) = (folder.join(CHAIN), folder.join(KEY));
+    let made = ServingCertificate::from_pem(String::new(), read(&chain)?, read(&key)?);
+    made.map_err(|source| {
+        let path = match source {
+            CertificateError::Key(_) | CertificateError::Mismatch => key,
+            CertificateError::Chain(_) | CertificateError::Issue(_) => chain,
         };
-        tokio::spawn(self.poll(certificates.clone()));
-        Ok(certificates)
-    }
+        FilesError::Content { path, source }
+    })
+}
 
-    async fn poll(self, certificates: Certificates) {
-        let mut problem = None;
-        loop {
-            tokio::time::sleep(POLL).await;
-            match self.read() {
-                Ok(certificate) => {
-                    problem = None;
-                    if certificates.current().as_ref() != Some(&certificate) {
-                        info!(file = %self.chain.display(), "certificate loaded");
-                        certificates.replace(certificate);
-                    }
+/// Reads the files `tls.crt` and `tls.key` in this folder now, and every [`POLL`] for as long as the process lives, and serves a
+/// rotated certificate from then on. If a new one cannot be used, the log says so and the old one stays.
+///
+/// A missing file is no error, since the Secret may come later; a missing folder is.
+pub(crate) fn follow(folder: &Path) -> Result<Certificates, FilesError> {
+    if !folder.is_dir() {
+        return Err(FilesError::Folder(folder.to_owned()));
+    }
+    let certificates = match load(folder) {
+        Ok(certificate) => Certificates::from(certificate),
+        Err(error @ FilesError::Missing(_)) => {
+            warn!("no certificate yet: {error}");
+            Certificates::none(error.to_string())
+        }
+        Err(error) => return Err(error),
+    };
+    tokio::spawn(poll(folder.to_owned(), certificates.clone()));
+    Ok(certificates)
+}
+
+async fn poll(folder: PathBuf, certificates: Certificates) {
+    let mut problem = None;
+    loop {
+        tokio::time::sleep(POLL).await;
+        match load(&folder) {
+            Ok(certificate) => {
+                problem = None;
+                if certificates.current().as_ref() != Some(&certificate) {
+                    info!(folder = %folder.display(), "certificate loaded");
+                    certificates.replace(certificate);
                 }
-                Err(error) => {
-                    let error = error.to_string();
-                    certificates.explain(error.clone());
-                    if problem.as_ref() != Some(&error) {
-                        warn!("cannot use the certificate; the one in use stays: {error}");
-                        problem = Some(error);
-                    }
+            }
+            Err(error) => {
+                let error = error.to_string();
+                certificates.explain(error.clone());
+                if problem.as_ref() != Some(&error) {
+                    warn!("cannot use the certificate; the one in use stays: {error}");
+                    problem = Some(error);
                 }
             }
         }

@@ -18,7 +18,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::certificate::{CertificateError, Issued, ServingCertificate, issue};
+use super::certificate::{CertificateError, ServingCertificate, issue};
 use super::serving::Certificates;
 use crate::causes::with_causes;
 
@@ -75,13 +75,6 @@ enum ManagedCertificateError {
     Certificate(#[from] CertificateError),
 }
 
-#[derive(Clone)]
-struct Stored {
-    /// The CA of the certificate, followed by the previous CA.
-    ca: String,
-    certificate: ServingCertificate,
-}
-
 impl ManagedCertificate {
     /// The certificate in the Secret of this namespace.
     pub(crate) fn new(client: &Client, namespace: &str) -> Self {
@@ -103,8 +96,8 @@ impl ManagedCertificate {
         let mut problem = None;
         let mut handover = Handover::default();
         loop {
-            let tended = self.tend(&certificates, &mut handover, Timestamp::now());
-            let pause = match tended.await {
+            let reconciled = self.reconcile(&certificates, &mut handover, Timestamp::now());
+            let pause = match reconciled.await {
                 Ok(pause) => {
                     if problem.take().is_some() {
                         info!("the webhook's certificate is in order again");
@@ -132,7 +125,7 @@ impl ManagedCertificate {
     }
 
     /// Brings the Secret, the configuration and the served certificate in line, once. Returns the wait until the next time.
-    async fn tend(
+    async fn reconcile(
         &self,
         certificates: &Certificates,
         handover: &mut Handover<ServingCertificate>,
@@ -149,21 +142,21 @@ impl ManagedCertificate {
         if is_foreign(&secret) {
             return Err(ManagedCertificateError::Foreign(self.namespace.clone()));
         }
-        let stored = match Stored::read(&secret) {
-            Some(stored) if stored.is_good_for(&names, now) => stored,
+        let stored = match stored(&secret) {
+            Some(stored) if is_current(&stored, &names, now) => stored,
             outdated => self.renew(secret, outdated, &names, now).await?,
         };
         self.publish(&configuration, &stored.ca).await?;
         let current = certificates.current();
         // An API server that does not know the new CA yet still trusts the certificate in use. Another replica may have written
         // the CA only just now.
-        let wait = handover.wait(current.as_ref(), &stored.certificate, Instant::now());
+        let wait = handover.wait(current.as_ref(), &stored, Instant::now());
         if !wait.is_zero() {
             return Ok(wait);
         }
-        if current.as_ref() != Some(&stored.certificate) {
+        if current.as_ref() != Some(&stored) {
             info!(secret = %format_args!("{}/{SECRET}", self.namespace), "certificate loaded");
-            certificates.replace(stored.certificate);
+            certificates.replace(stored);
         }
         Ok(INTERVAL)
     }
@@ -172,17 +165,13 @@ impl ManagedCertificate {
     async fn renew(
         &self,
         secret: Secret,
-        outdated: Option<Stored>,
+        outdated: Option<ServingCertificate>,
         names: &[String],
         now: Timestamp,
-    ) -> Result<Stored, ManagedCertificateError> {
-        let issued = issue(names, now, LIFETIME)?;
-        let earlier = outdated.as_ref().map(|outdated| outdated.ca.as_str());
-        let stored = Stored {
-            ca: bundle(&issued.ca, earlier),
-            certificate: issued.certificate()?,
-        };
-        let object = filled(secret, &issued, &stored.ca);
+    ) -> Result<ServingCertificate, ManagedCertificateError> {
+        let mut issued = issue(names, now, LIFETIME)?;
+        issued.ca = bundle(&issued.ca, outdated.as_ref().map(|it| it.ca.as_str()));
+        let object = filled(secret, &issued);
         let params = PostParams::default();
         let what = format!("write Secret {}/{SECRET}", self.namespace);
         request(&what, self.secrets.replace(SECRET, &params, &object)).await?;
@@ -191,7 +180,7 @@ impl ManagedCertificate {
             names = names.join(","),
             "certificate made"
         );
-        Ok(stored)
+        Ok(issued)
     }
 
     /// Writes the CA to the webhooks that lack it.
@@ -225,23 +214,17 @@ impl ManagedCertificate {
     }
 }
 
-impl Stored {
-    /// The Secret's content, if it can be used.
-    fn read(secret: &Secret) -> Option<Self> {
-        let data = secret.data.as_ref()?;
-        let certificate = ServingCertificate::from_pem(&data.get(CHAIN)?.0, &data.get(KEY)?.0);
-        Some(Self {
-            ca: String::from_utf8(data.get(CA)?.0.clone()).ok()?,
-            certificate: certificate.ok()?,
-        })
-    }
+/// The Secret's content, if it can be used.
+fn stored(secret: &Secret) -> Option<ServingCertificate> {
+    let data = secret.data.as_ref()?;
+    let entry = |key: &str| Some(data.get(key)?.0.clone());
+    let ca = String::from_utf8(entry(CA)?).ok()?;
+    ServingCertificate::from_pem(ca, entry(CHAIN)?, entry(KEY)?).ok()
+}
 
-    /// Whether the certificate can be served now and need not be renewed yet.
-    fn is_good_for(&self, names: &[String], now: Timestamp) -> bool {
-        [now, now + RENEW_BEFORE]
-            .into_iter()
-            .all(|at| self.certificate.is_good_for(self.ca.as_bytes(), names, at))
-    }
+/// Whether the certificate can be served now and need not be renewed yet.
+fn is_current(stored: &ServingCertificate, names: &[String], now: Timestamp) -> bool {
+    stored.is_good_for(names, now) && stored.is_good_for(names, now + RENEW_BEFORE)
 }
 
 /// The new CA, followed by the latest earlier one.
@@ -254,10 +237,10 @@ fn bundle(ca: &str, earlier: Option<&str>) -> String {
 }
 
 /// The Secret with this certificate; its other content stays.
-fn filled(mut secret: Secret, issued: &Issued, ca: &str) -> Secret {
-    let entry = |key: &str, text: &str| (key.to_owned(), ByteString(text.as_bytes().to_vec()));
+fn filled(mut secret: Secret, issued: &ServingCertificate) -> Secret {
+    let entry = |key: &str, pem: &[u8]| (key.to_owned(), ByteString(pem.to_vec()));
     secret.data.get_or_insert_default().extend([
-        entry(CA, ca),
+        entry(CA, issued.ca.as_bytes()),
         entry(CHAIN, &issued.chain),
         entry(KEY, &issued.key),
     ]);
@@ -296,17 +279,13 @@ async fn request<T>(
     what: &str,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, ManagedCertificateError> {
-    let error = match tokio::time::timeout(DEADLINE, request).await {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(error)) => error,
-        Err(_) => {
-            return Err(ManagedCertificateError::Request(format!(
-                "cannot {what}: the API server did not answer within {} s",
-                DEADLINE.as_secs()
-            )));
-        }
-    };
-    Err(match error {
+    let answer = tokio::time::timeout(DEADLINE, request).await.map_err(|_| {
+        let seconds = DEADLINE.as_secs();
+        ManagedCertificateError::Request(format!(
+            "cannot {what}: the API server did not answer within {seconds} s"
+        ))
+    })?;
+    answer.map_err(|error| match error {
         kube::Error::Api(status) if status.code == 409 => ManagedCertificateError::Outrun,
         kube::Error::Api(status) => {
             let remedy = match status.code {
@@ -362,7 +341,7 @@ mod tests {
         Timestamp::from_second(1_800_000_000).unwrap()
     }
 
-    fn issued(name: &str) -> Issued {
+    fn issued(name: &str) -> ServingCertificate {
         issue(&[name.to_owned()], now(), LIFETIME).unwrap()
     }
 
@@ -406,7 +385,7 @@ mod tests {
     fn what_is_stored_is_used_until_a_third_of_its_life_is_left() {
         let names = ["a.example".to_owned()];
         let issued = issued("a.example");
-        let stored = Stored::read(&filled(Secret::default(), &issued, &issued.ca)).unwrap();
+        let stored = stored(&filled(Secret::default(), &issued)).unwrap();
         for (days, names, expected) in [
             (0, &names[..], true),
             (59, &names, true),
@@ -414,7 +393,7 @@ mod tests {
             (100, &names, false),
             (0, &["b.example".to_owned()], false),
         ] {
-            let good = stored.is_good_for(names, now() + DAY.saturating_mul(days));
+            let good = is_current(&stored, names, now() + DAY.saturating_mul(days));
             assert_eq!(good, expected, "{days} {names:?}");
         }
     }
@@ -422,13 +401,12 @@ mod tests {
     #[test]
     fn a_secret_that_cannot_be_used_counts_as_none() {
         let (one, other) = (issued("a.example"), issued("a.example"));
-        let mixed = Issued {
+        let mixed = ServingCertificate {
             key: other.key,
             ..one
         };
-        let mixed = filled(Secret::default(), &mixed, &mixed.ca);
-        assert!(Stored::read(&mixed).is_none());
-        assert!(Stored::read(&Secret::default()).is_none());
+        assert!(stored(&filled(Secret::default(), &mixed)).is_none());
+        assert!(stored(&Secret::default()).is_none());
     }
 
     #[test]
@@ -438,11 +416,11 @@ mod tests {
         assert_eq!(installed.metadata.name.as_deref(), Some(SECRET));
         assert!(!is_foreign(&installed));
         assert!(is_foreign(&Secret::default()));
-        assert!(Stored::read(&installed).is_none());
+        assert!(stored(&installed).is_none());
         installed.metadata.resource_version = Some("7".into());
         let issued = issued("a.example");
-        let written = filled(installed.clone(), &issued, &issued.ca);
-        assert!(Stored::read(&written).is_some());
+        let written = filled(installed.clone(), &issued);
+        assert!(stored(&written).is_some());
         assert_eq!(written.metadata, installed.metadata);
         assert_eq!(written.type_, installed.type_);
     }
@@ -462,8 +440,11 @@ mod tests {
         let believed: Vec<_> = rounds
             .iter()
             .map(|round| {
-                let certificate = round.certificate().unwrap();
-                certificate.is_good_for(trusted.as_bytes(), &names, now())
+                let certificate = ServingCertificate {
+                    ca: trusted.clone(),
+                    ..round.clone()
+                };
+                certificate.is_good_for(&names, now())
             })
             .collect();
         assert_eq!(believed, [false, true, true]);

@@ -25,29 +25,19 @@ impl Certificates {
     }
 
     pub(crate) fn replace(&self, certificate: ServingCertificate) {
-        self.0.send_modify(|state| *state = Ok(certificate));
+        drop(self.0.send_replace(Ok(certificate)));
     }
 
     /// Records why there is no certificate, unless there is one.
     pub(crate) fn explain(&self, why: impl Into<String>) {
-        let why = why.into();
-        self.0.send_if_modified(|state| match state {
-            Err(known) if *known != why => {
-                *known = why;
-                true
-            }
-            _ => false,
-        });
+        if self.current().is_none() {
+            self.withdraw(why);
+        }
     }
 
     /// Stops serving the certificate, because no client trusts it any more.
     pub(crate) fn withdraw(&self, why: impl Into<String>) {
-        let why = Err(why.into());
-        self.0.send_if_modified(|state| {
-            let is_news = *state != why;
-            *state = why;
-            is_news
-        });
+        drop(self.0.send_replace(Err(why.into())));
     }
 
     pub(crate) fn current(&self) -> Option<ServingCertificate> {
@@ -81,7 +71,7 @@ impl From<ServingCertificate> for Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.current().map(|certificate| certificate.key())
+        self.current().map(|certificate| certificate.certified)
     }
 }
 
@@ -114,12 +104,12 @@ mod tests {
     use tokio_rustls::rustls::pki_types::pem::PemObject;
     use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
-    use super::super::certificate::issue;
+    use super::super::certificate::{issue, self_signed};
     use super::*;
 
     #[test]
     fn a_certificate_that_is_there_stays_unless_it_is_withdrawn() {
-        let made = ServingCertificate::self_signed(&["localhost".into()], Timestamp::now());
+        let made = self_signed(&["localhost".into()], Timestamp::now());
         let certificates = Certificates::none("not yet");
         let state = certificates.subscribe();
         let why = || state.borrow().clone().err();
@@ -158,8 +148,7 @@ mod tests {
 
         let lifetime = std::time::Duration::from_secs(3600);
         let issued = issue(&["localhost".into()], Timestamp::now(), lifetime).unwrap();
-        let served = ServingCertificate::from_pem(issued.chain.as_bytes(), issued.key.as_bytes());
-        let acceptor = Certificates::from(served.unwrap()).acceptor(Some(clients.unwrap()));
+        let acceptor = Certificates::from(issued.clone()).acceptor(Some(clients.unwrap()));
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(issued.ca.as_bytes()).unwrap())

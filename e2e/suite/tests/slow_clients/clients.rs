@@ -19,6 +19,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// How soon a client reconnects.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Another address than the API server's.
+pub(crate) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 /// How much of its body a client sends: half of what it announces.
 const HALF: usize = 2 << 20;
 
@@ -116,7 +118,6 @@ impl Target {
 
     /// Connects, sends up to the stop, and waits for the server to close the connection.
     async fn dawdle(&self, stops: Stops, connected: &AtomicUsize) -> Result<()> {
-        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
         let path = self.path;
         let wait = async |stream: &mut (dyn tokio::io::AsyncRead + Unpin + Send)| {
             connected.fetch_add(1, Ordering::Relaxed);
@@ -124,12 +125,12 @@ impl Target {
             connected.fetch_sub(1, Ordering::Relaxed);
         };
         if let Stops::Handshake = stops {
-            let mut stream = self.connect(here).await?;
+            let mut stream = self.connect(ELSEWHERE).await?;
             stream.write_all(&[0x16, 3, 1, 2, 0, 1]).await?;
             wait(&mut stream).await;
             return Ok(());
         }
-        let mut stream = self.connect_tls(here).await?;
+        let mut stream = self.connect_tls(ELSEWHERE).await?;
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n");
         stream.write_all(head.as_bytes()).await?;
         if let Stops::Body = stops {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use clients::{Crowd, Stops, Target, asking_review, swelling_review};
+use clients::{Crowd, ELSEWHERE, Stops, Target, asking_review, swelling_review};
 use k8s_openapi::ByteString;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,15 +17,13 @@ use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually, ports};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
 /// The memory limit of the controller's container, in KiB.
 const MEMORY: u64 = 256 * 1024;
 /// How long a review or a scrape may take: the API server waits for 10 s, and so does Prometheus by default.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Another address than the API server's.
-const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const WEBHOOK: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
 /// A controller that serves everything, with one certificate.
@@ -131,7 +129,7 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
     scene.is_reviewed().await?;
     scene.is_scraped().await?;
     let before = scene.peak()?;
-    // They all share the address of the API server and the scraper.
+    // They share an address, which is not the one of the API server and the scraper.
     let crowd = Crowd::gather(&[
         (&scene.webhook, Stops::Handshake, 100),
         (&scene.webhook, Stops::Head, 100),
@@ -141,19 +139,11 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
         (&scene.metrics, Stops::Body, 50),
     ]);
     eventually("many wait", SOON, async || Ok(crowd.connected() > 100)).await?;
-    let (mut longest, mut reviews, mut sent_away) = (Duration::ZERO, 0, 0);
+    let mut longest = Duration::ZERO;
     let end = Instant::now() + Duration::from_secs(20);
     while Instant::now() < end {
-        // On a busy machine the API server may at times be the slowest client from its address.
-        reviews += 1;
-        match in_time("a review", scene.is_reviewed()).await {
-            Ok(took) => longest = longest.max(took),
-            Err(error) => {
-                println!("{error:#}");
-                sent_away += 1;
-            }
-        }
         for took in [
+            in_time("a review", scene.is_reviewed()).await?,
             in_time("a scrape", scene.is_scraped()).await?,
             in_time("a probe", async {
                 ensure!(scene.controller.is_ready().await);
@@ -164,10 +154,6 @@ async fn hundreds_of_slow_clients_take_neither_the_memory_nor_the_turn_of_others
             longest = longest.max(took);
         }
     }
-    ensure!(
-        sent_away <= 1 + reviews / 10,
-        "{sent_away} of {reviews} reviews were sent away"
-    );
     let peak = scene.peak()?;
     println!("peak: {before} KiB before, {peak} KiB after; the slowest answer took {longest:?}");
     ensure!(peak < MEMORY, "{peak} KiB");
@@ -260,7 +246,9 @@ async fn silent_connections_starve_no_probe() -> Result<()> {
         loop {
             pace.tick().await;
             silent.spawn(async move {
-                let mut stream = TcpStream::connect(probes).await?;
+                let socket = TcpSocket::new_v4()?;
+                socket.bind((ELSEWHERE, 0).into())?;
+                let mut stream = socket.connect(probes).await?;
                 stream.read(&mut [0; 16]).await
             });
             while silent.try_join_next().is_some() {}
