@@ -3,8 +3,6 @@
 //! Read once at startup (`nodegate-controller --config FILE`, YAML). Without a file, the default is Gardener's one class.
 //! Unusable values are rejected with the field's name.
 
-mod yaml;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -127,9 +125,9 @@ impl Config {
     /// # Errors
     /// When it is not YAML of the expected form, for example because of an unknown field.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        yaml::parse(text).map_err(|message| ConfigError::Parse {
+        serde_saphyr::from_str(text).map_err(|error: serde_saphyr::Error| ConfigError::Parse {
             path: path.into(),
-            message,
+            message: error.without_snippet().to_string(),
         })
     }
 
@@ -143,15 +141,16 @@ impl Config {
         let mut classes = Vec::with_capacity(configured.len());
         for (index, class) in configured.iter().enumerate() {
             let earlier = &configured[..index];
-            let field = |name: &str| format!("criticalComponentClasses[{index}].{name}");
+            let wrong = |name: &str, problem: &str| ConfigError::Field {
+                field: format!("criticalComponentClasses[{index}].{name}"),
+                problem: problem.into(),
+            };
             let check = |ok: bool, name: &str, problem: &str| {
                 if ok {
-                    return Ok(());
+                    Ok(())
+                } else {
+                    Err(wrong(name, problem))
                 }
-                Err(ConfigError::Field {
-                    field: field(name),
-                    problem: problem.into(),
-                })
             };
             check(!class.name.is_empty(), "name", "must not be empty")?;
             check(
@@ -159,11 +158,8 @@ impl Config {
                 "name",
                 "another class has this name already",
             )?;
-            let selector =
-                Selector::parse(&class.selector).map_err(|error| ConfigError::Field {
-                    field: field("selector"),
-                    problem: error.to_string(),
-                })?;
+            let selector = Selector::parse(&class.selector)
+                .map_err(|error| wrong("selector", &error.to_string()))?;
             check(
                 !selector.is_empty(),
                 "selector",
@@ -181,9 +177,7 @@ impl Config {
                 "is reserved for conditions that belong to no class",
             )?;
             check(
-                earlier
-                    .iter()
-                    .all(|other| other.condition_prefix != *prefix),
+                earlier.iter().all(|it| it.condition_prefix != *prefix),
                 "conditionPrefix",
                 "another class has this prefix already",
             )?;
@@ -193,10 +187,7 @@ impl Config {
                 "must be the beginning of an annotation key, such as example.com/wait-for-csi-node-",
             )?;
             let namespaces =
-                namespaces(&class.namespaces).map_err(|problem| ConfigError::Field {
-                    field: field("namespaces"),
-                    problem,
-                })?;
+                namespaces(&class.namespaces).map_err(|problem| wrong("namespaces", &problem))?;
             classes.push(CriticalComponentClass {
                 name: class.name.clone(),
                 selector,
@@ -247,12 +238,9 @@ mod tests {
     use super::*;
 
     fn problem(yaml: &str) -> String {
-        let config = match yaml::parse::<Config>(yaml) {
-            Ok(config) => config,
-            Err(problem) => return problem,
-        };
-        config
-            .classes()
+        let config = Config::parse(yaml, Path::new("config.yaml"));
+        let classes = config.and_then(|config| config.classes());
+        classes
             .expect_err("the configuration should be refused")
             .to_string()
     }
@@ -315,7 +303,12 @@ mod tests {
         let class = |change: &str| format!("criticalComponentClasses: [{{{CLASS}{change}}}]");
         let with = |from: &str, to: &str| class("").replace(from, to);
         for (yaml, expected) in [
-            ("criticalComponents: []".to_owned(), "criticalComponents"),
+            (
+                "criticalComponents: []".to_owned(),
+                "unknown field `criticalComponents`",
+            ),
+            ("passingTaints:\n- a\n- [b]".to_owned(), "expected string scalar at line 3, column 3"),
+            ("passingTaints: [a".to_owned(), "line 1"),
             (class(", labels: x"), "labels"),
             (
                 with("name: a", "name: ''"),
