@@ -307,7 +307,10 @@ mod tests {
                 "criticalComponents: []".to_owned(),
                 "unknown field `criticalComponents`",
             ),
-            ("passingTaints:\n- a\n- [b]".to_owned(), "expected string scalar at line 3, column 3"),
+            (
+                "passingTaints:\n- a\n- [b]".to_owned(),
+                "expected string scalar at line 3, column 3",
+            ),
             ("passingTaints: [a".to_owned(), "line 1"),
             (class(", labels: x"), "labels"),
             (

@@ -28,8 +28,7 @@
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition on its Node |
 //! | `bucket` | a token bucket |
 //! | `logging` | the log, as flags |
-//! | [`metric`] | a registry of metrics |
-//! | `process` | metrics about this process |
+//! | [`metric`] | tables of metrics |
 //! | `instance` | the identity of this process |
 //! | `client` | the client of the API server |
 //! | `cluster` | the kinds of objects and paged lists, for the webhook and the command line |
@@ -62,8 +61,6 @@ mod logging;
 pub mod metric;
 pub mod object;
 pub mod plan;
-#[cfg(target_os = "linux")]
-mod process;
 pub mod repair;
 #[cfg(unix)]
 pub mod reporter;

@@ -1,15 +1,15 @@
-//! A metrics registry that answers scrapes, and that can describe metrics without any values, for the reference pages.
+//! Metrics by table: `metrics!` makes a struct with a field for each, registered with Prometheus' library, which can also list
+//! them for the reference pages.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use prometheus::core::Collector;
-use prometheus::proto::{MetricFamily, MetricType};
-use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, TEXT_FORMAT,
-    TextEncoder,
-};
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+#[cfg(target_os = "linux")]
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
 
 /// A metric, for the reference pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,77 +19,52 @@ pub struct Description {
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// The names of its labels.
-    pub labels: Vec<String>,
+    pub labels: Vec<&'static str>,
     /// What it measures.
     pub help: String,
 }
 
-/// Prometheus' registry, which omits metrics without values, with a list of all of them. Names and labels are constants, so an
-/// invalid or duplicate one panics.
+/// Prometheus' registry, in which names and labels are constants, so an invalid or duplicate one panics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registry {
     registry: prometheus::Registry,
-    descriptions: Arc<Mutex<Vec<Description>>>,
+    /// Held while gauges are updated, so that no scrape reads a partial update.
+    update: Arc<Mutex<()>>,
 }
 
 impl Registry {
-    pub(crate) fn register(&self, collector: Box<dyn Collector>) {
-        let families = collector.collect();
-        let described = collector.desc().into_iter().zip(families);
-        let described = described.map(|(desc, family)| Description {
-            name: desc.fq_name.clone(),
-            kind: kind(&family),
-            labels: desc.variable_labels.clone(),
-            help: desc.help.clone(),
-        });
-        let mut descriptions = self.descriptions();
-        descriptions.extend(described);
-        let registered = self.registry.register(collector);
-        registered.expect("no two metrics have the same name");
+    /// With metrics about this process, where the system tells.
+    pub(crate) fn with_process() -> Self {
+        let new = Self::default();
+        #[cfg(target_os = "linux")]
+        new.register(ProcessCollector::for_self());
+        new
     }
 
     pub(crate) fn add<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
         let metric = metric.expect("metric names and labels are valid");
-        self.register(Box::new(metric.clone()));
+        self.register(metric.clone());
         metric
     }
 
-    pub(crate) fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-        self.add(IntCounterVec::new(Opts::new(name, help), labels))
+    fn register(&self, collector: impl Collector + 'static) {
+        let registered = self.registry.register(Box::new(collector));
+        registered.expect("no two metrics have the same name");
     }
 
-    pub(crate) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
-    }
-
-    pub(crate) fn histograms(
-        &self,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-        buckets: &[f64],
-    ) -> HistogramVec {
-        let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-        self.add(HistogramVec::new(options, labels))
-    }
-
-    /// Adds a gauge, always 1, whose label is this program's version.
-    pub(crate) fn add_build_info(&self, name: &str, help: &str) {
-        let build_info = self.gauges(name, help, &["version"]);
-        build_info
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
-            .set(1);
-    }
-
-    fn descriptions(&self) -> MutexGuard<'_, Vec<Description>> {
-        let descriptions = self.descriptions.lock();
-        descriptions.unwrap_or_else(PoisonError::into_inner)
+    /// Until the guard is dropped, a scrape waits.
+    pub(crate) fn begin_update(&self) -> MutexGuard<'_, ()> {
+        self.update.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer to a scrape, in the Prometheus text format.
     pub(crate) fn exposition(&self) -> Response {
+        let families = {
+            let _whole = self.begin_update();
+            self.registry.gather()
+        };
         let mut text = Vec::new();
-        match TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+        match TextEncoder::new().encode(&families, &mut text) {
             Ok(()) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
             Err(error) => {
                 let text = format!("cannot encode metrics: {error}\n");
@@ -97,40 +72,158 @@ impl Registry {
             }
         }
     }
+}
 
-    /// All metrics, sorted by name.
-    pub(crate) fn described(&self) -> Vec<Description> {
-        let mut descriptions = self.descriptions().clone();
-        descriptions.sort_by(|a, b| a.name.cmp(&b.name));
-        descriptions
+/// The metrics about this process.
+pub(crate) fn process_descriptions() -> Vec<Description> {
+    #[cfg(not(target_os = "linux"))]
+    return Vec::new();
+    #[cfg(target_os = "linux")]
+    ProcessCollector::for_self()
+        .desc()
+        .into_iter()
+        .map(|desc| Description {
+            name: desc.fq_name.clone(),
+            kind: if desc.fq_name.ends_with("_total") {
+                "counter"
+            } else {
+                "gauge"
+            },
+            labels: Vec::new(),
+            help: desc.help.clone(),
+        })
+        .collect()
+}
+
+/// Removes the series that name this rule.
+pub(crate) fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
+    for family in metrics.collect() {
+        for series in family.get_metric() {
+            let labels = series.get_label().iter();
+            let labels: HashMap<_, _> = labels.map(|it| (it.name(), it.value())).collect();
+            if labels.get("rule") == Some(&rule) {
+                // It is there: it has just been collected.
+                let _ = metrics.remove(&labels);
+            }
+        }
     }
 }
 
-fn kind(family: &MetricFamily) -> &'static str {
-    match family.get_field_type() {
-        MetricType::COUNTER => "counter",
-        MetricType::GAUGE => "gauge",
-        MetricType::HISTOGRAM => "histogram",
-        MetricType::SUMMARY => "summary",
-        MetricType::UNTYPED => "untyped",
-    }
+/// Makes a struct of metrics from a table. Counters and histograms start with their first value; gauges are set for each scrape, and
+/// `stamps` are gauges that are set as things happen.
+macro_rules! metrics {
+    (
+        $name:ident in $registry:expr;
+        counters { $($counter:ident: $counter_name:literal [$($counter_label:literal),*], $counter_help:literal;)* }
+        histograms {
+            $($histogram:ident: $histogram_name:literal [$($histogram_label:literal),*] in $buckets:expr, $histogram_help:literal;)*
+        }
+        gauges { $($gauge:ident: $gauge_name:literal [$($gauge_label:literal),*], $gauge_help:literal;)* }
+        stamps { $($stamp:ident: $stamp_name:literal [$($stamp_label:literal),*], $stamp_help:literal;)* }
+    ) => {
+        #[derive(Debug, Clone)]
+        pub(crate) struct $name {
+            pub(crate) registry: $crate::metric::Registry,
+            $(pub(crate) $counter: prometheus::IntCounterVec,)*
+            $(pub(crate) $histogram: prometheus::HistogramVec,)*
+            $(pub(crate) $gauge: prometheus::GaugeVec,)*
+            $(pub(crate) $stamp: prometheus::GaugeVec,)*
+        }
+
+        impl $name {
+            /// Registers all metrics.
+            pub(crate) fn new() -> Self {
+                use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts};
+                let to = $registry;
+                Self {
+                    $($counter: to.add(IntCounterVec::new(
+                        Opts::new($counter_name, $counter_help), &[$($counter_label),*],
+                    )),)*
+                    $($histogram: to.add(HistogramVec::new(
+                        HistogramOpts::new($histogram_name, $histogram_help).buckets($buckets.to_vec()),
+                        &[$($histogram_label),*],
+                    )),)*
+                    $($gauge: to.add(GaugeVec::new(Opts::new($gauge_name, $gauge_help), &[$($gauge_label),*])),)*
+                    $($stamp: to.add(GaugeVec::new(Opts::new($stamp_name, $stamp_help), &[$($stamp_label),*])),)*
+                    registry: to,
+                }
+            }
+
+            /// Names, types, labels and help texts.
+            pub(crate) fn descriptions() -> Vec<$crate::metric::Description> {
+                let of = |kind, name: &str, labels: &[&'static str], help: &str| $crate::metric::Description {
+                    name: name.to_owned(),
+                    kind,
+                    labels: labels.to_vec(),
+                    help: help.to_owned(),
+                };
+                vec![
+                    $(of("counter", $counter_name, &[$($counter_label),*], $counter_help),)*
+                    $(of("histogram", $histogram_name, &[$($histogram_label),*], $histogram_help),)*
+                    $(of("gauge", $gauge_name, &[$($gauge_label),*], $gauge_help),)*
+                    $(of("gauge", $stamp_name, &[$($stamp_label),*], $stamp_help),)*
+                ]
+            }
+
+            /// Clears the gauges, so that no series outlives what it measures.
+            #[allow(dead_code, reason = "not every table has gauges of what may go")]
+            pub(crate) fn reset_gauges(&self) {
+                $(self.$gauge.reset();)*
+            }
+
+            /// Removes every series of a rule.
+            #[allow(dead_code, reason = "not every table is about rules")]
+            pub(crate) fn forget_rule(&self, rule: &str) {
+                $($crate::metric::forget(&self.$counter, rule);)*
+                $($crate::metric::forget(&self.$histogram, rule);)*
+                $($crate::metric::forget(&self.$stamp, rule);)*
+            }
+        }
+    };
 }
+pub(crate) use metrics;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    metrics! {
+        Samples in Registry::default();
+        counters { changes: "changes_total" ["rule", "kind"], "Changes."; }
+        histograms { took: "took_seconds" ["rule"] in [1.0], "Times."; }
+        gauges { nodes: "nodes" ["rule"], "Nodes."; }
+        stamps { last: "last" ["rule"], "When."; }
+    }
+
     #[test]
     fn a_metric_without_a_value_is_described() {
-        let registry = Registry::default();
-        registry.counters("changes_total", "Changes.", &["kind"]);
-        assert!(registry.registry.gather().is_empty());
+        assert!(Samples::new().registry.registry.gather().is_empty());
         let description = Description {
             name: "changes_total".into(),
             kind: "counter",
-            labels: vec!["kind".into()],
+            labels: vec!["rule", "kind"],
             help: "Changes.".into(),
         };
-        assert_eq!(registry.described(), [description]);
+        assert_eq!(Samples::descriptions()[0], description);
+    }
+
+    #[test]
+    fn a_rule_that_is_forgotten_leaves_no_series() {
+        let metrics = Samples::new();
+        for rule in ["a", "b"] {
+            metrics.changes.with_label_values(&[rule, "x"]).inc();
+            metrics.changes.with_label_values(&[rule, "y"]).inc();
+            metrics.took.with_label_values(&[rule]).observe(1.0);
+            metrics.last.with_label_values(&[rule]).set(1.0);
+            metrics.nodes.with_label_values(&[rule]).set(1.0);
+        }
+        metrics.forget_rule("a");
+        metrics.reset_gauges();
+        let families = metrics.registry.registry.gather();
+        let series = families.iter().flat_map(|it| it.get_metric());
+        let rules = series.flat_map(|it| it.get_label());
+        let rules: Vec<_> = rules.filter(|it| it.name() == "rule").collect();
+        assert_eq!(rules.len(), 4);
+        assert!(rules.iter().all(|it| it.value() == "b"));
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::IntCounterVec;
 
 use super::metrics::Metrics;
 use crate::api::RepairAction;
@@ -21,6 +20,9 @@ const OPERATION_REMOVE: &str = "remove";
 /// Who added the taint under which a node's bootstrap completed.
 const CONTROLLER: &str = "controller";
 const ADOPTED: &str = "adopted";
+
+/// Of a metric that has no labels.
+const NONE: &[&str] = &[];
 
 const LOOK_ANSWERED: &str = "answered";
 const LOOK_FAILED: &str = "failed";
@@ -49,6 +51,13 @@ impl Counter {
         // Prometheus sees no increase in a series that starts above 0, so it must exist at 0 first.
         for result in [LOOK_ANSWERED, LOOK_FAILED] {
             metrics.last_looks.with_label_values(&[result]);
+        }
+        for counter in [
+            &metrics.status_unchanged,
+            &metrics.status_coalesced,
+            &metrics.events_dropped,
+        ] {
+            counter.with_label_values(NONE);
         }
         Self {
             metrics,
@@ -81,7 +90,10 @@ impl Counter {
         let metrics = &self.metrics;
         match count {
             Count::RuleCame { rule } => self.know_rule(rule),
-            Count::RuleWent { rule, conditions } => self.forget_rule(rule, conditions),
+            Count::RuleWent { rule } => {
+                self.known.remove(rule);
+                metrics.forget_rule(rule);
+            }
             Count::Evaluated { rule } => {
                 let duration = metrics.evaluation_duration.with_label_values(&[rule]);
                 duration.observe(took.as_secs_f64());
@@ -152,72 +164,36 @@ impl Counter {
                 };
                 metrics.last_looks.with_label_values(&[result]).inc();
             }
-            Count::StatusSpared => metrics.status_unchanged.inc(),
-            Count::StatusCoalesced => metrics.status_coalesced.inc(),
-            Count::EventDropped => metrics.events_dropped.inc(),
+            Count::StatusSpared => metrics.status_unchanged.with_label_values(NONE).inc(),
+            Count::StatusCoalesced => metrics.status_coalesced.with_label_values(NONE).inc(),
+            Count::EventDropped => metrics.events_dropped.with_label_values(NONE).inc(),
         }
     }
 
-    /// The counters that a rule has from the start, with their labels. They start at 0 so that Prometheus sees the first
-    /// increase.
-    fn counters_of<'a>(&self, rule: &'a str) -> Vec<(&IntCounterVec, Vec<&'a str>)> {
-        let metrics = &self.metrics;
-        let mut counters = vec![
-            (&metrics.bootstrap_completed, vec![rule]),
-            (&metrics.taints_undone, vec![rule]),
-            (&metrics.repairs_blocked, vec![rule]),
-            (&metrics.repair_failures, vec![rule]),
-        ];
-        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            counters.push((&metrics.taint_operations, vec![rule, operation]));
-            counters.push((&metrics.api_conflicts, vec![rule, operation]));
-        }
-        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
-            counters.push((&metrics.failures, vec![rule, reason]));
-        }
-        for action in RepairAction::WORDS {
-            counters.push((&metrics.repairs, vec![rule, action]));
-        }
-        counters
-    }
-
+    /// A rule's counters start at 0 so that Prometheus sees the first increase.
     fn know_rule(&mut self, rule: &Arc<str>) {
         self.known.insert(rule.clone());
-        for (counters, labels) in self.counters_of(rule) {
-            counters.with_label_values(&labels);
+        let (rule, metrics) = (&**rule, &self.metrics);
+        for counter in [
+            &metrics.bootstrap_completed,
+            &metrics.taints_undone,
+            &metrics.repairs_blocked,
+            &metrics.repair_failures,
+        ] {
+            counter.with_label_values(&[rule]);
         }
-    }
-
-    /// Removes the counters and histograms of a deleted rule; the gauges are cleared for each scrape.
-    fn forget_rule(&mut self, rule: &str, conditions: &[Arc<str>]) {
-        self.known.remove(rule);
-        // Removing a series that never existed is an error, and harmless.
-        for (counters, labels) in self.counters_of(rule) {
-            let _ = counters.remove_label_values(&labels);
-        }
-        let metrics = &self.metrics;
         for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            let _ = (metrics.enforcement_latency).remove_label_values(&[rule, operation]);
-            let operation = &*latency_operation(operation);
-            let _ = (metrics.reconciliation_latency).remove_label_values(&[rule, operation]);
+            metrics
+                .taint_operations
+                .with_label_values(&[rule, operation]);
+            metrics.api_conflicts.with_label_values(&[rule, operation]);
         }
-        for origin in [CONTROLLER, ADOPTED] {
-            let _ = (metrics.bootstrap_hold).remove_label_values(&[rule, origin]);
+        for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
+            metrics.failures.with_label_values(&[rule, reason]);
         }
-        for condition in conditions {
-            let labels = [rule, condition];
-            let _ = metrics.startup_stage.remove_label_values(&labels);
-            for counters in [
-                &metrics.condition_failures,
-                &metrics.turned_unmet,
-                &metrics.startup_last,
-            ] {
-                let _ = counters.remove_label_values(&labels);
-            }
+        for action in RepairAction::WORDS {
+            metrics.repairs.with_label_values(&[rule, action]);
         }
-        let _ = metrics.bootstrap_duration.remove_label_values(&[rule]);
-        let _ = metrics.evaluation_duration.remove_label_values(&[rule]);
-        let _ = metrics.last_reconciliation.remove_label_values(&[rule]);
     }
 
     /// Counts a completed taint change.
@@ -264,10 +240,7 @@ mod tests {
         let mut counter = Counter::new(metrics);
         let rule: Arc<str> = "r".into();
         let came = Count::RuleCame { rule: rule.clone() };
-        let went = Count::RuleWent {
-            rule: rule.clone(),
-            conditions: Vec::new(),
-        };
+        let went = Count::RuleWent { rule: rule.clone() };
         for (name, before, series) in [
             ("before it is known", None, 0),
             ("while it is there", Some(came), 1),

@@ -34,7 +34,7 @@ use crate::engine::{Engine, Settings};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
 use crate::logging::LogArgs;
-use crate::metric::Description;
+use crate::metric::{Description, process_descriptions};
 use crate::serve;
 use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
 use crate::shutdown::told_to_stop;
@@ -176,7 +176,7 @@ pub enum ControllerError {
 
 /// Names, types, labels and help texts of the controller's metrics.
 pub fn metric_descriptions() -> Vec<Description> {
-    Metrics::new().descriptions()
+    [Metrics::descriptions(), process_descriptions()].concat()
 }
 
 /// Runs the controller until SIGTERM or SIGINT.
@@ -205,7 +205,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     }
     let exposition = {
         let metrics = metrics.clone();
-        move || metrics.exposition()
+        move || metrics.registry.exposition()
     };
     serve::metrics::serve(&args.metrics, &client, exposition, survey)?;
     let shutdown = told_to_stop().map_err(ControllerError::Signal)?;

@@ -342,8 +342,6 @@ pub enum Count {
     RuleWent {
         /// Its name.
         rule: Arc<str>,
-        /// The types of the conditions that it required.
-        conditions: Vec<Arc<str>>,
     },
     /// A rule was evaluated on a node.
     Evaluated {

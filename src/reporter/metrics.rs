@@ -7,13 +7,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
-use crate::metric::{Description, Registry};
+use crate::metric::{Registry, metrics};
 use crate::serve::Server;
 
 /// Buckets of a check's duration in seconds.
@@ -28,47 +27,32 @@ pub(super) enum WriteResult {
     Skipped,
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct ReporterMetrics {
-    registry: Registry,
-    checks: IntCounterVec,
-    check_duration: Histogram,
-    writes: IntCounterVec,
-    status: IntGaugeVec,
+metrics! {
+    ReporterMetrics in Registry::default();
+    counters {
+        checks: "node_readiness_reporter_checks_total" ["result"], "Checks by result.";
+        writes: "node_readiness_reporter_condition_writes_total" ["result"],
+            "Writes of the condition by result; skipped where nothing had changed.";
+    }
+    histograms {
+        check_duration: "node_readiness_reporter_check_duration_seconds" [] in CHECK_BUCKETS, "Time a check takes.";
+    }
+    gauges {
+        build_info: "node_readiness_reporter_build_info" ["version"], "Version of the reporter.";
+        status: "node_readiness_reporter_condition_status" ["type", "status"],
+            "1 for the status that the condition was last written with.";
+    }
+    stamps {}
 }
 
 impl ReporterMetrics {
-    /// All metrics, with counters at zero so that Prometheus sees the first increase.
-    pub(super) fn new() -> Self {
-        let registry = Registry::default();
-        registry.add_build_info(
-            "node_readiness_reporter_build_info",
-            "Version of the reporter.",
-        );
-        let check_duration = HistogramOpts::new(
-            "node_readiness_reporter_check_duration_seconds",
-            "Time a check takes.",
-        );
-        let check_duration = check_duration.buckets(CHECK_BUCKETS.to_vec());
-        let metrics = Self {
-            checks: registry.counters(
-                "node_readiness_reporter_checks_total",
-                "Checks by result.",
-                &["result"],
-            ),
-            check_duration: registry.add(Histogram::with_opts(check_duration)),
-            writes: registry.counters(
-                "node_readiness_reporter_condition_writes_total",
-                "Writes of the condition by result; skipped where nothing had changed.",
-                &["result"],
-            ),
-            status: registry.gauges(
-                "node_readiness_reporter_condition_status",
-                "1 for the status that the condition was last written with.",
-                &["type", "status"],
-            ),
-            registry,
-        };
+    /// With counters at zero, so that Prometheus sees the first increase.
+    pub(super) fn at_zero() -> Self {
+        let metrics = Self::new();
+        let build_info = &metrics.build_info;
+        build_info
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1.0);
         for finding in [
             CheckFinding::Ok,
             CheckFinding::NotReady,
@@ -88,7 +72,8 @@ impl ReporterMetrics {
 
     pub(super) fn checked(&self, finding: CheckFinding, took: Duration) {
         self.checks.with_label_values(&[finding.label()]).inc();
-        self.check_duration.observe(took.as_secs_f64());
+        let duration = self.check_duration.with_label_values(&[""; 0]);
+        duration.observe(took.as_secs_f64());
     }
 
     pub(super) fn wrote(&self, write: WriteResult) {
@@ -100,12 +85,8 @@ impl ReporterMetrics {
         for other in [ConditionStatus::True, ConditionStatus::False] {
             self.status
                 .with_label_values(&[condition_type, other.as_str()])
-                .set((other == status).into());
+                .set(f64::from(other == status));
         }
-    }
-
-    pub(super) fn descriptions(&self) -> Vec<Description> {
-        self.registry.described()
     }
 }
 

@@ -60,7 +60,7 @@ pub enum ReporterError {
 
 /// Names, types, labels and help texts of the reporter's metrics.
 pub fn metric_descriptions() -> Vec<Description> {
-    ReporterMetrics::new().descriptions()
+    ReporterMetrics::descriptions()
 }
 
 /// Checks and reports until SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.
@@ -72,7 +72,7 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let shutdown = told_to_stop().map_err(ReporterError::Signal)?;
     let checker = Checker::new(&settings)?;
     let node = ReportedNode::new(&args, &settings).await?;
-    let metrics = ReporterMetrics::new();
+    let metrics = ReporterMetrics::at_zero();
     let (health, probe) = watch::channel(ReporterHealth::new());
     let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
     let patience = patience.max(MISSED_CHECKS.1);

@@ -16,6 +16,8 @@ pub(crate) fn page(parts: &[(&str, Vec<Description>)]) -> String {
             page,
             "\n## {part}\n\n| metric | type | labels | |\n|---|---|---|---|\n"
         );
+        let mut metrics: Vec<_> = metrics.iter().collect();
+        metrics.sort_by_key(|metric| &metric.name);
         for metric in metrics {
             let labels: Vec<_> = metric.labels.iter().map(|l| format!("`{l}`")).collect();
             let _ = writeln!(

@@ -68,7 +68,6 @@ impl Rules {
             if !stays {
                 out.count(Count::RuleWent {
                     rule: work.name.clone(),
-                    conditions: work.conditions.clone(),
                 });
             }
             stays
@@ -106,9 +105,6 @@ impl Rules {
         if rule.deleting && work.pending.is_none() {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
             work.pending = Some(cache.node_names().cloned().collect());
-        }
-        if let Ok(spec) = &rule.spec {
-            work.know_conditions(spec);
         }
         let told = Some((rule.generation, rule.pruned));
         match rule.trouble() {

@@ -8,15 +8,13 @@ use crate::engine::map::Set;
 use crate::engine::pacer::WriteSlot;
 use crate::engine::status::{RuleStats, WrittenStatus};
 use crate::plan::Backing;
-use crate::rule::{CompiledSpec, Rule};
+use crate::rule::Rule;
 
 /// The engine's state for one rule.
 #[derive(Debug)]
 pub struct RuleWork {
     pub name: Arc<str>,
     pub uid: Arc<str>,
-    /// The types of the conditions that the rule requires.
-    pub conditions: Vec<Arc<str>>,
     /// Whether no controller had adopted the rule before this process: it lacked our finalizer.
     pub is_new: bool,
     pub stats: RuleStats,
@@ -42,7 +40,6 @@ impl RuleWork {
         Self {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
-            conditions: Vec::new(),
             is_new: !rule.finalizer,
             stats: RuleStats::default(),
             pending: None,
@@ -54,14 +51,6 @@ impl RuleWork {
             finalizer_refusals: 0,
             status: StatusWork::default(),
             is_queued: false,
-        }
-    }
-
-    /// Notes which conditions the rule requires.
-    pub fn know_conditions(&mut self, spec: &CompiledSpec) {
-        if self.conditions.is_empty() {
-            let conditions = spec.conditions.iter();
-            self.conditions = conditions.map(|it| it.kind.clone()).collect();
         }
     }
 
