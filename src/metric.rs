@@ -220,8 +220,10 @@ mod tests {
         metrics.forget_rule("a");
         metrics.reset_gauges();
         let families = metrics.registry.registry.gather();
-        let series = families.iter().flat_map(|it| it.get_metric());
-        let rules = series.flat_map(|it| it.get_label());
+        let series = families
+            .iter()
+            .flat_map(prometheus::proto::MetricFamily::get_metric);
+        let rules = series.flat_map(prometheus::proto::Metric::get_label);
         let rules: Vec<_> = rules.filter(|it| it.name() == "rule").collect();
         assert_eq!(rules.len(), 4);
         assert!(rules.iter().all(|it| it.value() == "b"));

@@ -21,7 +21,12 @@ use super::taint::TaintSpec;
 
 /// The maximum number of a rule's conditions.
 pub const MAX_CONDITIONS: usize = 32;
+
 /// Which nodes a rule holds until which of their conditions are met, and by what taint.
+#[allow(
+    clippy::duplicated_attributes,
+    reason = "several columns have the same type"
+)]
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "readiness.node.x-k8s.io",

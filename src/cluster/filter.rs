@@ -51,7 +51,7 @@ impl Filter {
         self
     }
 
-    pub(crate) fn is_not(mut self, path: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn excluding(mut self, path: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((path, false, value.into()));
         self
     }
@@ -60,14 +60,14 @@ impl Filter {
     pub(crate) fn bound(self, node: Option<&str>) -> Self {
         match node {
             Some(node) => self.is("spec.nodeName", node),
-            None => self.is_not("spec.nodeName", ""),
+            None => self.excluding("spec.nodeName", ""),
         }
     }
 
     /// Only pods that have not ended.
     pub(crate) fn alive(self) -> Self {
-        let alive = self.is_not("status.phase", "Succeeded");
-        alive.is_not("status.phase", "Failed")
+        let alive = self.excluding("status.phase", "Succeeded");
+        alive.excluding("status.phase", "Failed")
     }
 
     /// Only warnings about the pod of this name, or about any.

@@ -91,7 +91,7 @@ pub struct Completed {
 #[derive(Debug)]
 pub enum WriteEnd {
     /// It succeeded, and this is the node's metadata now, at this version.
-    CarriedOut(Box<NodeWrite>, Version, Node),
+    CarriedOut(Box<(NodeWrite, Version, Node)>),
     /// The node had changed; the engine waits for a new read of it.
     ReadAgain,
     /// The API server refused these changes, with this message.
@@ -201,7 +201,7 @@ impl WriteWork {
         Some(match result.and_then(read) {
             Ok((version, patched)) => {
                 self.carried_out(&write, &About::node(name, &patched.uid), out);
-                WriteEnd::CarriedOut(Box::new(write), version, patched)
+                WriteEnd::CarriedOut(Box::new((write, version, patched)))
             }
             Err(error) if error.is_refusal() => match write.subject {
                 // Which part was refused is unknown.

@@ -136,7 +136,7 @@ impl Kind for Pod {
         })
     }
 
-    fn node_name(&self) -> &str {
-        &self.node
+    fn node_name(&self) -> Option<&str> {
+        Some(&self.node)
     }
 }

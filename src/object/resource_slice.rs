@@ -86,7 +86,7 @@ impl Kind for ResourceSlice {
         })
     }
 
-    fn node_name(&self) -> &str {
-        &self.node
+    fn node_name(&self) -> Option<&str> {
+        Some(&self.node)
     }
 }

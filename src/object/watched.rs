@@ -51,9 +51,9 @@ pub trait Kind: Clone + Debug {
         status: Option<Self::Status>,
     ) -> Result<Self, Unreadable>;
 
-    /// The node that the object is bound to; empty if it is bound to none.
-    fn node_name(&self) -> &str {
-        ""
+    /// The node that the object is bound to, if it is.
+    fn node_name(&self) -> Option<&str> {
+        None
     }
 }
 
@@ -79,9 +79,9 @@ impl<T: Kind> Watched<T> {
     pub fn node_name(&self) -> Option<&str> {
         let name = match &self.value {
             Ok(value) => value.node_name(),
-            Err((_, node)) => node,
+            Err((_, node)) => Some(node.as_str()),
         };
-        Some(name).filter(|name| !name.is_empty())
+        name.filter(|name| !name.is_empty())
     }
 
     /// The object's resource version.

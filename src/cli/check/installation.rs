@@ -364,7 +364,7 @@ async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usiz
     let api: Api<EndpointSlice> = Api::namespaced(cluster.client.clone(), namespace);
     let of_service = format!("kubernetes.io/service-name={service}");
     let slices = api.list(&ListParams::default().labels(&of_service)).await;
-    let endpoints = slices.ok()?.items.into_iter().flat_map(|it| it.endpoints);
+    let endpoints = slices.ok()?.items.into_iter().filter_map(|it| it.endpoints);
     let ready = endpoints
         .flatten()
         .filter(|it| it.conditions.as_ref().and_then(|it| it.ready) != Some(false));

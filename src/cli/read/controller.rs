@@ -42,8 +42,8 @@ pub(super) async fn config(
         Err(refusal) if refusal.absent => Vec::new(),
         maps => record_gap(gaps, maps),
     };
-    let texts = maps.into_iter().filter_map(|map| map.data?.remove(key));
-    let config = texts.last().map_or_else(
+    let mut texts = maps.into_iter().filter_map(|map| map.data?.remove(key));
+    let config = texts.next_back().map_or_else(
         || Ok(Config::default()),
         |text| Config::parse(&text, Path::new(name)),
     );

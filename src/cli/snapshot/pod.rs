@@ -97,7 +97,7 @@ pub(crate) fn culprit(pod: &Pod) -> Option<Culprit<'_>> {
     culprits.find(|it| {
         let is_ready = it.status.is_some_and(|status| status.ready);
         let ended = it.state().and_then(|state| state.terminated.as_ref());
-        !is_ready && !(it.is_init && ended.is_some_and(|ended| ended.exit_code == 0))
+        !(is_ready || it.is_init && ended.is_some_and(|ended| ended.exit_code == 0))
     })
 }
 

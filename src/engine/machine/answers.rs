@@ -82,7 +82,8 @@ impl Engine {
                         .blame(&about, &changes, &why, recorded_by, &mut self.out);
                 }
             }
-            Some(WriteEnd::CarriedOut(write, version, patched)) => {
+            Some(WriteEnd::CarriedOut(done)) => {
+                let (write, version, patched) = *done;
                 for change in &write.changes {
                     if change.kind == ChangeKind::Added {
                         self.rules.closed(&change.rule_uid, name);

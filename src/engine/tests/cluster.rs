@@ -107,7 +107,6 @@ impl Cluster {
     }
 
     /// Executes a request; returns its description and the answer.
-    #[expect(clippy::too_many_lines, reason = "some lines for each request")]
     pub(super) fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
         match request {
             Request::PatchNode { name, patch } => {

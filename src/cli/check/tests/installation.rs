@@ -45,14 +45,14 @@ fn the_api_server_and_its_clock_are_judged() {
 
 #[test]
 fn the_definition_is_judged() {
+    const SPEC: &str =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/nodegate/properties";
     let found = |change: &dyn Fn(&mut Value)| {
         let mut object = serde_json::to_value(api::crd()).unwrap();
         object["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
         change(&mut object);
         definition(Ok(Some(from_value(object).unwrap())))
     };
-    const SPEC: &str =
-        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/nodegate/properties";
     judged([
         ("ours", found(&|_| {}), Fine),
         (

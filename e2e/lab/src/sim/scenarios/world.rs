@@ -144,7 +144,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
             0 if kind.ends_with(GPU) => condition["nodegate"]["minimum"] = json!(4),
             1 if kind.ends_with(GPU) => condition["nodegate"]["minimumFromLabel"] = json!(GPUS),
             0 if [READY, SECOND].contains(&kind) => {
-                condition["nodegate"]["reasons"] = json!(["Is"])
+                condition["nodegate"]["reasons"] = json!(["Is"]);
             }
             _ => {}
         }
