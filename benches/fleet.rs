@@ -192,7 +192,9 @@ impl Fleet {
 
     /// The watches' first lists.
     fn lists(&self) -> Vec<Input> {
-        let mut shown: Vec<Seen> = vec![Seen::Init(Watch::DaemonSets(ComponentGroup::Class(0)))];
+        let asked = self.now().monotonic;
+        let begins = |watch| Seen::Init(watch, asked);
+        let mut shown: Vec<Seen> = vec![begins(Watch::DaemonSets(ComponentGroup::Class(0)))];
         shown.extend((0..PODS).map(|index| {
             Seen::Apply(Object::DaemonSet(
                 ComponentGroup::Class(0),
@@ -200,24 +202,24 @@ impl Fleet {
             ))
         }));
         shown.extend([
-            Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
-            Seen::Init(Watch::Rules),
+            Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0))),
+            begins(Watch::Rules),
         ]);
         let conditions = [REPORTED, CRITICAL].into_iter().cycle();
         for (index, condition) in conditions.take(self.rules).enumerate() {
             shown.push(Seen::Apply(Object::Rule(decode(&rule(index, condition)))));
         }
         shown.extend([
-            Seen::InitDone(Watch::Rules, 0),
-            Seen::Init(Watch::CsiNodes),
-            Seen::InitDone(Watch::CsiNodes, 0),
-            Seen::Init(Watch::Nodes),
+            Seen::InitDone(Watch::Rules),
+            begins(Watch::CsiNodes),
+            Seen::InitDone(Watch::CsiNodes),
+            begins(Watch::Nodes),
         ]);
         let nodes = self.nodes.iter();
         shown.extend(nodes.map(|node| Seen::Apply(Object::Node(decode(node)))));
         shown.extend([
-            Seen::InitDone(Watch::Nodes, 0),
-            Seen::Init(Watch::Pods(ComponentGroup::Class(0))),
+            Seen::InitDone(Watch::Nodes),
+            begins(Watch::Pods(ComponentGroup::Class(0))),
         ]);
         for node in 0..self.nodes.len() {
             shown.extend((0..PODS).map(|index| {
@@ -227,7 +229,7 @@ impl Fleet {
                 ))
             }));
         }
-        shown.push(Seen::InitDone(Watch::Pods(ComponentGroup::Class(0)), 0));
+        shown.push(Seen::InitDone(Watch::Pods(ComponentGroup::Class(0))));
         shown.into_iter().map(Input::Seen).collect()
     }
 
@@ -240,7 +242,6 @@ impl Fleet {
         for effect in effects {
             match effect {
                 Effect::Request(id, request) => self.asked.push_back((id, request)),
-                Effect::Confirm => self.confirm_at = self.elapsed,
                 Effect::Watch(..) | Effect::Unwatch(_) | Effect::Count(_) => {}
             }
         }
@@ -342,9 +343,8 @@ impl Fleet {
             Watch::DaemonSets(ComponentGroup::Class(0)),
             Watch::Pods(ComponentGroup::Class(0)),
         ];
-        let now = self.now().monotonic;
-        let current = watches.map(|watch| Seen::Current(watch, now, self.revision));
-        current.into_iter().map(Input::Seen).collect()
+        let shown = watches.map(|watch| Seen::Progress(watch, self.revision));
+        shown.into_iter().map(Input::Seen).collect()
     }
 
     /// The API server's answer, and the watch event that follows.
@@ -374,7 +374,9 @@ impl Fleet {
                 let shown = Seen::Apply(Object::Node(decode(node)));
                 (Answer::Node(Box::new(decode(node))), Some(shown))
             }
-            Request::PatchRuleStatus { .. } => (Answer::Version(self.revision), None),
+            Request::PatchRuleStatus { .. } | Request::ReadVersion { .. } => {
+                (Answer::Version(self.revision), None)
+            }
             Request::PostEvent { .. } => (Answer::Done, None),
             other => panic!("nothing here asks for {other:?}"),
         };

@@ -31,7 +31,7 @@
 //! | [`metric`] | tables of metrics |
 //! | `instance` | the identity of this process |
 //! | `client` | the client of the API server |
-//! | `cluster` | the kinds of objects and paged lists, for the webhook and the command line |
+//! | [`cluster`] | the kinds of objects, paged lists, and watches with visible bookmarks |
 //! | `wording` | truncation of texts and lists |
 //! | `causes` | formats errors in one line |
 //! | `documentation` | the addresses of this build's documentation |
@@ -48,7 +48,7 @@ mod bucket;
 mod causes;
 pub mod cli;
 mod client;
-mod cluster;
+pub mod cluster;
 pub mod condition;
 pub mod config;
 pub mod controller;

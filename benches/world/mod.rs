@@ -133,6 +133,7 @@ impl World {
             rules: &self.rules,
             publish_conditions: true,
             stale: &NOTHING,
+            nodes_as_of: self.now,
             census: Some(&self.census),
             repair_after: None,
         };
@@ -144,11 +145,11 @@ impl World {
             selecting: &self.selecting,
             observations: &self.observations,
             joined: None,
+            knows_rules: true,
             karpenter: Karpenter::Disabled,
         };
         let history = NodeHistory {
             is_known: true,
-            read_live: &NOTHING,
             memories: &[],
             may_close: &[],
             watching_since: self.now,

@@ -1,10 +1,11 @@
 //! What the webhook and the command line share to read a cluster: the kinds of objects, filters, paged lists, and why something
-//! could not be read.
+//! could not be read; and the layer that makes bookmarks of watches visible.
 
 mod filter;
 mod kind;
 mod list;
 mod unreadable;
+pub mod watch;
 
 pub(crate) use filter::Filter;
 pub use kind::ResourceKind;

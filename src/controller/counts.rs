@@ -24,9 +24,6 @@ const ADOPTED: &str = "adopted";
 /// Of a metric that has no labels.
 const NONE: &[&str] = &[];
 
-const LOOK_ANSWERED: &str = "answered";
-const LOOK_FAILED: &str = "failed";
-
 const fn operation(kind: ChangeKind) -> &'static str {
     match kind {
         ChangeKind::Added => OPERATION_ADD,
@@ -49,9 +46,6 @@ pub(super) struct Counter {
 impl Counter {
     pub(super) fn new(metrics: Metrics) -> Self {
         // Prometheus sees no increase in a series that starts above 0, so it must exist at 0 first.
-        for result in [LOOK_ANSWERED, LOOK_FAILED] {
-            metrics.last_looks.with_label_values(&[result]);
-        }
         for counter in [
             &metrics.status_unchanged,
             &metrics.status_coalesced,
@@ -155,14 +149,6 @@ impl Counter {
             }
             Count::RepairFailed { rule } => {
                 metrics.repair_failures.with_label_values(&[rule]).inc();
-            }
-            Count::LiveRead { answered } => {
-                let result = if *answered {
-                    LOOK_ANSWERED
-                } else {
-                    LOOK_FAILED
-                };
-                metrics.last_looks.with_label_values(&[result]).inc();
             }
             Count::StatusSpared => metrics.status_unchanged.with_label_values(NONE).inc(),
             Count::StatusCoalesced => metrics.status_coalesced.with_label_values(NONE).inc(),

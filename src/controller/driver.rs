@@ -11,7 +11,7 @@ use super::counts::Counter;
 use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
-use super::watch::{Demands, Watches};
+use super::watch::Watches;
 use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
 use crate::serve::metrics::SurveyRequest;
@@ -67,6 +67,8 @@ pub(super) struct Inputs {
     pub leadership: watch::Receiver<Leadership>,
     /// Whether all rules are suspended; `None` until that is known.
     pub brake: watch::Receiver<Option<bool>>,
+    /// Changes when the cluster was restored from a backup.
+    pub restored: watch::Receiver<()>,
     /// Requests to update the gauges.
     pub surveys: mpsc::Receiver<SurveyRequest>,
 }
@@ -75,8 +77,6 @@ pub(super) struct Inputs {
 pub(super) struct Signals {
     /// Whether the controller can do its work.
     pub readiness: watch::Sender<Readiness>,
-    /// Demands on all watches.
-    pub demands: watch::Sender<Demands>,
     /// When a watch last showed something.
     pub seen: watch::Sender<Instant>,
     /// When the loop last started a round.
@@ -151,6 +151,7 @@ impl Driver {
                 Leadership::Leading { .. } | Leadership::Following => {}
             }
             self.take();
+            self.engine.rest(Instant::now());
             let beat = now + BEAT;
             let next_wake = self.engine.next_wake().map_or(beat, |wake| wake.min(beat));
             tokio::select! {
@@ -163,6 +164,7 @@ impl Driver {
                     }
                 }
                 Ok(()) = inputs.brake.changed() => {}
+                Ok(()) = inputs.restored.changed() => self.inputs.push(Input::Restored),
                 Some(done) = self.under_way.join_next() => self.answered(done),
                 Some(seen) = inputs.seen.recv() => {
                     self.seen(seen);
@@ -201,12 +203,6 @@ impl Driver {
                     let requester = self.requester.clone();
                     let request = async move { (id, requester.make(request).await) };
                     self.under_way.spawn(request);
-                }
-                Effect::Confirm => {
-                    let now = Some(Instant::now());
-                    self.signals
-                        .demands
-                        .send_modify(|demands| demands.as_of = now);
                 }
                 Effect::Watch(watch, scope) => self.watches.begin(watch, &scope),
                 Effect::Unwatch(watch) => self.watches.end(watch),

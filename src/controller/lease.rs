@@ -14,7 +14,6 @@ use tracing::{info, warn};
 use super::answer::within;
 use super::brake::Brake;
 use super::health::Readiness;
-use super::watch::Demands;
 use crate::api::names::LEASE as LEASE_NAME;
 use crate::engine::RequestError;
 use crate::engine::election::{
@@ -40,9 +39,9 @@ pub(super) struct Election {
     seen: Option<(Lease, Instant)>,
     sight: Sight,
     brake: Brake,
-    /// The resource version in the last answer. If it goes backwards, `demands` has everything relisted.
+    /// The resource version in the last answer. If it goes backwards, the cluster was restored from a backup.
     shown: Version,
-    demands: watch::Sender<Demands>,
+    restored: watch::Sender<()>,
 }
 
 /// How well this instance sees the cluster.
@@ -74,7 +73,7 @@ impl Election {
         identity: String,
         sight: Sight,
         brake: Brake,
-        demands: watch::Sender<Demands>,
+        restored: watch::Sender<()>,
     ) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
@@ -83,7 +82,7 @@ impl Election {
             sight,
             brake,
             shown: 0,
-            demands,
+            restored,
         }
     }
 
@@ -272,11 +271,7 @@ impl Election {
         let Some(lease) = lease else { return };
         let version = object::resource_version(&lease.metadata);
         if std::mem::replace(&mut self.shown, version) > version {
-            warn!(
-                lease = LEASE_NAME,
-                "versions go backwards: the cluster was restored from a backup; everything is listed again"
-            );
-            self.demands.send_modify(|demands| demands.relists += 1);
+            self.restored.send_replace(());
         }
     }
 

@@ -41,9 +41,6 @@ metrics! {
         status_unchanged: "nodegate_status_writes_spared_total" [], "Status writes skipped because nothing had changed.";
         status_coalesced: "nodegate_status_changes_coalesced_total" [], "Status changes that were merged into one write.";
         events_dropped: "nodegate_events_dropped_total" [], "Events dropped under overload or refused by the API server.";
-        last_looks: "nodegate_last_looks_total" ["result"],
-            "Nodes that were read again before a decision, because a watch was silent or interrupted, this instance had only \
-             just begun to lead, or a heartbeat was missed; by result.";
         watch_failures: "nodegate_watch_failures_total" ["resource"], "Interruptions of a watch.";
         watch_restarts: "nodegate_watch_restarts_total" ["resource"], "How often a watch had to list everything again.";
     }

@@ -11,7 +11,6 @@ mod gauges;
 pub(crate) mod health;
 mod lease;
 mod limiter;
-mod live_reads;
 pub(crate) mod metrics;
 mod owner;
 mod requests;
@@ -29,7 +28,6 @@ use crate::condition::CriticalComponentClass;
 use crate::config::{Config, ConfigError};
 use crate::documentation;
 use crate::engine::election::{Loss, Term};
-use crate::engine::kind::Watch;
 use crate::engine::{Engine, Settings};
 use crate::guard::{self, Limits};
 use crate::instance::{Instance, own_namespace};
@@ -45,7 +43,7 @@ use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
 use requests::Requester;
-use watch::{Demands, Feeder, Watches};
+use watch::Watches;
 
 /// How many nodes are written at a time by default.
 const WRITES_AT_A_TIME: u16 = 64;
@@ -193,6 +191,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let cluster = client::config(args.kubeconfig.as_deref(), None, &agent(&instance)).await?;
     let server = cluster.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
+    let watching = crate::cluster::watch::client(cluster.clone())?;
     let client = client::connect(cluster)?;
     let metrics = Metrics::new();
     let (readiness, probe) = cell::channel(Readiness::default());
@@ -225,16 +224,8 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     tokio::spawn(birth::tell(client.clone()));
     tokio::spawn(owner::tell(client.clone()));
     let (sender, seen) = mpsc::channel(CHANGES);
-    let demands = cell::Sender::new(Demands::default());
-    let feeder = Feeder {
-        changes: sender,
-        demands: demands.clone(),
-        readiness: readiness.clone(),
-        metrics: metrics.clone(),
-        server,
-    };
-    watch::spawn_all(&client, &classes, &optional_watches(&args), &feeder);
-    let watches = Watches::new(&client, feeder);
+    let watches = Watches::new(watching, sender, readiness.clone(), metrics.clone(), server);
+    let (restored, is_restored) = cell::channel(());
     let (lead, leadership) = cell::channel(Leadership::Following);
     let now = driver::now();
     let (seen_at, sight) = cell::channel(now.monotonic);
@@ -244,23 +235,23 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     };
     let signals = Signals {
         readiness,
-        demands: demands.clone(),
         seen: seen_at,
         pulse,
     };
-    let requester = Requester::new(&client, &classes, &instance.name, metrics.clone());
+    let requester = Requester::new(&client, &instance.name, metrics.clone());
     let engine = Engine::new(settings(&args, config, &classes), now);
     let driver = Driver::new(engine, requester, watches, signals, metrics);
     let inputs = Inputs {
         seen,
         leadership,
         brake: brake.subscribe(),
+        restored: is_restored,
         surveys,
     };
     let run = Box::pin(driver.run(inputs, shutdown));
     let ended = if args.leader_elect {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
-        let election = Election::new(client, &namespace, instance.unique, sight, brake, demands);
+        let election = Election::new(client, &namespace, instance.unique, sight, brake, restored);
         elected(election, &lead, run).await
     } else {
         lead.send_replace(Leadership::Leading { until: None });
@@ -274,13 +265,6 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         Ended::Resigned => Err(ControllerError::Blind),
         Ended::LeadershipLost => Err(ControllerError::LeadershipLost),
     }
-}
-
-/// The watches of what only some installations use.
-fn optional_watches(args: &ControllerArgs) -> Vec<Watch> {
-    let karpenter = [Watch::NodeClaims, Watch::NodePools];
-    let karpenter = karpenter.into_iter().filter(|_| args.enable_karpenter);
-    karpenter.collect()
 }
 
 fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentClass]) -> Settings {

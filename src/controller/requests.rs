@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::Request as HttpRequest;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, Request};
+use kube::api::{DeleteParams, ListParams, ObjectList, Patch, PatchParams, Preconditions, Request};
 use kube::core::request;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -13,13 +13,14 @@ use serde::de::IgnoredAny;
 
 use super::answer::{DEADLINE, FIELD_MANAGER, within};
 use super::events;
-use super::live_reads::Looker;
 use super::metrics::Metrics;
 use crate::client;
-use crate::condition::CriticalComponentClass;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
-use crate::object::{Node, NodeClaim, RuleObject, Watched};
+use crate::engine::kind::Watch;
+use crate::object::{
+    self, CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Watched,
+};
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
@@ -53,7 +54,6 @@ fn reason(error: &RequestError) -> Option<&'static str> {
 pub(super) struct Requester {
     client: Client,
     nodes: Api<Watched<Node>>,
-    looker: Looker,
     /// The reporting instance in this process's Events.
     instance: Arc<str>,
     metrics: Metrics,
@@ -61,12 +61,7 @@ pub(super) struct Requester {
 
 impl Requester {
     /// The client's own retries must be off.
-    pub(super) fn new(
-        client: &Client,
-        classes: &[CriticalComponentClass],
-        instance: &str,
-        metrics: Metrics,
-    ) -> Self {
+    pub(super) fn new(client: &Client, instance: &str, metrics: Metrics) -> Self {
         for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
@@ -76,7 +71,6 @@ impl Requester {
         Self {
             client: client.clone(),
             nodes: Api::all(client.clone()),
-            looker: Looker::new(client.clone(), classes),
             instance: instance.into(),
             metrics,
         }
@@ -134,17 +128,17 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
-            engine::Request::ReadNodeLive {
-                name,
-                kinds,
-                components,
-            } => {
-                let evidence = self.looker.node(&name, &kinds, components).await?;
-                Ok(Answer::NodeEvidence(Box::new(evidence)))
+            engine::Request::ReadVersion { watch, scope } => {
+                let params = ListParams::default().limit(1);
+                let request = Request::new(path(watch, scope.namespace.as_deref()));
+                let request = request.list_metadata(&params);
+                let answer = client::send::<ObjectList<IgnoredAny>>(&self.client, request);
+                let list = within(DEADLINE, answer).await?;
+                match object::version(list.metadata.resource_version.as_deref()) {
+                    0 => Err(RequestError::Failed("the list has no version".into())),
+                    version => Ok(Answer::Version(version)),
+                }
             }
-            engine::Request::ReadClusterLive { daemon_sets } => Ok(Answer::ClusterEvidence(
-                self.looker.cluster(daemon_sets).await?,
-            )),
             engine::Request::PostEvent { notice, at, number } => {
                 let event = events::event(*notice, at, number, &self.instance);
                 within(DEADLINE, events::create(&self.client, &event)).await?;
@@ -177,6 +171,20 @@ impl Requester {
             Ok(_) => {}
         }
         result
+    }
+}
+
+/// The path of a watched resource.
+fn path(watch: Watch, namespace: Option<&str>) -> String {
+    match watch {
+        Watch::Nodes => Watched::<Node>::url_path(&(), None),
+        Watch::CsiNodes => Watched::<CsiNode>::url_path(&(), None),
+        Watch::Pods(_) => Watched::<Pod>::url_path(&(), namespace),
+        Watch::DaemonSets(_) => Watched::<DaemonSet>::url_path(&(), namespace),
+        Watch::ResourceSlices(_) => Watched::<ResourceSlice>::url_path(&(), None),
+        Watch::Rules => Watched::<RuleObject>::url_path(&(), None),
+        Watch::NodeClaims => Watched::<NodeClaim>::url_path(&(), None),
+        Watch::NodePools => Watched::<NodePool>::url_path(&(), None),
     }
 }
 

@@ -8,10 +8,8 @@ mod dirty;
 mod groups;
 mod index;
 mod karpenter;
-mod live_evidence;
 mod named;
 mod nodes;
-mod relists;
 mod rules;
 mod see;
 #[cfg(test)]
@@ -25,10 +23,9 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Certainty;
-use super::freshness::shown::Shown;
-use super::io::Now;
-use super::kind::Watch;
+use super::freshness::Views;
+use super::io::{Effect, Now};
+use super::kind::{Scope, Watch};
 use super::map::{Map, Set};
 use crate::condition::ComponentGroup;
 use crate::condition::{ByGroup, CriticalComponentClass, Observations};
@@ -41,7 +38,6 @@ use dirty::Dirty;
 use index::Index;
 pub(super) use karpenter::KarpenterCache;
 use named::Named;
-use relists::Relists;
 use unreadable::Unreadables;
 
 /// A node that joined longer ago than this may be in use, unless every change of it has been seen.
@@ -54,6 +50,8 @@ struct Entry {
     /// When the node joined, if this process saw that. For a node that a relist shows, the time when the nodes were last
     /// current.
     joined: Option<Timestamp>,
+    /// When the node's latest state came.
+    seen: Option<Instant>,
     observations: Observations,
     csi_node: Option<CsiNode>,
     /// Pods bound to the node, by group.
@@ -73,6 +71,10 @@ struct Weighed {
     at: Timestamp,
     /// The stale kinds.
     stale: StaleKinds,
+    /// As of when the nodes are known.
+    nodes_as_of: Timestamp,
+    /// As of when the rules are known; `None` while they are stale.
+    rules_as_of: Option<Instant>,
     /// Whether no kind was stale, including Karpenter's.
     is_certain: bool,
     /// Until when repair is postponed.
@@ -95,6 +97,8 @@ impl Default for Weighed {
         Self {
             at: Timestamp::MIN,
             stale: StaleKinds::default(),
+            nodes_as_of: Timestamp::MIN,
+            rules_as_of: None,
             is_certain: false,
             repair_after: None,
             census: None,
@@ -142,17 +146,16 @@ pub struct Cache {
     rule_set: RuleSet,
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
-    unsynced: Set<Watch>,
+    views: Views,
+    /// The permanent watches to start.
+    orders: Vec<Effect>,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
     clock_was_set: bool,
-    relists: Relists,
-    shown: Shown,
     dirty: Dirty,
     rule_news: RuleNews,
     /// The rules whose status has been shown again.
     shown_statuses: Set<Arc<str>>,
     karpenter: KarpenterCache,
-    certainty: Certainty<Watch>,
     /// Whether an outage has ended since the last [`Cache::take_outage`].
     outage_ended: bool,
     /// Freshness at the last evaluation.
@@ -172,18 +175,22 @@ impl Cache {
         karpenter_is_watched: bool,
         now: Now,
     ) -> Self {
-        let count = classes.len();
-        let unsynced: Set<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
+        let of_classes = classes.iter().enumerate().flat_map(|(index, class)| {
+            let group = ComponentGroup::Class(index);
+            let watches = [Watch::Pods(group), Watch::DaemonSets(group)];
+            watches.map(|watch| (watch, class.scope(watch)))
+        });
+        let karpenter = [Watch::NodeClaims, Watch::NodePools].into_iter();
+        let unscoped = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
             .into_iter()
-            .chain(
-                (0..count)
-                    .map(ComponentGroup::Class)
-                    .flat_map(|class| [Watch::Pods(class), Watch::DaemonSets(class)]),
-            )
-            .collect();
-        let karpenter = [Watch::NodeClaims, Watch::NodePools];
-        let watched = karpenter.into_iter().filter(|_| karpenter_is_watched);
-        let certainty = Certainty::new(unsynced.iter().copied().chain(watched), now.monotonic);
+            .chain(karpenter.filter(|_| karpenter_is_watched));
+        let unscoped = unscoped.map(|watch| (watch, Scope::default()));
+        let mut views = Views::default();
+        let mut orders = Vec::new();
+        for (watch, scope) in unscoped.chain(of_classes) {
+            views.begin(watch, scope.clone(), Some(now.monotonic));
+            orders.push(Effect::Watch(watch, scope));
+        }
         Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
             named: Named::default(),
@@ -197,15 +204,13 @@ impl Cache {
             rules: Map::default(),
             former_rules: VecDeque::new(),
             rule_generation: 1,
-            unsynced,
+            views,
+            orders,
             clock_was_set: false,
-            relists: Relists::default(),
-            shown: Shown::default(),
             dirty: Dirty::default(),
             rule_news: RuleNews::default(),
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
-            certainty,
             outage_ended: false,
             weighed: Weighed::default(),
             withheld: Set::default(),
@@ -216,7 +221,7 @@ impl Cache {
 
     /// Whether every watch has synced. Nothing may be decided before.
     pub fn has_synced(&self) -> bool {
-        self.unsynced.is_empty()
+        self.views.have_synced()
     }
 
     /// The state that all nodes share.
@@ -228,6 +233,7 @@ impl Cache {
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
             stale: &self.weighed.stale,
+            nodes_as_of: self.weighed.nodes_as_of,
             census: self.census().filter(|_| self.weighed.is_certain),
             repair_after: self.weighed.repair_after,
         }
@@ -284,6 +290,7 @@ impl Cache {
             selecting: &entry.selecting,
             observations: &entry.observations,
             joined: entry.joined,
+            knows_rules: entry.seen <= self.weighed.rules_as_of,
             karpenter: self.karpenter.of(node),
         })
     }

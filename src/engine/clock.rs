@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// If the two clocks diverge by more than this between two readings, the wall clock was set.
 const STEP: SignedDuration = SignedDuration::from_secs(2);
-/// If two readings are further apart than this, the process stood still. The loop reads the clock every second.
+/// If the process waited for longer than this, it stood still. The loop reads the clock every second.
 const STALL: Duration = Duration::from_secs(3);
 
 /// Combines both clocks.
@@ -15,6 +15,8 @@ const STALL: Duration = Duration::from_secs(3);
 pub struct Clock {
     wall: Timestamp,
     monotonic: Instant,
+    /// When the process began to wait. What it does before that may take long.
+    rested: Instant,
 }
 
 /// What a reading of the clocks shows.
@@ -26,14 +28,23 @@ pub struct Reading {
     pub was_set: bool,
     /// How far the wall clock has diverged from the monotonic clock since the last reading, forward or back.
     pub step: SignedDuration,
-    /// Whether the process stood still since the last reading: its caches are stale.
+    /// Whether the process stood still while it waited: its caches are stale.
     pub stood_still: bool,
 }
 
 impl Clock {
     /// A clock with this first reading.
     pub fn new(wall: Timestamp, monotonic: Instant) -> Self {
-        Self { wall, monotonic }
+        Self {
+            wall,
+            monotonic,
+            rested: monotonic,
+        }
+    }
+
+    /// Notes that the process begins to wait.
+    pub fn rest(&mut self, monotonic: Instant) {
+        self.rested = self.rested.max(monotonic);
     }
 
     /// Reads the clocks, given their times.
@@ -47,11 +58,13 @@ impl Clock {
         let now = if was_set { wall } else { wall.max(self.wall) };
         self.wall = now;
         self.monotonic = self.monotonic.max(monotonic);
+        let waited = monotonic.saturating_duration_since(self.rested);
+        self.rest(monotonic);
         Reading {
             now,
             was_set,
             step,
-            stood_still: passed > STALL || was_set,
+            stood_still: waited > STALL || was_set,
         }
     }
 }
@@ -93,5 +106,15 @@ mod tests {
             let again = clock.read(at(wall), later);
             assert!(!again.was_set && !again.stood_still, "{name}: told once");
         }
+    }
+
+    #[test]
+    fn what_takes_long_is_no_stall() {
+        let started = Instant::now();
+        let after = |seconds| started + Duration::from_secs(seconds);
+        let mut clock = Clock::new(at(100), started);
+        clock.rest(after(10));
+        assert!(!clock.read(at(111), after(11)).stood_still);
+        assert!(clock.read(at(121), after(21)).stood_still);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::error::RequestError;
 use super::io::{Count, Effect, Now, Request, RequestId};
+use super::kind::Watch;
 use super::map::Map;
 use super::notice::Notice;
 use super::notices::Notices;
@@ -26,10 +27,8 @@ pub enum Purpose {
     Status(Arc<str>),
     /// Delete the claim of this name, in one of several steps.
     Claim(Arc<str>),
-    /// Read a node live before a decision.
-    LiveRead(Arc<str>),
-    /// Read live what all nodes share.
-    ClusterLiveRead,
+    /// Read the cluster's version for a watch, asked for at this time.
+    Version(Watch, Instant),
     /// Post an Event.
     Event,
 }
@@ -41,7 +40,7 @@ impl Purpose {
             Self::Conditions(_) => Class::Conditions,
             Self::Finalizers(_) | Self::Status(_) => Class::Rule,
             Self::Claim(_) => Class::Claim,
-            Self::LiveRead(_) | Self::ClusterLiveRead => Class::LiveRead,
+            Self::Version(..) => Class::Read,
             Self::Event => Class::Event,
         }
     }
@@ -91,18 +90,13 @@ impl Effects {
         Some(purpose)
     }
 
-    /// The number of requests under way.
+    /// The number of requests under way, but for consistent reads.
     pub fn under_way(&self) -> usize {
-        self.under_way.len()
+        self.under_way.len() - self.pacer.under_way(Class::Read)
     }
 
     pub fn count(&mut self, count: Count) {
         self.waiting.push(Effect::Count(count));
-    }
-
-    /// Asks every watch to become current.
-    pub fn confirm(&mut self) {
-        self.waiting.push(Effect::Confirm);
     }
 
     /// Starts and stops watches.

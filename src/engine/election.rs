@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::freshness::certainty::MAX_AGE;
+use super::freshness::MAX_AGE;
 
 /// The lease's duration, counted from its renewal.
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);

@@ -10,14 +10,13 @@ use kube::api::ObjectMeta;
 use serde_json::Value;
 
 use super::error::RequestError;
-use super::freshness::evidence::{ClusterEvidence, NodeEvidence};
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
 use crate::condition::ComponentGroup;
 use crate::object::{
     CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
 };
-use crate::plan::{ChangeKind, StaleKinds, TaintChange};
+use crate::plan::{ChangeKind, TaintChange};
 
 /// The current time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +47,8 @@ pub enum Input {
     Leads,
     /// All rules are suspended or resumed.
     SuspendAll(bool),
+    /// The cluster was restored from a backup: versions go backwards.
+    Restored,
     /// Shut down: begin nothing new. Requests under way may end, and what was done is still reported.
     Stop,
 }
@@ -59,21 +60,18 @@ pub enum Input {
     reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
 )]
 pub enum Seen {
-    /// A list begins. Objects that it has not shown when it is complete are gone.
-    Init(Watch),
+    /// A list begins, which is asked for after this time. Objects that it has not shown when it is complete are gone.
+    Init(Watch, Instant),
     /// An object was added or changed, or is one of a list that is under way.
     Apply(Object),
     /// An object was deleted; this is its last known state.
     Delete(Object),
-    /// The list is complete, and shows the cluster at this version.
-    InitDone(Watch, Version),
+    /// The list is complete.
+    InitDone(Watch),
+    /// The watch has begun at this version, or has shown everything up to it.
+    Progress(Watch, Version),
     /// The cluster does not have this resource.
     NotInstalled(Watch),
-    /// The watch failed, ended early, or sent no bookmark in time. Changes since some earlier moment may have been missed.
-    Interrupted(Watch),
-    /// The watch has shown everything that had happened by this time and up to this version, as a consistent read that was
-    /// started at this time proves.
-    Current(Watch, Instant, Version),
 }
 
 /// An object as decoded from the wire.
@@ -106,26 +104,16 @@ impl Seen {
     pub fn watch(&self) -> Watch {
         match self {
             Self::Apply(object) | Self::Delete(object) => object.watch(),
-            Self::Init(watch)
-            | Self::InitDone(watch, _)
-            | Self::NotInstalled(watch)
-            | Self::Interrupted(watch)
-            | Self::Current(watch, ..) => *watch,
-        }
-    }
-
-    /// The watch, if this is fresh data from the API server.
-    pub fn shows(&self) -> Option<Watch> {
-        match self {
-            Self::Apply(object) | Self::Delete(object) => Some(object.watch()),
-            Self::Init(watch) | Self::InitDone(watch, _) => Some(*watch),
-            Self::NotInstalled(_) | Self::Interrupted(_) | Self::Current(..) => None,
+            Self::Init(watch, _)
+            | Self::InitDone(watch)
+            | Self::Progress(watch, _)
+            | Self::NotInstalled(watch) => *watch,
         }
     }
 
     /// Whether this proves that the API server is reachable.
     pub fn is_sign_of_life(&self) -> bool {
-        !matches!(self, Self::Interrupted(_))
+        !matches!(self, Self::Init(..))
     }
 }
 
@@ -167,9 +155,7 @@ pub type RequestId = u64;
 pub enum Effect {
     /// A request to make at once. It is answered by [`Input::Answered`], with an error if it times out.
     Request(RequestId, Request),
-    /// Every watch is to become current as of now as soon as possible, and to report it.
-    Confirm,
-    /// Start this watch.
+    /// Start this watch, or start it again: it lists.
     Watch(Watch, Scope),
     /// Stop this watch. Its events that are not taken in yet are ignored.
     Unwatch(Watch),
@@ -229,20 +215,12 @@ pub enum Request {
         /// The version that it must have.
         version: Version,
     },
-    /// A live read of one node's objects, of these kinds; answered by [`Answer::NodeEvidence`].
-    ReadNodeLive {
-        /// The node.
-        name: Arc<str>,
-        /// The kinds to read.
-        kinds: StaleKinds,
-        /// What to read besides the pods of the classes.
-        components: Vec<(Watch, Scope)>,
-    },
-    /// A live read of what all nodes share: the rules, and the `DaemonSet`s of each group; answered by
-    /// [`Answer::ClusterEvidence`].
-    ReadClusterLive {
-        /// The `DaemonSet`s to read besides those of the classes.
-        daemon_sets: Vec<(ComponentGroup, Scope)>,
+    /// A consistent read of the cluster's version at a watch's resource; answered by [`Answer::Version`].
+    ReadVersion {
+        /// The watch.
+        watch: Watch,
+        /// What it selects.
+        scope: Scope,
     },
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
@@ -258,10 +236,7 @@ pub enum Request {
 impl Request {
     /// Whether it changes an object.
     pub const fn is_write(&self) -> bool {
-        !matches!(
-            self,
-            Self::ReadNode { .. } | Self::ReadNodeLive { .. } | Self::ReadClusterLive { .. }
-        )
+        !matches!(self, Self::ReadNode { .. } | Self::ReadVersion { .. })
     }
 }
 
@@ -272,14 +247,10 @@ pub enum Answer {
     Node(Box<Watched<Node>>),
     /// A rule as it is now.
     Rule(Box<Watched<RuleObject>>),
-    /// The object's version now.
+    /// The object's version now, or the cluster's.
     Version(Version),
     /// A claim as it is now.
     NodeClaim(Box<Watched<NodeClaim>>),
-    /// What a live read of a node returned.
-    NodeEvidence(Box<NodeEvidence>),
-    /// What a live read of the cluster returned.
-    ClusterEvidence(ClusterEvidence),
     /// Success without data.
     Done,
 }
@@ -302,8 +273,6 @@ expect! {
     node: Node(it) -> Watched<Node> = *it;
     rule: Rule(it) -> Watched<RuleObject> = *it;
     version: Version(it) -> Version = it;
-    node_evidence: NodeEvidence(it) -> NodeEvidence = *it;
-    cluster_evidence: ClusterEvidence(it) -> ClusterEvidence = it;
 }
 
 impl Answer {
@@ -411,11 +380,6 @@ pub enum Count {
         /// The rule's name.
         rule: Arc<str>,
     },
-    /// A live read ended.
-    LiveRead {
-        /// Whether it succeeded.
-        answered: bool,
-    },
     /// A rule's status write was skipped because nothing had changed.
     StatusSpared,
     /// A change of a rule's status was written together with others.
@@ -441,7 +405,6 @@ impl Count {
             Self::Changed(change) => Some(&change.rule_name),
             Self::RuleCame { .. }
             | Self::RuleWent { .. }
-            | Self::LiveRead { .. }
             | Self::StatusSpared
             | Self::StatusCoalesced
             | Self::EventDropped => None,

@@ -162,13 +162,6 @@ impl Scope {
         (!fields.is_empty()).then(|| fields.join(","))
     }
 
-    /// The field selector of a live read of these objects on one node.
-    pub fn fields_on(&self, node: &str) -> String {
-        let on_node = format!("spec.nodeName={node}");
-        let driver = self.driver.as_ref();
-        driver.map_or(on_node.clone(), |it| format!("spec.driver={it},{on_node}"))
-    }
-
     /// The label selector, as the API takes it.
     pub fn labels(&self) -> Option<String> {
         self.labels.as_ref().map(ToString::to_string)
@@ -205,7 +198,5 @@ mod tests {
         ] {
             assert_eq!(scope.fields(watch).as_deref(), fields, "{watch:?}");
         }
-        assert_eq!(all().fields_on("n"), "spec.nodeName=n");
-        assert_eq!(of_driver().fields_on("n"), "spec.driver=d,spec.nodeName=n");
     }
 }

@@ -14,9 +14,8 @@ use tracing::{debug, warn};
 use super::cache::Cache;
 use super::clock::Clock;
 use super::conditions::NodeQueue;
-use super::effects::Effects;
-use super::freshness::live_reads::LiveReads;
-use super::io::{Effect, Input, Now};
+use super::effects::{Effects, Purpose};
+use super::io::{Effect, Input, Now, Request};
 use super::nodes::Nodes;
 use super::notice::Notice;
 use super::pacer::{Class, Pacer, Rate};
@@ -67,7 +66,6 @@ pub struct Engine {
     nodes: Nodes,
     /// The nodes whose conditions wait to be published.
     conditions: NodeQueue,
-    live_reads: LiveReads,
     repairs: Repairs,
     clock: Clock,
     out: Effects,
@@ -98,7 +96,6 @@ impl Engine {
             rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
             nodes: Nodes::default(),
             conditions: NodeQueue::default(),
-            live_reads: LiveReads::default(),
             repairs: Repairs::default(),
             clock: Clock::new(now.wall, now.monotonic),
             out: Effects::new(pacer, now),
@@ -127,11 +124,17 @@ impl Engine {
         let gives_way = self.allowance == 0 || self.rules.gives_way();
         let next = [
             self.out.next_wake(),
+            self.cache.next_due(now),
             self.next_closure,
             gives_way.then_some(now),
             Some(now + PULSE),
         ];
         next.into_iter().flatten().min()
+    }
+
+    /// Notes that the caller begins to wait: only that can show that the process stood still.
+    pub fn rest(&mut self, now: Instant) {
+        self.clock.rest(now);
     }
 
     /// Whether every watch has synced.
@@ -171,7 +174,7 @@ impl Engine {
             warn!(
                 "this process stood still, or its clock was set: what it has seen is confirmed first"
             );
-            self.mark_everything_stale();
+            self.cache.mark_all_stale(now.monotonic);
         }
         if reading.was_set {
             self.cache.measure_anew(reading.now, reading.step);
@@ -181,19 +184,18 @@ impl Engine {
         }
     }
 
-    /// Treats all caches as stale, and asks the watches to become current.
-    fn mark_everything_stale(&mut self) {
-        self.out.confirm();
-        self.cache.mark_all_stale(self.out.now.monotonic);
-        self.live_reads.invalidate(self.out.now.monotonic);
-    }
-
-    /// Starts and stops watches to match the rules. Earlier live reads no longer count: they did not cover the new watches.
+    /// Starts and stops watches to match the rules, starts those again that have fallen behind, and makes the consistent reads
+    /// that are due.
     fn update_watches(&mut self) {
-        let orders = self.cache.take_orders();
-        if !orders.is_empty() {
-            self.live_reads.invalidate(self.out.now.monotonic);
-            self.out.order(orders);
+        let now = self.out.now.monotonic;
+        self.cache.restart_stale(now);
+        self.out.order(self.cache.take_orders());
+        while !self.is_stopping
+            && self.out.pacer.may_begin(Class::Read, now)
+            && let Some((watch, scope)) = self.cache.next_read(now)
+        {
+            let request = Request::ReadVersion { watch, scope };
+            self.out.ask(Purpose::Version(watch, now), request);
         }
     }
 
@@ -211,10 +213,11 @@ impl Engine {
                 self.cache.begin_evaluations();
                 // A follower makes no decisions, so its caches are proved current only now.
                 if self.cache.has_synced() {
-                    self.mark_everything_stale();
+                    self.cache.mark_all_stale(self.out.now.monotonic);
                 }
             }
             Input::Leads => self.out.pacer.heard(),
+            Input::Restored => self.cache.restored(self.out.now),
             Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {
                 self.is_stopping = true;
@@ -301,16 +304,6 @@ impl Engine {
             if self.cache.has_dirty() || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
-            // A node that is gone, or needs no live read any more, makes room for the next.
-            let next = self
-                .live_reads
-                .take_turns(self.out.pacer.permits(Class::LiveRead, now));
-            if !next.is_empty() {
-                for name in &next {
-                    self.cache.mark(name);
-                }
-                continue;
-            }
             let granted = self.rules.grant_gating(&self.cache, now);
             if granted.is_empty() {
                 break;
@@ -346,8 +339,8 @@ impl Engine {
     /// 1. An unreadable node is left as it is, a deleted one is forgotten, and one with a write under way waits.
     /// 2. Its plan is made.
     /// 3. The plan is noted and announced.
-    /// 4. The plan is carried out: conditions, taints and annotations, live reads, the deletion of its claim. A change that could
-    ///    hurt waits while what it depends on is stale.
+    /// 4. The plan is carried out: conditions, taints and annotations, the deletion of its claim. A change that could hurt waits
+    ///    while what it depends on is stale.
     fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
         if self.is_left_alone(name) {
             return;
@@ -374,9 +367,6 @@ impl Engine {
         let memories = work.memories.clone();
         let history = NodeHistory {
             is_known: work.is_known,
-            read_live: &work
-                .live_read
-                .fresh(self.live_reads.invalidated(), now.monotonic),
             memories: &memories,
             may_close: &may_close,
             watching_since: leading_since,
@@ -395,8 +385,7 @@ impl Engine {
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
 
-        let stale = plan.live_read.clone();
-        let is_stale = !stale.is_empty()
+        let is_stale = !plan.stale.is_empty()
             || plan.repair_is_postponed
             || (!cluster.stale.is_empty() && plan.waits_for_a_guard());
         let conditions = std::mem::take(&mut plan.conditions);
@@ -406,17 +395,8 @@ impl Engine {
         let karpenter = self.cache.karpenter();
         self.repairs.begin(node, &plan, karpenter, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
-        let ended = if stale.is_empty() {
-            None
-        } else {
-            self.live_reads
-                .begin(name, &work.live_read, stale, &self.cache, &mut self.out)
-        };
         if is_stale {
             self.cache.withhold(name);
-        }
-        if let Some(looked) = ended {
-            self.live_read_ended(looked);
         }
     }
 

@@ -10,7 +10,7 @@ mod conditions;
 mod effects;
 pub mod election;
 pub mod error;
-pub mod freshness;
+mod freshness;
 mod gating;
 pub mod io;
 pub mod kind;
@@ -32,12 +32,10 @@ mod tests;
 mod timers;
 mod unreadable;
 mod view;
-pub mod watch_cursor;
 
 pub(crate) use cache::CachedRule;
 pub use clock::Clock;
-pub(crate) use freshness::certainty::Certainty;
-pub use freshness::certainty::MAX_AGE;
+pub use freshness::{MAX_AGE, WATCH_LENGTH};
 
 pub use error::RequestError;
 pub use machine::{Engine, Settings};

@@ -297,7 +297,7 @@ fn is_rightly_undone(
             && outcome.spec.taint.is(&taint.key, taint.effect)
     };
     is_undone
-        && plan.live_read.is_empty()
+        && plan.stale.is_empty()
         && !plan.changes().any(|change| taint.is_of(change))
         && !plan.outcomes.iter().any(waits)
 }

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use super::announce::Announced;
 use super::conditions::ConditionWork;
 use super::effects::Effects;
-use super::freshness::live_reads::NodeLiveReads;
 use super::io::until;
 use super::map::Map;
 use super::node_writes::WriteWork;
@@ -40,8 +39,6 @@ pub struct NodeWork {
     pub conditions: ConditionWork,
     /// How its startup went under each rule.
     pub startups: Startups,
-    /// Its latest live reads.
-    pub live_read: NodeLiveReads,
 }
 
 impl NodeWork {

@@ -16,9 +16,8 @@ use crate::object::Node;
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds};
 use crate::rule::{Rule, RuleSet};
 
-/// Lists that were made just now are not stale, and count as a live read of each node.
+/// Lists that were made just now are not stale.
 static CERTAIN: StaleKinds = StaleKinds::NONE;
-static READ_LIVE: StaleKinds = StaleKinds::COMMON;
 
 /// What the author of a rule should know of what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,8 +44,11 @@ impl View {
         with_karpenter: bool,
         now: Now,
     ) -> Self {
+        let mut cache = Cache::new(classes, passing_taints, true, with_karpenter, now);
+        // What does not depend on rules is listed anyway.
+        cache.take_orders();
         Self {
-            cache: Cache::new(classes, passing_taints, true, with_karpenter, now),
+            cache,
             now,
             limits: Limits::default(),
         }
@@ -64,7 +66,8 @@ impl View {
 
     /// Starts a list.
     pub fn listing(&mut self, watch: Watch) {
-        self.cache.see(Seen::Init(watch), self.now);
+        self.cache
+            .see(Seen::Init(watch, self.now.monotonic), self.now);
     }
 
     /// Adds an object of a list.
@@ -74,10 +77,7 @@ impl View {
 
     /// Completes a list.
     pub fn listed(&mut self, watch: Watch) {
-        // No other source has shown anything newer.
-        self.cache.see(Seen::InitDone(watch, 0), self.now);
-        let current = Seen::Current(watch, self.now.monotonic, 0);
-        self.cache.see(current, self.now);
+        self.cache.see(Seen::InitDone(watch), self.now);
     }
 
     /// Notes that the cluster does not have this resource.
@@ -135,6 +135,7 @@ impl View {
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CERTAIN,
+            nodes_as_of: jiff::Timestamp::MAX,
             census: self.cache.census(),
             repair_after: None,
             ..self.cache.cluster()
@@ -143,7 +144,12 @@ impl View {
 
     /// The state of the node of this name, if it exists.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
-        self.cache.node(name)
+        let state = self.cache.node(name)?;
+        let knows_rules = true;
+        Some(NodeState {
+            knows_rules,
+            ..state
+        })
     }
 
     /// All nodes.
@@ -155,13 +161,11 @@ impl View {
     pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let history = NodeHistory {
             is_known: false,
-            // The lists are new, so no live read is needed, even of a node whose reporter is silent.
-            read_live: &READ_LIVE,
             memories: &[],
             may_close: &[],
             watching_since: self.now.wall,
         };
-        let state = self.cache.node(name)?;
+        let state = self.node(name)?;
         Some(plan::plan(self.cluster(), state, history, self.now.wall))
     }
 

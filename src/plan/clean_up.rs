@@ -39,9 +39,9 @@ impl<'a> Draft<'a> {
         let Some((rule_name, rule_uid, why)) = left_behind else {
             return;
         };
-        let stale = self.stale.common();
+        let stale = self.cluster.stale.common();
         if !stale.is_empty() {
-            self.plan.read_live(stale);
+            self.plan.wait_for(stale);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
             let deleted = self
                 .cluster

@@ -114,15 +114,14 @@ impl<'a> Draft<'a> {
 
     /// Whether what is on record about a repair under the rule with this UID stays: the rule is there, selects the node, has a
     /// `repair`, and no other rule governs. A rule that may not act yet, or is a dry run, keeps it. So does an unknown rule until
-    /// a live read has not found it: a watch may show a node before its rule.
+    /// the rules are known as of a time after the node's event: a watch may show a node before its rule.
     pub(super) fn keeps_records_of(&mut self, uid: &str) -> bool {
         let rules = self.cluster.rules.rules();
         let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
-            let is_gone = self.history.read_live.rules;
-            if !is_gone {
-                self.plan.read_live(StaleKinds::RULES);
+            if !self.state.knows_rules {
+                self.plan.wait_for(StaleKinds::RULES);
             }
-            return !is_gone;
+            return !self.state.knows_rules;
         };
         let rule = &rules[index];
         let may_act = |spec: &CompiledSpec| {

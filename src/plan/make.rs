@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use super::node_plan::{NodePlan, TaintId, TaintPlan};
-use super::stale_kinds::StaleKinds;
 use super::state::{ClusterState, NodeHistory, NodeState};
 use crate::api::TaintEffect;
 use crate::condition::{ComponentGroup, Facts, GroupFacts, NamedComponent, Trust};
@@ -23,8 +22,6 @@ pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,
     pub(super) history: NodeHistory<'a>,
-    /// The stale kinds, without those that a live read of this node has just covered.
-    pub(super) stale: StaleKinds,
     pub(super) node: &'a Node,
     /// Its taints, sorted by key: a node may have any number.
     pub(super) taints: Taints<'a>,
@@ -54,7 +51,6 @@ pub fn plan<'a>(
     let mut draft = Draft {
         cluster,
         state,
-        stale: cluster.stale.without(history.read_live),
         history,
         node: state.node,
         taints,

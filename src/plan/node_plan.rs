@@ -27,17 +27,17 @@ pub struct NodePlan<'a> {
     pub conditions: ConditionChanges<'a>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
-    /// The kinds to read live before a change that could hurt, which this plan therefore omits.
-    pub live_read: StaleKinds,
-    /// UIDs of the rules that need the live read.
+    /// The kinds that must be current before a change that could hurt, which this plan therefore omits.
+    pub stale: StaleKinds,
+    /// UIDs of the rules that wait for them.
     pub looking: Vec<Arc<str>>,
     /// Whether repair is postponed although the node is late, because evidence is or was stale. Earlier announcements stand.
     pub repair_is_postponed: bool,
 }
 
 impl<'a> NodePlan<'a> {
-    pub(super) fn read_live(&mut self, kinds: StaleKinds) {
-        self.live_read = std::mem::take(&mut self.live_read).and(kinds);
+    pub(super) fn wait_for(&mut self, kinds: StaleKinds) {
+        self.stale = std::mem::take(&mut self.stale).and(kinds);
     }
 
     pub(crate) fn changes(&self) -> impl Iterator<Item = &TaintChange> {
@@ -89,7 +89,7 @@ impl<'a> NodePlan<'a> {
         self.changes().any(is_its_taint)
     }
 
-    /// Whether this rule needs a live read before it may act.
+    /// Whether this rule waits for what it depends on to be current before it may act.
     pub fn is_looking_for(&self, rule: &Rule) -> bool {
         self.looking.contains(&rule.uid)
     }

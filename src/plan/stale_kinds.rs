@@ -1,4 +1,4 @@
-//! Which kinds of evidence are stale. Harmful changes wait until a live read of the objects themselves.
+//! Which kinds of evidence are stale. Harmful changes wait until they are current again.
 
 use std::collections::BTreeSet;
 
@@ -24,14 +24,6 @@ impl StaleKinds {
         nodes: false,
         csi_nodes: false,
         rules: false,
-        groups: BTreeSet::new(),
-    };
-
-    /// What every rule depends on: the Node and the rules.
-    pub const COMMON: Self = Self {
-        nodes: true,
-        csi_nodes: false,
-        rules: true,
         groups: BTreeSet::new(),
     };
 
@@ -66,16 +58,6 @@ impl StaleKinds {
         self.groups.contains(&group)
     }
 
-    /// Whether the set includes objects that all nodes share.
-    pub fn is_of_the_cluster(&self) -> bool {
-        self.rules || !self.groups.is_empty()
-    }
-
-    /// Whether the set includes objects of a single node, such as a group's pods.
-    pub fn is_of_the_node(&self) -> bool {
-        self.nodes || self.csi_nodes || !self.groups.is_empty()
-    }
-
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -89,17 +71,6 @@ impl StaleKinds {
             csi_nodes: self.csi_nodes || other.csi_nodes,
             rules: self.rules || other.rules,
             groups: self.groups,
-        }
-    }
-
-    /// This set without the other one.
-    pub fn without(&self, other: &Self) -> Self {
-        Self {
-            nodes: self.nodes && !other.nodes,
-            csi_nodes: self.csi_nodes && !other.csi_nodes,
-            rules: self.rules && !other.rules,
-            // The operator `-` allocates even for an empty set.
-            groups: self.groups.difference(&other.groups).copied().collect(),
         }
     }
 

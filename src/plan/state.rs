@@ -29,6 +29,8 @@ pub struct ClusterState<'a> {
     pub publish_conditions: bool,
     /// The stale kinds.
     pub stale: &'a StaleKinds,
+    /// As of when the nodes are known.
+    pub nodes_as_of: Timestamp,
     /// The health of all nodes; `None` while any evidence is stale, Karpenter's included, and repair is postponed. Only late nodes
     /// need it.
     pub census: Option<&'a Census>,
@@ -51,7 +53,7 @@ impl<'a> ClusterState<'a> {
     }
 
     /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for
-    /// the rule, and a live read does not help.
+    /// the rule.
     pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
         let mut components = spec.components();
         components.any(|it| self.named(it).is_some_and(|named| !named.is_seen))
@@ -75,6 +77,8 @@ pub struct NodeState<'a> {
     pub observations: &'a Observations,
     /// When the node joined, if this process saw that.
     pub joined: Option<Timestamp>,
+    /// Whether the rules are known as of a time after the node's latest state came: a watch may show a node before its rule.
+    pub knows_rules: bool,
     /// What Karpenter's objects say about the node.
     pub karpenter: Karpenter<'a>,
 }
@@ -94,8 +98,6 @@ impl NodeState<'_> {
 pub struct NodeHistory<'a> {
     /// Whether this process has evaluated the node before, as leader.
     pub is_known: bool,
-    /// The kinds that a live read of this node has just covered, so that they are not stale.
-    pub read_live: &'a StaleKinds,
     /// What this process remembers about continuous rules on the node.
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard permits to close the node now.

@@ -72,7 +72,7 @@ impl<'a> Draft<'a> {
             .filter(|_| spec.regate_on.contains(&RegateOn::Reboot) && !bootstrap.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
-            sees_heartbeats: !self.stale.nodes,
+            sees_heartbeats: !self.cluster.stale.nodes,
             rebooted,
             is_closed: tainted,
         };
@@ -171,17 +171,20 @@ impl<'a> Draft<'a> {
         if !governs {
             return decision;
         }
-        // A silent reporter is always checked by a live read: its write may still be on its way.
-        let is_silent = |finding: &Finding<'_>| {
-            let condition = finding.condition.as_ref();
-            condition.is_some_and(|it| matches!(it.detail, Detail::HeartbeatMissed { .. }))
+        // A reporter is silent only if the nodes are known as of a time after its heartbeat was due.
+        let is_early = |finding: &Finding<'_>| {
+            let mut condition = finding.condition.iter();
+            condition.any(|it| {
+                matches!(it.detail, Detail::HeartbeatMissed { .. })
+                    && it.transition > Some(self.cluster.nodes_as_of)
+            })
         };
-        let mut look = self.stale.about(spec, self.cluster.named);
-        look.nodes |= !self.history.read_live.nodes && unmet(findings).any(is_silent);
-        if look.is_empty() {
+        let mut stale = self.cluster.stale.about(spec, self.cluster.named);
+        stale.nodes |= unmet(findings).any(is_early);
+        if stale.is_empty() {
             return decision;
         }
-        self.plan.read_live(look);
+        self.plan.wait_for(stale);
         self.plan.looking.push(rule.uid.clone());
         instead
     }

@@ -44,7 +44,8 @@ pub(crate) struct World {
     joined: Option<Timestamp>,
     is_known: bool,
     stale_kinds: StaleKinds,
-    read_live: StaleKinds,
+    nodes_as_of: Option<Timestamp>,
+    knows_rules: bool,
     memories: Vec<Memory>,
     may_close: Vec<Arc<str>>,
     neighbours: Vec<Node>,
@@ -88,7 +89,8 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         joined: None,
         is_known: false,
         stale_kinds: StaleKinds::default(),
-        read_live: StaleKinds::default(),
+        nodes_as_of: None,
+        knows_rules: true,
         memories: Vec::new(),
         may_close: Vec::new(),
         neighbours: Vec::new(),
@@ -261,9 +263,15 @@ impl World {
         self
     }
 
-    /// Live reads of these kinds have just been made for the node.
-    pub(crate) fn having_read_live(mut self, read_live: StaleKinds) -> Self {
-        self.read_live = read_live;
+    /// The nodes are known as of this time only.
+    pub(crate) fn nodes_as_of(mut self, at: Timestamp) -> Self {
+        self.nodes_as_of = Some(at);
+        self
+    }
+
+    /// The node's latest state came after the rules were last known to be current.
+    pub(crate) fn before_its_rules(mut self) -> Self {
+        self.knows_rules = false;
         self
     }
 
@@ -341,6 +349,7 @@ impl World {
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
             stale: &self.stale_kinds,
+            nodes_as_of: self.nodes_as_of.unwrap_or(self.now),
             census: Some(&self.census).filter(|_| !self.is_stale),
             repair_after: self.repair_after,
         }
@@ -359,6 +368,7 @@ impl World {
             selecting: &self.selecting,
             observations: &self.observations,
             joined: self.joined,
+            knows_rules: self.knows_rules,
             karpenter: Karpenter::Disabled,
         }
     }
@@ -366,7 +376,6 @@ impl World {
     fn history(&self) -> NodeHistory<'_> {
         NodeHistory {
             is_known: self.is_known,
-            read_live: &self.read_live,
             memories: &self.memories,
             may_close: &self.may_close,
             watching_since: at(0),

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::builder::kind;
 use crate::cluster::{Cluster, Filter, Unreadable};
-use crate::controller::watch::Failure;
+use crate::controller::watch::explain;
 use crate::engine::io::Object;
 use crate::engine::kind::Watch;
 
@@ -26,7 +26,7 @@ const LENGTH: u32 = 15;
 /// The longest pause before a failed watch restarts.
 const LONGEST: Duration = Duration::from_secs(10);
 
-type WatchStream = BoxStream<'static, Result<Event<Object>, Error>>;
+type WatchStream = BoxStream<'static, watcher::Result<Event<Object>>>;
 
 pub(super) struct Watchers {
     client: Client,
@@ -93,11 +93,10 @@ impl Watchers {
         let (watch, shown) = next.await;
         let name = watch.name();
         let shown = shown.map_err(|error| {
-            let refusal = Unreadable::of(kind(watch), &error, &self.server);
-            if let Some(problem) = Failure::from(error).explain(watch, &self.server) {
+            if let Some(problem) = explain(&error, watch, &self.server) {
                 self.problems.insert(name, problem);
             }
-            refusal
+            Unreadable::of(kind(watch), &cause(error), &self.server)
         });
         // `Init` only means that the watch is being tried.
         if matches!(&shown, Ok(event) if !matches!(event, Event::Init)) {
@@ -155,7 +154,7 @@ where
             Some((event, (goes_on, pauses)))
         }
     });
-    shown.map_ok(wrap).map_err(cause).boxed()
+    shown.map_ok(wrap).boxed()
 }
 
 fn cause(error: watcher::Error) -> Error {

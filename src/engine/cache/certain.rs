@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Cache, Weighed};
-use crate::engine::MAX_AGE;
-use crate::engine::io::Now;
-use crate::engine::kind::Watch;
+use crate::engine::error::RequestError;
+use crate::engine::freshness::{MAX_AGE, Restored};
+use crate::engine::io::{Effect, Now};
+use crate::engine::kind::{Scope, Watch};
+use crate::object::Version;
 use crate::plan::StaleKinds;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
@@ -18,15 +20,21 @@ const BLINK: Duration = Duration::from_secs(5);
 impl Cache {
     /// Notes that a watch is current as of this time.
     pub(super) fn current(&mut self, watch: Watch, as_of: Instant, now: Now) {
-        if !self.certainty.counts(as_of, now.monotonic) {
+        let blind = self.views.current(watch, as_of, now.monotonic);
+        if self.views.is_stale(watch, now.monotonic) {
             return;
         }
-        if self.named.confirmed(watch) {
-            self.certainty.begin(watch, as_of, now.monotonic);
-            return;
+        if watch == Watch::Nodes {
+            self.clock_was_set = false;
         }
-        let blind = self.certain(watch, as_of, now.monotonic);
-        if blind.is_some_and(|blind| blind > BLINK) && watch == Watch::Nodes {
+        for name in &std::mem::take(&mut self.withheld) {
+            self.mark(name);
+        }
+        let Some(blind) = blind else { return };
+        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
+        self.repair_after = self.repair_after.max(Some(now.monotonic + blind));
+        self.outage_ended |= blind > MAX_AGE;
+        if blind > BLINK && watch == Watch::Nodes {
             self.restart_heartbeats(now.wall);
             for entry in self.entries.values_mut() {
                 entry.missed_changes(now.wall);
@@ -34,24 +42,62 @@ impl Cache {
         }
     }
 
-    /// Notes that a kind is current as of this time. If it was stale, returns for how long.
-    pub(super) fn certain(
+    /// Takes in the version that a consistent read for a watch returned which was asked for at this time.
+    pub fn read_version(
         &mut self,
         watch: Watch,
-        as_of: Instant,
-        now: Instant,
-    ) -> Option<Duration> {
-        if watch == Watch::Nodes {
-            self.clock_was_set = false;
+        asked: Instant,
+        version: Result<Version, RequestError>,
+        now: Now,
+    ) {
+        match self.views.read(watch, asked, version, now.monotonic) {
+            Ok(Some(as_of)) => {
+                self.current(watch, as_of, now);
+                self.settle_named(watch);
+            }
+            Ok(None) => {}
+            Err(Restored) => self.restored(now),
         }
-        let blind = self.certainty.current(watch, as_of, now)?;
-        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
-        self.repair_after = self.repair_after.max(Some(now + blind));
-        self.outage_ended |= blind > MAX_AGE;
-        for name in &std::mem::take(&mut self.withheld) {
-            self.mark(name);
-        }
-        Some(blind)
+    }
+
+    /// Has everything listed again, because the cluster was restored from a backup.
+    pub fn restored(&mut self, now: Now) {
+        warn!(
+            "versions go backwards: the cluster was restored from a backup; everything is listed again"
+        );
+        let all = self.views.restart_all(now.monotonic);
+        self.order(all);
+    }
+
+    fn order(&mut self, watches: Vec<(Watch, Scope)>) {
+        let watches = watches.into_iter();
+        self.orders
+            .extend(watches.map(|(watch, scope)| Effect::Watch(watch, scope)));
+    }
+
+    /// Starts the watches again that have fallen behind.
+    pub fn restart_stale(&mut self, now: Instant) {
+        let restarts = self.views.restarts(now);
+        self.order(restarts);
+    }
+
+    /// Takes the watches to start and stop.
+    pub fn take_orders(&mut self) -> Vec<Effect> {
+        let mut orders = std::mem::take(&mut self.orders);
+        orders.append(&mut self.named.orders);
+        orders
+    }
+
+    /// Takes the next watch for which a consistent read is due.
+    pub fn next_read(&mut self, now: Instant) -> Option<(Watch, Scope)> {
+        let (watch, scope) = self.views.next_read(now)?;
+        Some((watch, scope.clone()))
+    }
+
+    /// When the next consistent read, or the next start of a watch, is due.
+    pub fn next_due(&self, now: Instant) -> Option<Instant> {
+        let is_now = !self.orders.is_empty();
+        is_now.then_some(now).or(self.views.next_due(now))
     }
 
     /// Whether an outage has ended since the last call: a kind is current again after longer than a working watch is silent.
@@ -62,13 +108,13 @@ impl Cache {
     /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
     /// `None` if it may always have been there.
     pub(super) fn came(&self, now: Now) -> Option<Timestamp> {
-        let unseen = if self.certainty.is_stale(Watch::Nodes, now.monotonic) {
-            self.certainty.age(Watch::Nodes, now.monotonic)
+        let unseen = if self.views.is_stale(Watch::Nodes, now.monotonic) {
+            self.views.age(Watch::Nodes, now.monotonic)
         } else {
             Duration::ZERO
         };
         let came = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
-        let is_known = !self.clock_was_set && !self.unsynced.contains(&Watch::Nodes);
+        let is_known = !self.clock_was_set && self.views.has_listed(Watch::Nodes);
         is_known.then_some(came)
     }
 
@@ -82,12 +128,21 @@ impl Cache {
         let mut weighed = Weighed {
             at: now.wall,
             stale: StaleKinds::default(),
+            nodes_as_of: self
+                .views
+                .as_of(Watch::Nodes, now.monotonic)
+                .and_then(|at| {
+                    let age = now.monotonic.saturating_duration_since(at);
+                    now.wall.checked_sub(age).ok()
+                })
+                .unwrap_or(Timestamp::MIN),
+            rules_as_of: self.views.as_of(Watch::Rules, now.monotonic),
             is_certain: true,
             repair_after,
             census: None,
         };
         let stale = &mut weighed.stale;
-        for kind in self.certainty.stale(now.monotonic) {
+        for kind in self.views.stale(now.monotonic) {
             weighed.is_certain = false;
             match kind {
                 Watch::Nodes => stale.nodes = true,
@@ -110,7 +165,7 @@ impl Cache {
 
     /// Treats everything as stale until the watches are current as of this time.
     pub fn mark_all_stale(&mut self, now: Instant) {
-        self.certainty.mark_all_stale(now);
+        self.views.require(now);
     }
 
     /// Notes that a stale kind kept the controller from acting on a node, so that the node is evaluated again afterwards.

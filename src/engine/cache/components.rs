@@ -1,4 +1,4 @@
-//! The pods, `DaemonSet`s and `ResourceSlice`s of all component groups, from watches and live reads.
+//! The pods, `DaemonSet`s and `ResourceSlice`s of all component groups, from watches.
 
 use std::sync::Arc;
 

@@ -9,43 +9,12 @@ use crate::engine::io::Effect;
 use crate::engine::kind::{Scope, Watch};
 use crate::engine::map::Set;
 use crate::object::ObjectKey;
-use crate::plan::StaleKinds;
 use crate::selector::Selector;
 
 impl Cache {
-    /// Takes the watches to start and stop.
-    pub fn take_orders(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.named.orders)
-    }
-
     /// The watches of what rules name.
     pub fn components(&self) -> impl Iterator<Item = &(Watch, Scope)> {
         self.named.watches.iter().flatten()
-    }
-
-    /// What to read in a live read of these kinds of one node, besides the pods of the classes.
-    pub fn components_to_read(&self, kinds: &StaleKinds) -> Vec<(Watch, Scope)> {
-        let meant = self.components().filter(|(watch, _)| {
-            let is_of_nodes = !matches!(watch, Watch::DaemonSets(_));
-            is_of_nodes && watch.group().is_some_and(|group| kinds.has_group(group))
-        });
-        meant.cloned().collect()
-    }
-
-    /// The `DaemonSet`s to read in a live read, besides those of the classes.
-    pub fn daemon_sets_to_read(&self) -> Vec<(ComponentGroup, Scope)> {
-        let of_daemon_sets = self.components().filter_map(|(watch, scope)| match watch {
-            Watch::DaemonSets(group) => Some((*group, scope.clone())),
-            _ => None,
-        });
-        of_daemon_sets.collect()
-    }
-
-    /// Whether the watch has been stopped.
-    pub(super) fn is_unwatched(&self, watch: Watch) -> bool {
-        watch
-            .group()
-            .is_some_and(|group| group.class().is_none() && self.named.position(group).is_none())
     }
 
     /// Starts and stops groups to match the rules.
@@ -63,7 +32,7 @@ impl Cache {
         for component in wanted {
             let mut known = self.named.all.iter();
             if known.all(|named| named.component != component) {
-                self.named.begin(component);
+                self.named.begin(component, &mut self.views);
             }
         }
     }
@@ -88,12 +57,12 @@ impl Cache {
                     labels,
                     ..Scope::default()
                 };
-                self.named.watch(position, pods, scope);
+                self.named.watch(position, pods, scope, &mut self.views);
             }
             (Some(known), labels) if *known == labels => {}
             _ => {
                 self.end_group(group);
-                self.named.begin(component);
+                self.named.begin(component, &mut self.views);
             }
         }
     }
@@ -110,7 +79,7 @@ impl Cache {
         let is_understood =
             unreadable.is_none() || self.daemon_sets.get(group).is_some_and(|it| !it.is_empty());
         let mut watches = self.named.watches[position].iter();
-        let is_seen = is_understood && watches.all(|(it, _)| !self.named.awaited.contains(it));
+        let is_seen = is_understood && watches.all(|(it, _)| self.views.has_listed(*it));
         let named = &mut self.named.all[position];
         if std::mem::replace(&mut named.is_seen, is_seen) != is_seen {
             self.rule_news.are_untold = true;
@@ -128,10 +97,7 @@ impl Cache {
         for (watch, _) in self.named.watches.remove(position).into_iter().rev() {
             let kept = self.index.remove_all(watch);
             nodes.extend(kept.into_values().filter_map(|kept| kept.node));
-            self.named.awaited.remove(&watch);
-            self.certainty.end(watch);
-            self.relists.end(watch);
-            self.shown.forget(watch);
+            self.views.end(watch);
             let unreadable: Vec<ObjectKey> = self.unreadables.of_watch(watch).cloned().collect();
             for key in unreadable {
                 let left_alone = self.unreadables.clear(watch, &key);

@@ -5,9 +5,9 @@
 //! old one are not mistaken for its own.
 
 use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent};
+use crate::engine::freshness::Views;
 use crate::engine::io::Effect;
 use crate::engine::kind::{Scope, Watch};
-use crate::engine::map::Set;
 use crate::selector::Selector;
 
 /// How many are watched at most, at two watches each.
@@ -22,8 +22,6 @@ pub(super) struct Named {
     pub(super) watches: Vec<Vec<(Watch, Scope)>>,
     /// The number of the next group.
     next: usize,
-    /// The watches that have not shown everything yet.
-    pub(super) awaited: Set<Watch>,
     /// The watches to start and stop.
     pub(super) orders: Vec<Effect>,
 }
@@ -31,11 +29,6 @@ pub(super) struct Named {
 impl Named {
     pub(super) fn all(&self) -> &[NamedComponent] {
         &self.all
-    }
-
-    /// Notes that a watch is current; returns whether that is so for the first time.
-    pub(super) fn confirmed(&mut self, watch: Watch) -> bool {
-        self.awaited.remove(&watch)
     }
 
     /// The index of a group, if it exists.
@@ -63,28 +56,30 @@ impl Named {
         Some(&self.all[position].component)
     }
 
-    pub(super) fn watch(&mut self, position: usize, watch: Watch, scope: Scope) {
-        self.awaited.insert(watch);
+    pub(super) fn watch(&mut self, position: usize, watch: Watch, scope: Scope, views: &mut Views) {
+        views.begin(watch, scope.clone(), None);
         self.watches[position].push((watch, scope.clone()));
         self.orders.push(Effect::Watch(watch, scope));
     }
 
     /// Starts a group for a component.
-    pub(super) fn begin(&mut self, component: Component) {
+    pub(super) fn begin(&mut self, component: Component, views: &mut Views) {
         let group = ComponentGroup::Named(self.next);
         self.next += 1;
         let position = self.all.len();
         self.watches.push(Vec::new());
         let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
         match &component {
-            Component::DaemonSet(key) => self.watch(position, daemon_sets, Scope::of_one(key)),
+            Component::DaemonSet(key) => {
+                self.watch(position, daemon_sets, Scope::of_one(key), views)
+            }
             Component::AllDaemonSets => {
                 let of_daemon_sets = Scope {
                     labels: Some(Selector::of_label_key(REVISION_LABEL)),
                     ..Scope::default()
                 };
-                self.watch(position, daemon_sets, Scope::default());
-                self.watch(position, pods, of_daemon_sets);
+                self.watch(position, daemon_sets, Scope::default(), views);
+                self.watch(position, pods, of_daemon_sets, views);
             }
             Component::Check(key) => {
                 let runs = Scope {
@@ -93,14 +88,14 @@ impl Named {
                     with_ended: true,
                     ..Scope::default()
                 };
-                self.watch(position, pods, runs);
+                self.watch(position, pods, runs, views);
             }
             Component::Devices(driver) => {
                 let of_driver = Scope {
                     driver: Some(driver.clone()),
                     ..Scope::default()
                 };
-                self.watch(position, Watch::ResourceSlices(group), of_driver);
+                self.watch(position, Watch::ResourceSlices(group), of_driver, views);
             }
         }
         self.all.push(NamedComponent {

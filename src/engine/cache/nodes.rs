@@ -1,4 +1,4 @@
-//! Nodes and their `CSINode`s, from watches, write responses and live reads.
+//! Nodes and their `CSINode`s, from watches and write responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Cache {
             return;
         };
         node.name = name.clone();
-        let is_late = self.certainty.is_stale(Watch::Nodes, now.monotonic);
+        let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
         let entry = entry(&mut self.entries, &name);
         if entry
             .node
@@ -68,6 +68,7 @@ impl Cache {
         {
             entry.joined = came;
         }
+        entry.seen = Some(now.monotonic);
         let followed = self.rule_set.followed();
         let is_alive = entry
             .observations
@@ -118,7 +119,7 @@ impl Cache {
     }
 
     fn put_csi_node(&mut self, name: &Arc<str>, csi_node: Option<CsiNode>) {
-        let is_first_sight = self.unsynced.contains(&Watch::CsiNodes);
+        let is_first_sight = !self.views.has_listed(Watch::CsiNodes);
         let entry = self.entry(name);
         if entry.csi_node == csi_node {
             return;

@@ -1,4 +1,4 @@
-//! Rules, from watches, write responses and live reads.
+//! Rules, from watches and write responses.
 
 use std::sync::Arc;
 

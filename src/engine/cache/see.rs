@@ -9,38 +9,31 @@ use crate::object::{self, ObjectKey, Version};
 impl Cache {
     pub fn see(&mut self, seen: Seen, now: Now) {
         let watch = seen.watch();
-        if self.is_unwatched(watch) {
+        if !self.views.has(watch) {
             return;
         }
-        if let Some(watch) = seen.shows() {
-            self.certainty.saw(watch, now.monotonic);
+        if seen.is_sign_of_life() {
+            self.views.saw(watch, now.monotonic);
         }
         match seen {
-            Seen::Init(watch) => self.relists.begin(watch),
+            Seen::Init(watch, asked) => self.views.begin_list(watch, asked),
             Seen::Apply(object) => self.apply(object, now),
-            Seen::Delete(object) => self.delete(&object),
-            Seen::InitDone(watch, version) => {
-                self.drop_unlisted(watch);
-                self.shown.listed(watch, version);
-                self.synced(watch);
+            Seen::Delete(object) => self.delete(&object, now),
+            Seen::InitDone(watch) => {
+                self.end_list(watch, now);
+                self.served(watch, true);
+                self.know_karpenter(watch, Extent::Everything);
+            }
+            Seen::Progress(watch, version) => {
+                self.has_shown(watch, version, now);
+                self.views.read_later(watch, now.monotonic);
             }
             Seen::NotInstalled(watch) if self.may_lack(watch) => {
-                if self.named.confirmed(watch) {
-                    self.certainty.begin(watch, now.monotonic, now.monotonic);
-                }
-                self.certain(watch, now.monotonic, now.monotonic);
-                self.relists.begin(watch);
-                self.drop_unlisted(watch);
+                self.end_list(watch, now);
                 self.know_karpenter(watch, Extent::NotInstalled);
                 self.served(watch, false);
             }
-            Seen::NotInstalled(watch) | Seen::Interrupted(watch) => {
-                self.certainty.interrupted(watch);
-            }
-            Seen::Current(watch, as_of, version) => {
-                self.shown.reached(watch, version);
-                self.current(watch, as_of, now);
-            }
+            Seen::NotInstalled(_) => {}
         }
         self.settle_named(watch);
         self.take_over_rules();
@@ -51,12 +44,16 @@ impl Cache {
     fn apply(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
-        if !self.relists.saw(watch, &key) {
-            if self.is_outdated(watch, &key, version) || self.has_been_seen_gone(&object, &key) {
-                return;
-            }
-            self.shown.watched(watch, version);
+        let is_listed = self.views.lists(watch, &key);
+        if is_listed || !self.is_outdated(watch, &key, version) {
+            self.keep(object, now);
         }
+        if !is_listed {
+            self.has_shown(watch, version, now);
+        }
+    }
+
+    fn keep(&mut self, object: Object, now: Now) {
         match object {
             Object::Node(node) => {
                 let came = self.came(now);
@@ -73,26 +70,20 @@ impl Cache {
     }
 
     /// Removes an object, unless a newer state is known.
-    fn delete(&mut self, object: &Object) {
+    fn delete(&mut self, object: &Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let (key, version) = (ObjectKey::of(meta), object::resource_version(meta));
         if !self.is_outdated(watch, &key, version) {
             self.remove(watch, &key);
         }
-        self.shown.watched(watch, version);
+        self.has_shown(watch, version, now);
     }
 
-    /// Whether a live read has shown that an unknown object was already gone.
-    fn has_been_seen_gone(&self, object: &Object, key: &ObjectKey) -> bool {
-        let watch = object.watch();
-        let node = match object {
-            Object::Pod(_, pod) => pod.node_name().unwrap_or_default(),
-            Object::ResourceSlice(_, slice) => slice.node_name().unwrap_or_default(),
-            Object::CsiNode(_) => &*key.name,
-            _ => "",
-        };
-        let version = object::resource_version(object.meta());
-        self.shown.has_read_live(watch, node, version) && self.index.get(watch, key).is_none()
+    /// Notes that a watch has shown everything up to this version.
+    fn has_shown(&mut self, watch: Watch, version: Version, now: Now) {
+        if let Some(as_of) = self.views.shown(watch, version) {
+            self.current(watch, as_of, now);
+        }
     }
 
     pub(super) fn remove(&mut self, watch: Watch, key: &ObjectKey) {
@@ -114,19 +105,20 @@ impl Cache {
     }
 
     /// Ends a list: objects that it has not shown are gone.
-    fn drop_unlisted(&mut self, watch: Watch) {
-        let listed = self.relists.end(watch);
+    fn end_list(&mut self, watch: Watch, now: Now) {
+        let (asked, listed) = self.views.end_list(watch, now.monotonic);
         let mut gone = self.known(watch);
         gone.retain(|key| !listed.contains(key));
         for key in gone {
             self.remove(watch, &key);
         }
+        self.current(watch, asked, now);
     }
 
     /// Whether the cluster may lack the resource of this watch. A resource of Kubernetes' own that was there does not go: an
     /// API server that does not have it is an older one, which is being replaced.
     fn may_lack(&self, watch: Watch) -> bool {
-        let is_there = matches!(watch, Watch::ResourceSlices(_)) && self.certainty.is_known(watch);
+        let is_there = matches!(watch, Watch::ResourceSlices(_)) && self.views.has_listed(watch);
         watch.is_optional() && (!is_there || self.named.lacks(watch))
     }
 
@@ -137,12 +129,6 @@ impl Cache {
         }
     }
 
-    fn synced(&mut self, watch: Watch) {
-        self.unsynced.remove(&watch);
-        self.served(watch, true);
-        self.know_karpenter(watch, Extent::Everything);
-    }
-
     /// The known objects of a watch, unreadable ones included.
     pub(super) fn known(&self, watch: Watch) -> Vec<ObjectKey> {
         let kept = self.index.keys(watch);
@@ -151,7 +137,7 @@ impl Cache {
             .collect()
     }
 
-    /// Whether a write response or a live read has shown a newer state of the object than this version.
+    /// Whether a write response has shown a newer state of the object than this version.
     pub(super) fn is_outdated(&self, watch: Watch, key: &ObjectKey, shown: Version) -> bool {
         let known = self.index.get(watch, key);
         shown != 0 && known.is_some_and(|known| shown < known.version)

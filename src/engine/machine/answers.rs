@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Engine;
 use crate::engine::effects::Purpose;
 use crate::engine::error::RequestError;
-use crate::engine::freshness::live_reads::EndedRead;
 use crate::engine::io::{Answer, Count, RequestId};
 use crate::engine::node_writes::{NodeWrite, WriteEnd};
 use crate::engine::notice::{About, Notice};
@@ -37,24 +36,9 @@ impl Engine {
                 let (cache, out) = (&mut self.cache, &mut self.out);
                 self.repairs.answered(&name, answer, cache, out);
             }
-            Purpose::LiveRead(name) => {
-                let answer = answer.and_then(Answer::node_evidence);
-                let read =
-                    answer.map(|evidence| self.cache.take_in_node(&name, evidence, self.out.now));
-                if let Some(looked) = self.live_reads.node_answered(&name, read, &mut self.out) {
-                    self.live_read_ended(looked);
-                }
-            }
-            Purpose::ClusterLiveRead => {
-                let answer = answer.and_then(Answer::cluster_evidence);
-                let now = self.out.now.wall;
-                let read = answer.map(|evidence| self.cache.take_in_cluster(evidence, now));
-                for looked in self
-                    .live_reads
-                    .cluster_answered(read, &self.cache, &mut self.out)
-                {
-                    self.live_read_ended(looked);
-                }
+            Purpose::Version(watch, asked) => {
+                let version = answer.and_then(Answer::version);
+                self.cache.read_version(watch, asked, version, self.out.now);
             }
             Purpose::Event => {
                 if let Err(error) = answer {
@@ -146,14 +130,5 @@ impl Engine {
             self.cache.update_node(node, self.out.now);
         }
         self.cache.mark(name);
-    }
-
-    /// Handles the end of a live read.
-    pub(super) fn live_read_ended(&mut self, ended: EndedRead) {
-        self.cache.mark(&ended.name);
-        if let Some(work) = self.nodes.get_mut(&ended.name) {
-            let invalidated = self.live_reads.invalidated();
-            work.live_read.ended(ended, invalidated, &mut self.out);
-        }
     }
 }

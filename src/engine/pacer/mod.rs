@@ -42,8 +42,8 @@ pub enum Class {
     Rule,
     /// `NodeClaim`s.
     Claim,
-    /// Live reads, which change nothing.
-    LiveRead,
+    /// Consistent reads for watches, which change nothing.
+    Read,
     /// Nodes' published conditions.
     Conditions,
     /// Events.
@@ -55,7 +55,7 @@ const CLASSES: usize = 6;
 /// The most requests of each class at a time; the limit for nodes is configured.
 const RULES: u16 = 16;
 const CLAIMS: u16 = 8;
-const LIVE_READS: u16 = 16;
+const READS: u16 = 16;
 const CONDITIONS: u16 = 8;
 const EVENTS: u16 = 4;
 
@@ -90,7 +90,7 @@ pub struct Pacer {
 
 impl Pacer {
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
-        let at_a_time = [nodes, RULES, CLAIMS, LIVE_READS, CONDITIONS, EVENTS];
+        let at_a_time = [nodes, RULES, CLAIMS, READS, CONDITIONS, EVENTS];
         Self {
             limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
@@ -120,7 +120,7 @@ impl Pacer {
         match class {
             // Events wait for the end of an outage instead of being lost.
             Class::Event if self.outage.is_on() => 0,
-            Class::Event | Class::LiveRead => usual,
+            Class::Event | Class::Read => usual,
             Class::Node | Class::Rule | Class::Claim | Class::Conditions => {
                 self.outage.permits(usual, now)
             }
@@ -152,7 +152,7 @@ impl Pacer {
 
     /// When pauses and the rate limit permit a request of this class; `None` for now.
     pub fn not_before(&self, class: Class, now: Instant) -> Option<Instant> {
-        if class == Class::LiveRead {
+        if class == Class::Read {
             return None;
         }
         let of_all = self.limit(Class::Node).not_before(now);

@@ -10,7 +10,7 @@ const ALL: [Class; CLASSES] = [
     Class::Node,
     Class::Rule,
     Class::Claim,
-    Class::LiveRead,
+    Class::Read,
     Class::Conditions,
     Class::Event,
 ];
@@ -58,7 +58,7 @@ fn conditions_share_what_may_be_written_at_a_time_with_nodes_and_do_not_hold_the
         (&[Class::Node; 4], false, false),
         (&[Class::Conditions; 4], true, false),
         (
-            &[Class::Rule, Class::Claim, Class::Event, Class::LiveRead],
+            &[Class::Rule, Class::Claim, Class::Event, Class::Read],
             true,
             true,
         ),
@@ -73,7 +73,7 @@ fn conditions_share_what_may_be_written_at_a_time_with_nodes_and_do_not_hold_the
                 "{class:?} after {under_way:?}"
             );
         }
-        for class in [Class::Rule, Class::Claim, Class::LiveRead, Class::Event] {
+        for class in [Class::Rule, Class::Claim, Class::Read, Class::Event] {
             assert!(pacer.may_begin(class, now), "{class:?} after {under_way:?}");
         }
         for class in under_way {
@@ -94,7 +94,7 @@ fn no_class_has_more_under_way_than_it_may() {
     let limits = [
         (Class::Rule, 16),
         (Class::Claim, 8),
-        (Class::LiveRead, 16),
+        (Class::Read, 16),
         (Class::Event, 4),
     ];
     for (class, limit) in limits {
@@ -111,7 +111,7 @@ fn no_class_has_more_under_way_than_it_may() {
 }
 
 #[test]
-fn all_but_live_reads_wait_while_the_api_server_refuses_writes_of_nodes() {
+fn all_but_reads_wait_while_the_api_server_refuses_writes_of_nodes() {
     let now = Instant::now();
     let mut pacer = Pacer::new(64, None);
     assert_eq!(pacer.not_before(Class::Node, now), None);
@@ -120,7 +120,7 @@ fn all_but_live_reads_wait_while_the_api_server_refuses_writes_of_nodes() {
     assert_eq!(pacer.next_turn(now), None, "nobody has asked");
     for class in ALL {
         let may_begin = pacer.may_begin(class, now);
-        assert_eq!(may_begin, class == Class::LiveRead, "{class:?}");
+        assert_eq!(may_begin, class == Class::Read, "{class:?}");
     }
     assert_eq!(pacer.next_turn(now), Some(now + 3 * S));
     pacer.ask_again();
@@ -138,7 +138,7 @@ fn what_the_api_server_bears_no_more_of_holds_up_its_own_class_alone() {
             pacer.answered(refused, now, Some(&throttled(Some(3 * S))), now);
         }
         for class in ALL {
-            let waits = class == refused && class != Class::LiveRead;
+            let waits = class == refused && class != Class::Read;
             assert_eq!(
                 pacer.may_begin(class, now),
                 !waits,
@@ -159,7 +159,7 @@ fn only_what_changes_something_counts_among_the_writes_of_a_second() {
     };
     let mut pacer = Pacer::new(64, Some(rate));
     for _ in 0..5 {
-        pacer.begins(Class::LiveRead, false, now);
+        pacer.begins(Class::Read, false, now);
     }
     pacer.begins(Class::Node, true, now);
     assert!(pacer.may_begin(Class::Node, now));

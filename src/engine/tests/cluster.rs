@@ -6,21 +6,16 @@ use json_patch::PatchOperation;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
-use crate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use crate::engine::io::{Answer, Object, Request};
-use crate::engine::kind::{Scope, Watch};
+use crate::engine::kind::Watch;
 use crate::object::Version;
-use crate::plan::StaleKinds;
 
 /// All objects, by watch and name.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     objects: BTreeMap<Watch, BTreeMap<String, Value>>,
     version: Version,
-    /// A group whose `DaemonSet`s may not be listed.
-    pub unreadable: Option<ComponentGroup>,
 }
 
 fn decode<T: DeserializeOwned>(json: &Value) -> T {
@@ -166,36 +161,7 @@ impl Cluster {
                 });
                 (format!("delete {name}"), answer)
             }
-            Request::ReadNodeLive {
-                name,
-                kinds,
-                components,
-            } => {
-                let evidence = self.node_evidence(&name, &kinds, &components);
-                let answer = Answer::NodeEvidence(Box::new(evidence));
-                (format!("look at {name}"), Ok(answer))
-            }
-            Request::ReadClusterLive { daemon_sets } => {
-                let named = daemon_sets.into_iter().map(|(group, _)| group);
-                let mut unread = Unread::default();
-                let mut read = |group| {
-                    let list = match self.unreadable {
-                        Some(it) if it == group => Err(RequestError::Failed("forbidden".into())),
-                        _ => Ok(self.list(Watch::DaemonSets(group), |_| true)),
-                    };
-                    let list = unread.or_read(Some(list), |it| it.add_group(group))?;
-                    Some((group, list))
-                };
-                let groups = std::iter::once(ComponentGroup::Class(0)).chain(named);
-                let daemon_sets = groups.filter_map(&mut read).collect();
-                let evidence = ClusterEvidence {
-                    rules: self.list(Watch::Rules, |_| true),
-                    daemon_sets,
-                    unread,
-                };
-                let answer = Answer::ClusterEvidence(evidence);
-                ("look at the cluster".into(), Ok(answer))
-            }
+            Request::ReadVersion { .. } => ("version".into(), Ok(Answer::Version(self.version))),
             Request::PostEvent { notice, .. } => {
                 (format!("event {}", notice.topic.reason), Ok(Answer::Done))
             }
@@ -216,49 +182,6 @@ impl Cluster {
             Ok(())
         } else {
             Err(RequestError::Conflict)
-        }
-    }
-
-    fn node_evidence(
-        &self,
-        name: &str,
-        kinds: &StaleKinds,
-        components: &[(Watch, Scope)],
-    ) -> NodeEvidence {
-        let class = ComponentGroup::Class(0);
-        let of_class = kinds.has_group(class).then_some(class);
-        let of_class = of_class.map(Watch::Pods).into_iter();
-        let watches = of_class.chain(components.iter().map(|(watch, _)| *watch));
-        let is_there = |object: &&Value| object["spec"]["nodeName"] == name;
-        let (mut pods, mut slices) = (Vec::new(), Vec::new());
-        for watch in watches {
-            match watch {
-                Watch::Pods(group) => pods.push((group, self.list(watch, is_there))),
-                Watch::ResourceSlices(group) => slices.push((group, self.list(watch, is_there))),
-                _ => {}
-            }
-        }
-        let csi_node = || self.list(Watch::CsiNodes, |it| it["metadata"]["name"] == name);
-        NodeEvidence {
-            node: self
-                .get(Watch::Nodes, name)
-                .filter(|_| kinds.nodes)
-                .map(decode),
-            csi_node: kinds.csi_nodes.then(csi_node),
-            pods,
-            slices,
-            unread: Unread::default(),
-        }
-    }
-
-    fn list<K: DeserializeOwned>(
-        &self,
-        watch: Watch,
-        is_meant: impl Fn(&&Value) -> bool,
-    ) -> List<K> {
-        List {
-            items: self.all(watch).filter(is_meant).map(decode).collect(),
-            version: self.version,
         }
     }
 }

@@ -8,8 +8,8 @@ mod cluster;
 mod components;
 mod conditions;
 mod figures;
+mod freshness;
 mod holds;
-mod live_reads;
 mod lives;
 mod named;
 mod nodes;
@@ -57,10 +57,12 @@ struct Bench {
     watches: Vec<Watch>,
     /// Watches that the engine started. They join `watches` in [`Bench::lists`].
     begun: BTreeMap<Watch, Scope>,
-    /// The watches that send no bookmarks.
+    /// The watches that show nothing by themselves, however often they are started again.
     silent: Vec<Watch>,
-    /// How often the watches were asked to become current.
-    confirmations: usize,
+    /// The watches that are to list again.
+    restarted: Vec<Watch>,
+    /// How often the engine has started a watch again.
+    restarts: usize,
     /// A description of each request.
     asked: Vec<String>,
     /// The reason, object and note of each Event.
@@ -98,6 +100,13 @@ fn beginning() -> Instant {
     zero.map_or(now, |zero| zero + Duration::from_secs(1_000_000))
 }
 
+/// The engine, which has asked for the watches that it cannot do without.
+fn begun(mut engine: Engine, now: Now) -> Engine {
+    let effects = engine.take([], now);
+    assert!(effects.iter().all(|it| matches!(it, Effect::Watch(..))));
+    engine
+}
+
 impl Bench {
     /// A new bench that sees these rules and nodes at [`at`]`(100)`, after its first reaction.
     fn new(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Self {
@@ -122,7 +131,7 @@ impl Bench {
         let watched = |watch: &Watch| settings.enable_karpenter || !watch.is_optional();
         Self {
             watches: Watch::KINDS.into_iter().filter(watched).collect(),
-            engine: Engine::new(settings, now),
+            engine: begun(Engine::new(settings, now), now),
             begun: BTreeMap::new(),
             now,
             began: now.monotonic,
@@ -132,7 +141,8 @@ impl Bench {
             held_up: |_| false,
             pending: Vec::new(),
             silent: Vec::new(),
-            confirmations: 0,
+            restarted: Vec::new(),
+            restarts: 0,
             asked: Vec::new(),
             told: Vec::new(),
             held: Vec::new(),
@@ -175,10 +185,11 @@ impl Bench {
             let objects = self.cluster.all(watch);
             objects.map(move |json| Seen::Apply(object(watch, json)))
         });
-        let seen = watches().map(Seen::Init).chain(all);
-        let version = self.cluster.version();
-        let seen = seen.chain(watches().map(move |watch| Seen::InitDone(watch, version)));
-        seen.map(Input::Seen).chain(self.confirmed()).collect()
+        let (asked, version) = (self.now.monotonic, self.cluster.version());
+        let begin = watches().map(move |watch| Seen::Init(watch, asked));
+        let seen = begin.chain(all).chain(watches().map(Seen::InitDone));
+        let seen = seen.chain(watches().map(move |watch| Seen::Progress(watch, version)));
+        seen.map(Input::Seen).collect()
     }
 
     fn shows(&mut self, watch: Watch, mut json: Value) {
@@ -237,12 +248,18 @@ impl Bench {
         }
     }
 
-    fn confirmed(&self) -> Vec<Input> {
-        let watches = self.watches.iter().filter(|it| !self.silent.contains(it));
-        let (as_of, version) = (self.now.monotonic, self.cluster.version());
-        watches
-            .map(|watch| Input::Seen(Seen::Current(*watch, as_of, version)))
-            .collect()
+    /// What the watches show by themselves: how far they are, or everything.
+    fn confirmed(&mut self) -> Vec<Input> {
+        let (silent, version) = (&self.silent, self.cluster.version());
+        let is_silent = |watch: &Watch| silent.contains(watch);
+        let watches = self.watches.iter().filter(|it| !is_silent(it));
+        let progress: Vec<_> = watches
+            .map(|watch| Input::Seen(Seen::Progress(*watch, version)))
+            .collect();
+        let (waiting, listed) = self.restarted.iter().partition(|it| is_silent(it));
+        self.restarted = waiting;
+        let listed: Vec<Watch> = listed;
+        progress.into_iter().chain(self.lists_of(&listed)).collect()
     }
 
     /// Takes in inputs, and executes all requests that follow at this time.
@@ -258,9 +275,10 @@ impl Bench {
                         let answer = self.answer(request);
                         inputs.push(Input::Answered(id, answer));
                     }
-                    Effect::Confirm => {
-                        self.confirmations += 1;
-                        inputs.extend(self.confirmed());
+                    Effect::Watch(watch, _) if self.watches.contains(&watch) => {
+                        self.restarts += 1;
+                        self.restarted.retain(|it| *it != watch);
+                        self.restarted.push(watch);
                     }
                     Effect::Watch(watch, scope) => {
                         let known = self.begun.insert(watch, scope);
@@ -270,6 +288,7 @@ impl Bench {
                         let known = self.begun.remove(&watch);
                         assert!(known.is_some(), "only what was begun is ended");
                         self.watches.retain(|it| *it != watch);
+                        self.restarted.retain(|it| *it != watch);
                     }
                     Effect::Count(count) => self.counted.push(count),
                 }
@@ -295,6 +314,9 @@ impl Bench {
         if let Some(error) = (self.refusal)(&request) {
             self.refused += 1;
             return Err(error);
+        }
+        if let Request::ReadVersion { .. } = &request {
+            return Ok(Answer::Version(self.cluster.version()));
         }
         if let Request::PostEvent { notice, .. } = &request {
             let (reason, name) = (notice.topic.reason, &notice.about.name);

@@ -415,18 +415,12 @@ fn in_an_outage_events_wait_for_its_end() {
 
 #[test]
 fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
-    let interrupted =
-        |_: &Bench| Input::Seen(Seen::Interrupted(Watch::Pods(ComponentGroup::Class(0))));
-    let current = |bench: &Bench| {
-        Input::Seen(Seen::Current(
-            Watch::Pods(ComponentGroup::Class(0)),
-            bench.now.monotonic,
-            0,
-        ))
-    };
+    const WATCH: Watch = Watch::Pods(ComponentGroup::Class(0));
+    let begins = |bench: &Bench| Input::Seen(Seen::Init(WATCH, bench.now.monotonic));
+    let shows = |_: &Bench| Input::Seen(Seen::Progress(WATCH, 0));
     for (name, heard, told) in [
-        ("a watch breaks off", interrupted as fn(&Bench) -> Input, 0),
-        ("a watch shows something", current, 1),
+        ("a list is to begin", begins as fn(&Bench) -> Input, 0),
+        ("a watch shows something", shows, 1),
         ("the lease is renewed", |_| Input::Leads, 1),
     ] {
         let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {

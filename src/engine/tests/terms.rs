@@ -35,16 +35,9 @@ fn an_instance_that_does_not_lead_does_nothing() {
     assert!(bench.engine.has_synced() && bench.engine.is_idle());
     assert_eq!(bench.asked(), [""; 0]);
     assert!(!bench.survey().leads);
-    assert_eq!(bench.confirmations, 0);
     bench.take(vec![Input::Leads]);
     assert!(bench.survey().leads);
     assert_eq!(bench.taints("n"), [GATE]);
-    assert_eq!(
-        bench.confirmations, 1,
-        "what a follower has seen is confirmed first"
-    );
-    bench.take(vec![Input::Leads]);
-    assert_eq!(bench.confirmations, 1, "once");
 }
 
 #[test]
@@ -60,7 +53,7 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
         bench.cluster.put(Watch::Rules, gate().json().clone());
         bench.cluster.put(Watch::Nodes, node("n").json().clone());
         let mut inputs = vec![Input::Leads];
-        let is_missing = |input: &Input| matches!(input, Input::Seen(Seen::InitDone(watch, _)) if *watch == missing);
+        let is_missing = |input: &Input| matches!(input, Input::Seen(Seen::InitDone(watch)) if *watch == missing);
         inputs.extend(
             bench
                 .listed()
@@ -71,9 +64,8 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
         bench.wait(1000);
         assert!(!bench.engine.has_synced(), "{missing:?}");
         assert_eq!(bench.asked(), [""; 0], "{missing:?}");
-        bench.take(vec![Input::Seen(Seen::InitDone(missing, 0))]);
+        bench.take(vec![Input::Seen(Seen::InitDone(missing))]);
         assert_eq!(bench.taints("n"), [GATE], "{missing:?}");
-        assert_eq!(bench.confirmations, 0, "it has led all the time");
     }
 }
 
@@ -123,33 +115,38 @@ fn the_clock_is_read_every_second_whatever_else_there_is() {
 }
 
 #[test]
-fn a_process_that_stood_still_reads_live_before_it_closes_a_node() {
-    for (name, seconds, confirmations, asked) in [
-        ("for a moment", 2, 0, &["node n"][..]),
-        (
-            "for long",
-            4,
-            1,
-            &["look at the cluster", "look at n", "node n"],
-        ),
-    ] {
+fn what_was_seen_before_an_instance_led_or_the_process_stood_still_gates_no_node() {
+    for (name, seconds, gates) in [("for a moment", 2, true), ("for long", 4, false)] {
         let mut bench = Bench::new(&[gate()], &[node("n").condition("Net", "True")]);
         bench.wait(1000);
+        bench.held_up = |request| matches!(request, Request::ReadVersion { .. });
         bench.silent = bench.watches.clone();
-        bench.asked();
         bench.now.monotonic += Duration::from_secs(seconds);
         bench.now.wall += Duration::from_secs(seconds);
         bench.take(Vec::new());
-        assert_eq!(bench.confirmations, confirmations, "{name}");
         bench.change("n", |node| {
             node["status"]["conditions"][0]["status"] = json!("False");
         });
-        let mut seen = bench.asked();
-        seen.sort();
-        let mut asked = asked.to_vec();
-        asked.sort_unstable();
-        assert_eq!(seen, asked, "{name}");
+        assert_eq!(bench.taints("n") == [GATE], gates, "{name}");
+        assert_eq!(bench.pending.is_empty(), gates, "{name}");
+        bench.silent.clear();
+        bench.answers();
+        let confirmed = bench.confirmed();
+        bench.take(confirmed);
+        assert_eq!(bench.taints("n"), [GATE], "{name}");
     }
+    let mut bench = follower();
+    bench.wait(6000);
+    bench.held_up = |request| matches!(request, Request::ReadVersion { .. });
+    bench.take(vec![Input::Leads]);
+    bench.change("n", |_| {});
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.silent = bench.watches.clone();
+    bench.wait(4000);
+    assert_eq!(bench.restarts, bench.watches.len(), "no proof comes");
+    bench.silent.clear();
+    bench.wait(1000);
+    assert_eq!(bench.taints("n"), [GATE], "a list is one");
 }
 
 #[test]
@@ -201,7 +198,6 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
         let first = beat(&bench);
         bench.sees(&first);
         assert_eq!(bench.taints("n"), [""; 0], "{name}");
-        bench.take(vec![Input::Seen(Seen::Interrupted(Watch::Nodes))]);
         bench.silent = vec![Watch::Nodes];
         bench.wait(unseen * 1000);
         bench.silent.clear();
@@ -212,7 +208,7 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
             assert!(passed < 200);
         }
         assert!(
-            (closed_after..=closed_after + 2).contains(&passed),
+            (closed_after..=closed_after + 15).contains(&passed),
             "{name}: after {passed} s"
         );
     }

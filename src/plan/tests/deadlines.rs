@@ -273,7 +273,6 @@ fn a_deadline_goes_with_what_it_was_for() {
         ),
     ] {
         let world = world(&node).with_rules(&rules);
-        let world = world.having_read_live(StaleKinds::RULES);
         let mut expected: Vec<_> = expected.to_vec();
         let mut written = writes(&world);
         expected.sort_unstable();
@@ -283,12 +282,12 @@ fn a_deadline_goes_with_what_it_was_for() {
 }
 
 #[test]
-fn a_deadline_stays_until_a_live_read_of_its_rule() {
-    let world = world(&due(gated(unmet()), 900));
-    assert_eq!(writes(&world), [""; 0]);
-    assert_eq!(world.plan().live_read, StaleKinds::RULES);
-    let gone = world.clone().having_read_live(StaleKinds::RULES);
+fn a_deadline_stays_until_it_is_known_that_its_rule_is_gone() {
+    let gone = world(&due(gated(unmet()), 900));
     assert_eq!(writes(&gone), ["-ready-deadline-r-uid"]);
+    let world = gone.before_its_rules();
+    assert_eq!(writes(&world), [""; 0]);
+    assert_eq!(world.plan().stale, StaleKinds::RULES);
     assert_eq!(
         deadline(&world.rule(&repairing("r"))),
         Some(Deadline::At(at(900)))

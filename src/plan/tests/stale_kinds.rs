@@ -1,4 +1,4 @@
-//! While evidence is stale, nothing harmful is done until a live read.
+//! While evidence is stale, nothing harmful is done.
 
 use super::{NETWORK, gate, gated_by, met, unmet, writes};
 use crate::condition::ComponentGroup::{Class, Named};
@@ -37,7 +37,7 @@ const PODS: &str = "node.gardener.cloud/CriticalPodsReady";
 const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 
 #[test]
-fn only_harmful_changes_wait_for_a_live_read() {
+fn only_harmful_changes_wait_for_what_is_stale() {
     let bootstrap = || gate("r").bootstrap_only();
     for (name, node, rule, waits) in [
         ("lift", gated_by(met(), "r"), gate("r"), true),
@@ -68,13 +68,8 @@ fn only_harmful_changes_wait_for_a_live_read() {
         let certain = world(&node).rule(&rule);
         let unsure = certain.clone().with_stale(StaleKinds::all());
         assert_eq!(writes(&unsure), [""; 0], "{name}: stale");
-        assert_eq!(!unsure.plan().live_read.is_empty(), waits, "{name}: look");
-        let looked = unsure.having_read_live(StaleKinds::all());
-        assert_eq!(writes(&looked), writes(&certain), "{name}: after the look");
-        assert!(
-            looked.plan().live_read.is_empty(),
-            "{name}: one look is enough"
-        );
+        assert_eq!(!unsure.plan().stale.is_empty(), waits, "{name}: waits");
+        assert_eq!(!writes(&certain).is_empty(), waits, "{name}: certain");
     }
 }
 
@@ -84,14 +79,14 @@ fn a_new_node_is_closed_whatever_is_stale() {
         let new = world(&unmet()).rule(&rule).joined(at(10));
         let unsure = new.clone().with_stale(StaleKinds::all());
         assert_eq!(writes(&unsure), writes(&new));
-        assert!(unsure.plan().live_read.is_empty());
+        assert!(unsure.plan().stale.is_empty());
         let later = unsure.now(at(16));
         assert_eq!(writes(&later), [""; 0], "pods may have come by then");
     }
 }
 
 #[test]
-fn only_what_the_rule_goes_by_is_read_again() {
+fn a_change_waits_only_for_what_the_rule_goes_by() {
     let gated = |node: NodeBuilder| gated_by(node, "r");
     let with_driver = csi_node("worker-1").driver("ebs.csi.aws.com");
     for (name, world, kinds, expected) in [
@@ -116,7 +111,7 @@ fn only_what_the_rule_goes_by_is_read_again() {
         (
             "a class",
             world(&gated(unmet())).rule(&waits_for(COMPONENTS)),
-            StaleKinds::all().without(&nodes()),
+            rules().and(csi_nodes()).and(class()),
             rules().and(csi_nodes()).and(class()),
         ),
         (
@@ -134,25 +129,26 @@ fn only_what_the_rule_goes_by_is_read_again() {
             csi_nodes(),
         ),
     ] {
-        assert_eq!(world.with_stale(kinds).plan().live_read, expected, "{name}");
+        assert_eq!(world.with_stale(kinds).plan().stale, expected, "{name}");
     }
 }
 
 #[test]
-fn a_silent_reporter_closes_a_node_only_after_a_live_read() {
+fn a_silent_reporter_gates_a_node_once_the_nodes_are_known_as_of_when_its_heartbeat_was_due() {
     let silent: World = world(&met().condition_with(serde_json::json!({
         "type": "Other", "status": "True",
     })))
     .rule(&gate("r").nodegate("heartbeatTimeout: 10m"))
-    .now(at(600));
+    .now(at(610));
+    let early = silent.clone().nodes_as_of(at(599));
     assert_eq!(
-        writes(&silent),
+        writes(&early),
         [""; 0],
         "{NETWORK} has not been written for long"
     );
-    assert_eq!(silent.plan().live_read, nodes());
-    let looked = silent.clone().having_read_live(nodes());
-    assert_eq!(looked.new_taints().map(|taints| taints.len()), Some(1));
+    assert_eq!(early.plan().stale, nodes());
+    let due = silent.clone().nodes_as_of(at(600));
+    assert_eq!(due.new_taints().map(|taints| taints.len()), Some(1));
     let unsure = silent.with_stale(nodes());
     assert!(
         unsure.plan().outcomes[0].met,
@@ -169,12 +165,12 @@ fn a_rule_is_not_let_go_while_a_clean_up_waits() {
         deleting.write().annotations.is_empty(),
         "what says whose the taint is stays with it"
     );
-    assert_eq!(deleting.plan().live_read, rules());
+    assert_eq!(deleting.plan().stale, rules());
     assert!(deleting.plan().is_looking_for(&deleting.rules()[0]));
 }
 
 #[test]
-fn a_deleted_rule_does_not_wait_for_the_live_read_of_another_one() {
+fn a_deleted_rule_does_not_wait_for_what_another_one_goes_by() {
     const OTHER: &str = "readiness.k8s.io/other";
     let node = unmet()
         .completed("gone-uid")
@@ -184,11 +180,11 @@ fn a_deleted_rule_does_not_wait_for_the_live_read_of_another_one() {
         .rule(&gate("gone").bootstrap_only().deleting())
         .rule(&waits_for(PODS).taint(OTHER, "NoSchedule"))
         .with_stale(class());
-    assert_eq!(world.plan().live_read, class());
+    assert_eq!(world.plan().stale, class());
     assert_eq!(writes(&world), ["-bootstrap-completed-gone-uid"]);
     let clean = world.carried_out();
     let gone = clean.rules().iter().find(|it| it.deleting).unwrap();
-    assert!(!clean.plan().live_read.is_empty());
+    assert!(!clean.plan().stale.is_empty());
     assert!(!clean.plan().is_looking_for(gone) && !clean.plan().writes_for(gone));
 }
 
@@ -204,19 +200,5 @@ fn each_group_is_told_from_the_others() {
     ] {
         let of_group = stale(|it| it.add_group(group));
         assert_eq!(of_group.has_group(other), is_in, "{other:?} in {group:?}");
-    }
-}
-
-#[test]
-fn some_kinds_are_of_each_node_some_of_the_cluster_and_a_class_is_of_both() {
-    for (name, kinds, of_the_node, of_the_cluster) in [
-        ("none", StaleKinds::default(), false, false),
-        ("nodes", nodes(), true, false),
-        ("CSINodes", csi_nodes(), true, false),
-        ("rules", rules(), false, true),
-        ("a class", class(), true, true),
-    ] {
-        assert_eq!(kinds.is_of_the_node(), of_the_node, "{name}");
-        assert_eq!(kinds.is_of_the_cluster(), of_the_cluster, "{name}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, writes};
-use crate::plan::{Decision, Finding, StaleKinds, Standing, WaitReason};
+use crate::plan::{Decision, Finding, Standing, WaitReason};
 use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
 };
@@ -49,10 +49,7 @@ fn a_condition_whose_reporter_has_fallen_silent_counts_as_unknown() {
         Some(at(900)),
         "when it would go stale"
     );
-    let silent = world
-        .clone()
-        .now(at(900))
-        .having_read_live(StaleKinds::all());
+    let silent = world.clone().now(at(900));
     assert_eq!(writes(&silent), GATED);
     assert_eq!(
         why(&silent),
@@ -72,7 +69,7 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
     let old = network("True", -9000, -9000);
     let world = world(&old).rule(&rule).restarted(&old, at(1000));
     assert_eq!(writes(&world.clone().now(at(1599))), [""; 0]);
-    let looked = world.now(at(1600)).having_read_live(StaleKinds::all());
+    let looked = world.now(at(1600));
     assert_eq!(writes(&looked), GATED);
 }
 

@@ -118,17 +118,7 @@ impl<'a> Run<'a> {
         let mut build = rng.fork();
         let actors = scenario.begin(&mut cluster, &mut build);
         let base = time::beginning();
-        let process = |instance| {
-            Process::new(
-                instance,
-                start,
-                scenario,
-                settings,
-                faults,
-                base,
-                rng.fork(),
-            )
-        };
+        let process = |instance| Process::new(instance, start, scenario, faults, base, rng.fork());
         let processes: Vec<_> = (0..scenario.instances).map(process).collect();
         let mut mishaps: Vec<_> = faults.iter().flat_map(mishaps).collect();
         mishaps.sort_by_key(|(at, _)| *at);

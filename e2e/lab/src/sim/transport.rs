@@ -1,26 +1,19 @@
 //! Translates the engine's requests for the model's API server, and its answers back.
 
-use nodegate::condition::{ComponentGroup, CriticalComponentClass};
 use nodegate::engine::RequestError;
-use nodegate::engine::freshness::evidence::{ClusterEvidence, List, NodeEvidence, Unread};
 use nodegate::engine::io::{Answer, Request};
-use nodegate::engine::kind::{Scope, Watch};
 use nodegate::object::{RuleObject, Watched};
-use nodegate::plan::StaleKinds;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cluster::{Cluster, Who};
-use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Selector, Success, request};
+use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Success, request};
 
 /// Whether the request would change a rule, node or claim.
 pub(super) fn is_write(request: &Request) -> bool {
     !matches!(
         request,
-        Request::ReadNode { .. }
-            | Request::ReadNodeLive { .. }
-            | Request::ReadClusterLive { .. }
-            | Request::PostEvent { .. }
+        Request::ReadNode { .. } | Request::ReadVersion { .. } | Request::PostEvent { .. }
     )
 }
 
@@ -52,7 +45,6 @@ pub(super) fn is_of_status(request: &Request) -> bool {
 pub(super) fn carry(
     cluster: &mut Cluster,
     who: Who,
-    classes: &[CriticalComponentClass],
     request: &Request,
 ) -> Result<Answer, RequestError> {
     let mut patch = |kind, name: &str, part, patch| {
@@ -103,31 +95,7 @@ pub(super) fn carry(
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))
         }
-        Request::ReadNodeLive {
-            name,
-            kinds,
-            components,
-        } => {
-            let evidence = read_node_live(cluster, classes, name, kinds, components)?;
-            Ok(Answer::NodeEvidence(Box::new(evidence)))
-        }
-        Request::ReadClusterLive { daemon_sets } => {
-            let of_classes = classes.iter().enumerate().map(|(index, class)| {
-                let group = ComponentGroup::Class(index);
-                (group, class.scope(Watch::DaemonSets(group)))
-            });
-            let daemon_sets = of_classes.chain(daemon_sets.iter().cloned());
-            let daemon_sets = daemon_sets.map(|(group, scope)| {
-                let fields = scope.fields(Watch::DaemonSets(group));
-                let list = list(cluster, Kind::DaemonSet, &scope, fields)?;
-                Ok::<_, RequestError>((group, list))
-            });
-            Ok(Answer::ClusterEvidence(ClusterEvidence {
-                rules: list(cluster, Kind::NodeReadinessRule, &Scope::default(), None)?,
-                daemon_sets: daemon_sets.collect::<Result<_, _>>()?,
-                unread: Unread::default(),
-            }))
-        }
+        Request::ReadVersion { .. } => Ok(Answer::Version(cluster.revision())),
         Request::PostEvent { notice, .. } => {
             cluster.tell((**notice).clone());
             Ok(Answer::Done)
@@ -135,67 +103,8 @@ pub(super) fn carry(
     }
 }
 
-fn read_node_live(
-    cluster: &Cluster,
-    classes: &[CriticalComponentClass],
-    name: &str,
-    kinds: &StaleKinds,
-    components: &[(Watch, Scope)],
-) -> Result<NodeEvidence, RequestError> {
-    let mut evidence = NodeEvidence::default();
-    if kinds.nodes {
-        evidence.node = Some(read(cluster, &Key::cluster(Kind::Node, name))?);
-    }
-    if kinds.csi_nodes {
-        let this = Some(format!("metadata.name={name}"));
-        evidence.csi_node = Some(list(cluster, Kind::CsiNode, &Scope::default(), this)?);
-    }
-    let of_classes = classes.iter().enumerate().map(|(index, class)| {
-        let watch = Watch::Pods(ComponentGroup::Class(index));
-        (watch, class.scope(watch))
-    });
-    let of_classes =
-        of_classes.filter(|(watch, _)| watch.group().is_some_and(|group| kinds.has_group(group)));
-    for (watch, scope) in of_classes.chain(components.iter().cloned()) {
-        let on_node = Some(scope.fields_on(name));
-        match watch {
-            Watch::Pods(group) => {
-                let pods = list(cluster, Kind::Pod, &scope, on_node)?;
-                evidence.pods.push((group, pods));
-            }
-            Watch::ResourceSlices(group) => {
-                let slices = list(cluster, Kind::ResourceSlice, &scope, on_node)?;
-                evidence.slices.push((group, slices));
-            }
-            _ => {}
-        }
-    }
-    Ok(evidence)
-}
-
 fn read<K: DeserializeOwned>(cluster: &Cluster, key: &Key) -> Result<K, RequestError> {
     decoded(cluster.get(key).ok_or(RequestError::Gone)?)
-}
-
-fn list<K: DeserializeOwned>(
-    cluster: &Cluster,
-    kind: Kind,
-    scope: &Scope,
-    fields: Option<String>,
-) -> Result<List<K>, RequestError> {
-    let namespace = scope.namespace.as_deref();
-    let selector = Selector::default().labels(&scope.labels().unwrap_or_default());
-    let selector = selector.and_then(|it| it.fields(&fields.unwrap_or_default()));
-    let selector = selector.map_err(|error| RequestError::Failed(error.to_string()))?;
-    let items = cluster
-        .objects(kind)
-        .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
-        .filter(|(key, object)| selector.matches(key, object))
-        .map(|(_, object)| decoded(object));
-    Ok(List {
-        items: items.collect::<Result<_, _>>()?,
-        version: cluster.revision(),
-    })
 }
 
 /// An object as the product decodes it.

@@ -59,7 +59,7 @@ pub(crate) async fn pods() -> Result<()> {
     hold.gets_old().await;
     scene.turn("fails", "True").await?;
     scene.turn("stays", "True").await?;
-    scene.opened_by_a_look("stays").await?;
+    scene.released_by_a_list("stays").await?;
     hold.kept(&scene, &[("fails", Closed), ("recovers", Open)])
         .await?;
 
@@ -107,8 +107,8 @@ pub(crate) async fn nodes() -> Result<()> {
         set("fails", true).await?;
         set("stays", true).await?;
         tokio::try_join!(
-            scene.closed_by_a_look("unready"),
-            scene.opened_by_a_look("stays")
+            scene.gated_by_a_list("unready"),
+            scene.released_by_a_list("stays")
         )?;
         let kept = [("recovers", Open), ("fails", Closed), ("beats", Open)];
         hold.kept(&scene, &kept).await
@@ -171,8 +171,8 @@ pub(crate) async fn rules() -> Result<()> {
     ] {
         scene.turn(name, network).await?;
     }
-    scene.opened_by_a_look("stays").await?;
-    scene.closed_by_a_look("closes").await?;
+    scene.released_by_a_list("stays").await?;
+    scene.gated_by_a_list("closes").await?;
     hold.kept(&scene, &[("spared", Open), ("waits", Closed)])
         .await?;
 

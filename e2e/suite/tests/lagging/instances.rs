@@ -37,7 +37,7 @@ pub(crate) async fn a_standby_that_begins_to_lead() -> Result<()> {
         Ok(standby.log().contains("leading"))
     })
     .await?;
-    scene.opened_by_a_look("stays").await?;
+    scene.released_by_a_list("stays").await?;
     hold.kept(&scene, &[("fails", Closed)]).await?;
 
     scene.server.thaw_all();

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
-use nodegate_suite::PROMPTLY;
 use nodegate_suite::gates::{gated_within, opened_within};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
@@ -20,6 +19,9 @@ pub(crate) const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady
 const HELD: Duration = Duration::from_secs(75);
 /// Longer than evidence stays fresh enough to act on.
 const OLD: Duration = Duration::from_secs(25);
+
+/// How long it takes until the kind that is held back is listed again.
+const LISTED: Duration = Duration::from_secs(45);
 
 /// [`Scene::client`] uses an API server that is up to date; the controller's own may lag.
 pub(crate) struct Scene {
@@ -64,14 +66,14 @@ impl Scene {
         set_node_condition(&self.client, node, NETWORK, status).await
     }
 
-    /// Waits until the node is closed after a live read.
-    pub(crate) async fn closed_by_a_look(&self, node: &str) -> Result<()> {
-        gated_within(&self.client, node, &key(node), PROMPTLY).await
+    /// Waits until the node is gated after a list.
+    pub(crate) async fn gated_by_a_list(&self, node: &str) -> Result<()> {
+        gated_within(&self.client, node, &key(node), LISTED).await
     }
 
-    /// Waits until the node is opened after a live read.
-    pub(crate) async fn opened_by_a_look(&self, node: &str) -> Result<()> {
-        opened_within(&self.client, node, &key(node), PROMPTLY).await
+    /// Waits until the node is released after a list.
+    pub(crate) async fn released_by_a_list(&self, node: &str) -> Result<()> {
+        opened_within(&self.client, node, &key(node), LISTED).await
     }
 }
 

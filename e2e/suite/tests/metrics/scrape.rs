@@ -83,7 +83,6 @@ const VALUES: &[(&str, f64)] = &[
     (r#"nodegate_cache_objects{kind="daemonsets"}"#, 2.0),
     (r#"nodegate_cache_objects{kind="rules"}"#, 3.0),
     (r#"nodegate_unreadable_objects{kind="Node"}"#, 0.0),
-    (r#"nodegate_last_looks_total{result="failed"}"#, 0.0),
     ("nodegate_leader", 1.0),
     ("nodegate_suspended", 0.0),
 ];

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::names::READINESS_TTL;
+use crate::engine::kind::Scope;
 
 const UID: &str = "uid";
 
@@ -11,9 +12,11 @@ const UID: &str = "uid";
 pub(super) fn empty() -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
+    let slices = Watch::ResourceSlices(ComponentGroup::Class(0));
+    cache.views.begin(slices, Scope::default(), None);
     for watch in Watch::KINDS {
-        cache.see(Seen::Init(watch), now(0));
-        cache.see(Seen::InitDone(watch, 0), now(0));
+        cache.see(init(watch, 0), now(0));
+        cache.see(Seen::InitDone(watch), now(0));
     }
     assert!(cache.has_synced());
     cache
@@ -108,14 +111,14 @@ fn what_a_list_does_not_show_is_gone() {
             cache.see(Seen::Apply(object_of(watch, name, 5, "a")), now(1));
         }
         assert_eq!(names(&cache, watch), ["goes", "stays"], "{watch:?}");
-        cache.see(Seen::Init(watch), now(2));
+        cache.see(init(watch, 2), now(2));
         // A list that begins again discards what it had shown before.
         cache.see(Seen::Apply(object_of(watch, "goes", 5, "a")), now(2));
-        cache.see(Seen::Init(watch), now(2));
+        cache.see(init(watch, 2), now(2));
         cache.see(Seen::Apply(object_of(watch, "stays", 5, "a")), now(3));
         cache.see(Seen::Apply(object_of(watch, "new", 6, "a")), now(3));
         assert_eq!(names(&cache, watch), ["goes", "new", "stays"], "{watch:?}");
-        cache.see(Seen::InitDone(watch, 0), now(4));
+        cache.see(Seen::InitDone(watch), now(4));
         assert_eq!(names(&cache, watch), ["new", "stays"], "{watch:?}");
         cache.see(Seen::Delete(object_of(watch, "new", 7, "a")), now(5));
         assert_eq!(names(&cache, watch), ["stays"], "{watch:?}");
@@ -129,8 +132,8 @@ fn a_list_says_nothing_of_other_kinds() {
         cache.see(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
     }
     for watch in Watch::KINDS {
-        cache.see(Seen::Init(watch), now(2));
-        cache.see(Seen::InitDone(watch, 0), now(2));
+        cache.see(init(watch, 2), now(2));
+        cache.see(Seen::InitDone(watch), now(2));
         let there = Watch::KINDS
             .into_iter()
             .filter(|other| !names(&cache, *other).is_empty());
@@ -148,9 +151,9 @@ fn what_a_list_shows_is_so_though_its_version_be_lower() {
         let mut cache = empty();
         cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);
-        cache.see(Seen::Init(watch), now(2));
+        cache.see(init(watch, 2), now(2));
         cache.see(Seen::Apply(object_of(watch, "n", 5, "restored")), now(2));
-        cache.see(Seen::InitDone(watch, 0), now(2));
+        cache.see(Seen::InitDone(watch), now(2));
         let restored = known(&cache, watch);
         assert_ne!(restored, before, "{watch:?}");
         // From then on, this version is the known one.
@@ -181,10 +184,11 @@ fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
     ] {
         let mut cache = empty();
         cache.see(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
-        cache.see(Seen::NotInstalled(watch), now(2));
+        cache.see(init(watch, 25), now(25));
+        cache.see(Seen::NotInstalled(watch), now(25));
         assert_eq!(names(&cache, watch).is_empty(), is_optional, "{watch:?}");
         assert_eq!(
-            cache.certainty.is_stale(watch, now(2).monotonic),
+            cache.views.is_stale(watch, now(25).monotonic),
             !is_optional,
             "{watch:?}"
         );

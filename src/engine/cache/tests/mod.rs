@@ -1,7 +1,6 @@
 //! How watch events and write responses change the cache.
 
 mod lists;
-mod live_evidence;
 mod named;
 mod unreadable;
 
@@ -15,7 +14,6 @@ use serde_json::json;
 use super::*;
 use crate::condition::ComponentGroup;
 use crate::config::Config;
-use crate::engine::freshness::evidence::NodeEvidence;
 use crate::engine::io::{Object, Seen};
 use crate::object::{Node, Watched};
 use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
@@ -36,17 +34,14 @@ fn now(seconds: u64) -> Now {
 fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for seen in [
-        Seen::Init(Watch::Rules),
+        init(Watch::Rules, 0),
         Seen::Apply(Object::Rule(rule.object())),
-        Seen::InitDone(Watch::Rules, 0),
-        Seen::Init(Watch::CsiNodes),
-        Seen::InitDone(Watch::CsiNodes, 0),
-        Seen::Init(Watch::Nodes),
+        Seen::InitDone(Watch::Rules),
+        init(Watch::CsiNodes, 0),
+        Seen::InitDone(Watch::CsiNodes),
+        init(Watch::Nodes, 0),
         Seen::Apply(Object::Node(node.object())),
-        Seen::InitDone(Watch::Nodes, 0),
-        current(Watch::Rules, 0),
-        current(Watch::CsiNodes, 0),
-        current(Watch::Nodes, 0),
+        Seen::InitDone(Watch::Nodes),
     ] {
         cache.see(seen, now(0));
     }
@@ -56,8 +51,9 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     cache
 }
 
-fn current(watch: Watch, as_of: u64) -> Seen {
-    Seen::Current(watch, now(as_of).monotonic, 0)
+/// A list begins, which is asked for at this time.
+fn init(watch: Watch, asked: u64) -> Seen {
+    Seen::Init(watch, now(asked).monotonic)
 }
 
 /// The rule's decision for the node `n`.
@@ -66,7 +62,6 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     let state = cache.node("n").unwrap();
     let history = NodeHistory {
         is_known: false,
-        read_live: &StaleKinds::default(),
         memories: &[],
         may_close: &[],
         watching_since: at(0),
@@ -86,15 +81,15 @@ fn waiting_for_components() -> Cache {
     cache.begin_evaluations();
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady");
     for seen in [
-        Seen::Init(Watch::Rules),
+        init(Watch::Rules, 0),
         Seen::Apply(Object::Rule(gate.object())),
-        Seen::InitDone(Watch::Rules, 0),
-        Seen::InitDone(Watch::CsiNodes, 0),
-        Seen::InitDone(Watch::Pods(ComponentGroup::Class(0)), 0),
-        Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0)), 0),
-        Seen::Init(Watch::Nodes),
+        Seen::InitDone(Watch::Rules),
+        Seen::InitDone(Watch::CsiNodes),
+        Seen::InitDone(Watch::Pods(ComponentGroup::Class(0))),
+        Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0))),
+        init(Watch::Nodes, 0),
         Seen::Apply(Object::Node(node("n").version(1).object())),
-        Seen::InitDone(Watch::Nodes, 0),
+        Seen::InitDone(Watch::Nodes),
     ] {
         cache.see(seen, now(0));
     }
@@ -176,12 +171,12 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
 }
 
 #[test]
-fn a_read_from_before_everything_became_stale_does_not_make_it_current() {
+fn a_list_from_before_everything_became_stale_does_not_make_it_current() {
     let mut cache = synced(&node("n"), &regating());
     cache.mark_all_stale(now(59).monotonic);
     for (as_of, certain) in [(58, false), (59, true)] {
         for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
-            cache.see(current(watch, as_of), now(60));
+            cache.current(watch, now(as_of).monotonic, now(60));
         }
         cache.weigh(now(60));
         assert_eq!(cache.is_certain(), certain, "{as_of}");
@@ -195,8 +190,7 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
     assert_eq!(joined(&cache, "n"), None, "it was there before");
     cache.see(Seen::Apply(Object::Node(node("new").object())), now(10));
     assert_eq!(joined(&cache, "new"), Some(at(10)));
-    cache.see(Seen::Interrupted(Watch::Nodes), now(15));
-    cache.see(Seen::Apply(Object::Node(node("late").object())), now(18));
+    cache.see(Seen::Apply(Object::Node(node("late").object())), now(28));
     assert_eq!(joined(&cache, "late"), Some(at(10)), "at any time since");
 }
 
@@ -207,14 +201,12 @@ fn a_node_that_joined_long_before_a_gap_ended_is_not_known_to_be_joining() {
         for is_shown in [false, true] {
             let mut cache = synced(&node("n"), &regating());
             cache.see(Seen::Apply(Object::Node(node("new").object())), now(10));
-            cache.see(Seen::Interrupted(Watch::Nodes), now(11));
-            let seen = if is_shown {
+            if is_shown {
                 let changed = node("new").version(9).condition("Net", "False");
-                Seen::Apply(Object::Node(changed.object()))
+                cache.see(Seen::Apply(Object::Node(changed.object())), now(gap_ends));
             } else {
-                current(Watch::Nodes, gap_ends)
-            };
-            cache.see(seen, now(gap_ends));
+                cache.current(Watch::Nodes, now(gap_ends).monotonic, now(gap_ends));
+            }
             assert_eq!(joined(&cache, "new"), expected, "{gap_ends} {is_shown}");
         }
     }
@@ -227,7 +219,7 @@ fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() 
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
     cache.see(Seen::Apply(Object::Node(node("late").object())), now(11));
     assert_eq!(joined(&cache, "late"), None);
-    cache.see(current(Watch::Nodes, 12), now(12));
+    cache.current(Watch::Nodes, now(12).monotonic, now(12));
     cache.see(Seen::Apply(Object::Node(node("new").object())), now(13));
     assert_eq!(joined(&cache, "new"), Some(at(13)));
 }
@@ -291,29 +283,10 @@ fn an_answer_that_shows_another_node_of_the_name_tells_that_the_known_one_is_gon
 }
 
 #[test]
-fn a_live_read_from_before_a_patch_is_repeated() {
-    for (name, version, uid, again) in [
-        ("before", 11, "n-uid", true),
-        ("after", 12, "n-uid", false),
-        ("at another node of this name", 11, "another", false),
-    ] {
-        let mut cache = synced(&booted("a", 0, 10), &regating());
-        let patched = booted("a", 0, 12);
-        cache.patched_node(12, patched.build(), None);
-        let evidence = NodeEvidence {
-            node: Some(booted("a", 5, version).uid(uid).object()),
-            ..NodeEvidence::default()
-        };
-        let left = cache.take_in_node(&"n".into(), evidence, now(60));
-        assert_eq!(left.kinds.nodes, again, "{name}");
-    }
-}
-
-#[test]
 fn a_cluster_without_karpenter_is_certain_of_it() {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
     for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
-        cache.see(current(watch, 0), now(0));
+        cache.current(watch, now(0).monotonic, now(0));
     }
     cache.weigh(now(0));
     assert!(!cache.is_certain(), "nobody knows yet");

@@ -4,7 +4,6 @@ use super::*;
 use crate::condition::Component;
 use crate::condition::ComponentGroup::{self, Class, Named};
 use crate::engine::cache::named::MOST;
-use crate::engine::freshness::evidence::{ClusterEvidence, List, Unread};
 use crate::engine::io::Effect;
 use crate::engine::kind::Scope;
 use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
@@ -16,11 +15,12 @@ fn with(rules: &[RuleBuilder]) -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
     cache.begin_evaluations();
-    let mut seen = vec![Seen::Init(Watch::Rules)];
+    cache.take_orders();
+    let mut seen = vec![init(Watch::Rules, 0)];
     let put = |rule: &RuleBuilder| Seen::Apply(Object::Rule(rule.object()));
     seen.extend(rules.iter().map(put));
     seen.extend([
-        Seen::Init(Watch::Nodes),
+        init(Watch::Nodes, 0),
         Seen::Apply(Object::Node(node("n").version(1).object())),
     ]);
     for watch in [
@@ -30,7 +30,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
         Watch::DaemonSets(Class(0)),
         Watch::Nodes,
     ] {
-        seen.extend([Seen::InitDone(watch, 0), current(watch, 0)]);
+        seen.push(Seen::InitDone(watch));
     }
     for seen in seen {
         cache.see(seen, now(0));
@@ -70,9 +70,9 @@ fn orders(cache: &mut Cache) -> Vec<String> {
 
 /// The watch lists this object, or none.
 fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
-    let listing = [Seen::Init(watch)].into_iter();
+    let listing = [init(watch, 1)].into_iter();
     let listing = listing.chain(object.map(Seen::Apply));
-    for seen in listing.chain([Seen::InitDone(watch, 0), current(watch, 1)]) {
+    for seen in listing.chain([Seen::InitDone(watch)]) {
         cache.see(seen, now(1));
     }
 }
@@ -147,23 +147,6 @@ fn a_daemon_set_is_known_to_be_absent_once_its_watch_has_listed() {
     );
     assert_eq!(seen(&cache), [(Named(0), true)]);
     assert_eq!(orders(&mut cache), [""; 0]);
-}
-
-#[test]
-fn a_list_alone_is_not_certain_before_it_is_confirmed() {
-    let mut cache = with(&[waits("r")]);
-    cache.mark_all_stale(now(7).monotonic);
-    let watch = Watch::DaemonSets(Named(0));
-    for shown in [
-        Seen::Init(watch),
-        Seen::InitDone(watch, 0),
-        current(watch, 6),
-    ] {
-        shows(&mut cache, shown);
-        assert_eq!(seen(&cache), [(Named(0), false)]);
-    }
-    shows(&mut cache, current(watch, 7));
-    assert_eq!(seen(&cache), [(Named(0), true)]);
 }
 
 #[test]
@@ -277,49 +260,6 @@ fn one_that_cannot_be_understood_is_not_taken_for_absent() {
 }
 
 #[test]
-fn a_live_read_covers_the_daemon_sets_that_rules_name_now() {
-    let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, Named(0), &agent("a"));
-    let read = |group, agent: &DaemonSetBuilder| ClusterEvidence {
-        rules: List {
-            items: vec![waits("r").object()],
-            version: 0,
-        },
-        daemon_sets: vec![(
-            group,
-            List {
-                items: vec![agent.object()],
-                version: 9,
-            },
-        )],
-        unread: Unread::default(),
-    };
-    assert_eq!(cache.daemon_sets_to_read().len(), 1);
-    assert_eq!(cache.components_to_read(&StaleKinds::all()).len(), 1);
-    assert_eq!(cache.components_to_read(&StaleKinds::default()).len(), 0);
-    // The live read shows that it was created again.
-    cache.take_in_cluster(read(Named(0), &agent("b")), at(5));
-    assert_eq!(seen(&cache), [(Named(1), false)]);
-    assert_eq!(cache.components_to_read(&StaleKinds::all()).len(), 0);
-    cache.take_in_cluster(read(Named(0), &agent("a")), at(5));
-    let evidence = NodeEvidence {
-        pods: vec![(
-            Named(0),
-            List {
-                items: vec![pod_of(&agent("a")).object()],
-                version: 9,
-            },
-        )],
-        ..NodeEvidence::default()
-    };
-    cache.take_in_node(&"n".into(), evidence, now(5));
-    assert_eq!(
-        (seen(&cache), sizes(&cache)),
-        (vec![(Named(1), false)], (0, 0))
-    );
-}
-
-#[test]
 fn no_more_are_watched_than_can_be_borne_and_those_of_earlier_rules_first() {
     let rules: Vec<_> = (0..=MOST)
         .map(|index| {
@@ -390,8 +330,8 @@ fn a_cluster_that_never_had_slices_has_none_and_one_that_had_them_hides_them() {
     let watch = Watch::ResourceSlices(Named(0));
     let served = |cache: &Cache| cache.cluster().named[0].is_served;
     let stale = |cache: &mut Cache| {
-        cache.weigh(now(2));
-        !cache.is_certain()
+        let view = cache.views.is_stale(watch, now(23).monotonic);
+        view && served(cache)
     };
     let mut cache = with(&[rule("r").waits_for(DEVICES)]);
     for _ in 0..2 {
@@ -405,7 +345,7 @@ fn a_cluster_that_never_had_slices_has_none_and_one_that_had_them_hides_them() {
     // The API server is upgraded, and another one that is not answers.
     lists(&mut cache, watch, Some(slice("a", "n", 5)));
     assert!(served(&cache));
-    shows(&mut cache, Seen::NotInstalled(watch));
+    cache.see(Seen::NotInstalled(watch), now(23));
     assert!(served(&cache) && stale(&mut cache));
     assert!(cache.node("n").unwrap().slices.get(Named(0)).is_some());
 }

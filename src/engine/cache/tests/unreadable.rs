@@ -39,10 +39,7 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
             vec![
                 vec![Seen::Apply(Object::CsiNode(csi_node()))],
                 vec![Seen::Delete(Object::CsiNode(odd_csi_node()))],
-                vec![
-                    Seen::Init(Watch::CsiNodes),
-                    Seen::InitDone(Watch::CsiNodes, 0),
-                ],
+                vec![init(Watch::CsiNodes, 20), Seen::InitDone(Watch::CsiNodes)],
             ],
         ),
         (
@@ -55,8 +52,8 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
                     odd_pod(),
                 ))],
                 vec![
-                    Seen::Init(Watch::Pods(ComponentGroup::Class(0))),
-                    Seen::InitDone(Watch::Pods(ComponentGroup::Class(0)), 0),
+                    init(Watch::Pods(ComponentGroup::Class(0)), 20),
+                    Seen::InitDone(Watch::Pods(ComponentGroup::Class(0))),
                 ],
             ],
         ),
@@ -84,13 +81,13 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
 fn a_list_with_something_odd_in_it_is_a_list_all_the_same() {
     let mut cache = waiting_for_components();
     for seen in [
-        Seen::Init(Watch::Nodes),
+        init(Watch::Nodes, 10),
         Seen::Apply(Object::Node(object(json!(5)))),
         Seen::Apply(Object::Node(object(
             json!({"metadata": {"name": "n"}, "spec": 5}),
         ))),
         Seen::Apply(Object::Node(node("m").object())),
-        Seen::InitDone(Watch::Nodes, 0),
+        Seen::InitDone(Watch::Nodes),
     ] {
         cache.see(seen, now(10));
     }

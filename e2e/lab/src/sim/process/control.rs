@@ -97,11 +97,9 @@ impl Process<'_> {
                 }
             }
             Incident::Expired(watch) if self.machine.is_some() => {
-                let mut seen = Vec::new();
                 if let Some(feed) = self.feed(watch) {
-                    feed.expire(now, &mut seen);
+                    feed.expire(now);
                 }
-                self.inputs.extend(seen.into_iter().map(Input::Seen));
             }
             _ => {}
         }

@@ -8,7 +8,6 @@ use crate::sim::cluster::Who;
 use crate::sim::fault::{Fault, Side, Trouble};
 use crate::sim::time::{Time, ms, s};
 use crate::sim::transport::{carry, is_of_status, is_write, target};
-use crate::sim::watches::Feed;
 
 pub(super) const DEADLINE: Time = s(10);
 /// The longest time of a request or an answer without faults.
@@ -47,13 +46,6 @@ pub(super) enum Fate {
     },
 }
 
-fn is_live_read(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::ReadNodeLive { .. } | Request::ReadClusterLive { .. }
-    )
-}
-
 impl Process<'_> {
     /// Carries out the requests that have arrived.
     pub(super) fn carry_requests(&mut self, world: &mut World<'_>) {
@@ -79,6 +71,14 @@ impl Process<'_> {
         }
     }
 
+    /// Whether the request is a consistent read of a resource whose view lags.
+    fn is_slow(&mut self, request: &Request) -> bool {
+        match request {
+            Request::ReadVersion { watch, .. } => self.feed(*watch).is_some_and(|it| it.lags()),
+            _ => false,
+        }
+    }
+
     /// Carries out one request; returns the answer and when it arrives.
     pub(super) fn carry(
         &mut self,
@@ -86,7 +86,7 @@ impl Process<'_> {
         world: &mut World<'_>,
     ) -> (Time, Result<Answer, RequestError>) {
         let now = world.cluster.now();
-        let soon = if is_live_read(&flight.request) && self.feeds.iter().any(Feed::lags) {
+        let soon = if self.is_slow(&flight.request) {
             // A lagging API server tries to catch up before it answers. Meanwhile the watches may recover.
             now + self.rng.between(s(1), s(7))
         } else {
@@ -135,6 +135,12 @@ impl Process<'_> {
             }
         }
         let result = self.answer(flight, world);
+        if let (Request::ReadVersion { watch, .. }, Ok(Answer::Version(revision))) =
+            (&flight.request, &result)
+            && let Some(feed) = self.feed(*watch)
+        {
+            feed.has_read(*revision);
+        }
         if flight.fate == (Fate::AnswerLost { done: true }) || soon > late {
             world.trouble_until(late);
             return timed_out();
@@ -148,8 +154,7 @@ impl Process<'_> {
         world: &mut World<'_>,
     ) -> Result<Answer, RequestError> {
         let who = Who::Nodegate(self.instance);
-        let classes = &world.settings.classes;
-        carry(&mut world.cluster, who, classes, &flight.request)
+        carry(&mut world.cluster, who, &flight.request)
     }
 
     /// Sends a request; returns whether the process is still alive.

@@ -19,7 +19,6 @@ use super::law::Report;
 use super::machine::{Machine, Start};
 use super::rng::Rng;
 use super::scenario::Scenario;
-use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
 use super::watches::Feed;
 pub(super) use flights::LONGEST_FLIGHT;
@@ -38,17 +37,14 @@ pub(super) struct Process<'a> {
     life: u32,
     starts_at: Time,
     clocks: Clocks,
-    /// Its watches: first the permanent ones, then those that its machine has started in any of its lives.
+    /// The watches that its machine has started in any of its lives.
     feeds: Vec<Feed>,
-    standing_feeds: usize,
     /// When the suspension of all rules starts and ends.
     brake: Option<(Time, Time)>,
     /// Whether its machine knows of the suspension.
     is_braked: bool,
     /// The events that its watches must not show.
     unobserved: Vec<(Watch, usize)>,
-    /// The time as of which all watches must be current.
-    as_of: Option<Instant>,
     flights: Vec<Flight>,
     inputs: Vec<Input>,
     standing: Standing,
@@ -86,12 +82,10 @@ impl<'a> Process<'a> {
         instance: usize,
         start: Start<'a>,
         scenario: &Scenario,
-        settings: &Settings,
         faults: &[Fault],
         base: Instant,
         mut rng: Rng,
     ) -> Self {
-        let mut feeds = Feed::all(settings, &mut rng);
         let mut unobserved = Vec::new();
         for fault in faults {
             if let Fault::Unobserved {
@@ -104,9 +98,6 @@ impl<'a> Process<'a> {
                 unobserved.push((*watch, *event));
             }
         }
-        for feed in &mut feeds {
-            hide(feed, &unobserved);
-        }
         Self {
             instance,
             start,
@@ -114,12 +105,10 @@ impl<'a> Process<'a> {
             life: 0,
             starts_at: rng.between(ms(0), ms(500)),
             clocks: Clocks::new(base),
-            standing_feeds: feeds.len(),
-            feeds,
+            feeds: Vec::new(),
             brake: scenario.brake,
             is_braked: false,
             unobserved,
-            as_of: None,
             flights: Vec::new(),
             inputs: Vec::new(),
             standing: Standing::default(),
@@ -249,14 +238,9 @@ impl<'a> Process<'a> {
         let clocks = self.clocks.now(now);
         let start = self.start;
         self.machine = Some(guarded(|| start(world.settings, clocks))?);
-        for (index, feed) in self.feeds.iter_mut().enumerate() {
-            if index < self.standing_feeds {
-                feed.restart(now);
-            } else {
-                feed.end();
-            }
+        for feed in &mut self.feeds {
+            feed.forget();
         }
-        self.as_of = None;
         self.is_braked = false;
         self.report.runs_since = Some(now);
         world.note(self.id(), || "starts".into());
@@ -358,12 +342,6 @@ impl<'a> Process<'a> {
                         break;
                     }
                 }
-                Effect::Confirm => {
-                    self.as_of = Some(clocks.monotonic);
-                    for feed in &mut self.feeds {
-                        feed.confirm(clocks.monotonic, now);
-                    }
-                }
                 Effect::Watch(watch, scope) => self.watch(watch, &scope, now),
                 Effect::Unwatch(watch) => {
                     if let Some(feed) = self.feed(watch) {
@@ -383,9 +361,9 @@ impl<'a> Process<'a> {
             hide(&mut feed, &self.unobserved);
             self.feeds.push(feed);
         }
-        let (as_of, cut_off_until) = (self.as_of, self.cut_off_until);
+        let cut_off_until = self.cut_off_until;
         if let Some(feed) = self.feed(watch) {
-            feed.want(scope, as_of, now);
+            feed.begin_anew(scope, now);
             if now < cut_off_until {
                 feed.stand_still(now, cut_off_until);
             }

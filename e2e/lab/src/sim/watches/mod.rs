@@ -1,20 +1,17 @@
-//! The watches of one process: what they deliver, and when. The product's own [`WatchCursor`] decides what they request next
-//! and as of when their view is current.
+//! The watches of one process: what `kube::runtime::watcher`, and the layer below it, make of the API server's answers, and when.
 
 mod source;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
+use nodegate::engine::WATCH_LENGTH;
 use nodegate::engine::io::Seen;
 use nodegate::engine::kind::{Scope, Watch};
-use nodegate::engine::watch_cursor::{BOOKMARK, End, NextRequest, ViewState, WatchCursor};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};
 use super::rng::Rng;
-use super::settings::Settings;
 use super::time::{Clocks, Time, ms, s};
 use crate::watch::bookmark;
 use crate::{Event, EventType, Key};
@@ -22,6 +19,8 @@ use source::{Source, revision, wrapped};
 
 /// How long a lagging API server takes for a consistent read.
 const CATCHING_UP: Time = s(3);
+/// How long before its end a watch sends a bookmark.
+const BOOKMARK: Time = s(2);
 /// How long after its expected end a silent watch is given up.
 const GRACE: Time = s(5);
 /// The timeout for starting a watch.
@@ -38,9 +37,8 @@ pub(super) struct Feed {
     watch: Watch,
     source: Source,
     stage: Stage,
-    cursor: WatchCursor,
-    /// When the consistent read under way is answered.
-    reading: Option<Time>,
+    /// From where it goes on; `None` for a list.
+    version: Option<u64>,
     /// The revision to which consistent reads have advanced the API server's own view.
     moved: u64,
     /// The API server's view stalls at this revision until this time.
@@ -75,7 +73,6 @@ enum Stage {
     /// Delivers the rest of a list.
     Listing {
         pages: VecDeque<Vec<Arc<Value>>>,
-        is_first: bool,
         revision: u64,
         /// When the next page arrives.
         next: Time,
@@ -90,8 +87,6 @@ enum Stage {
 
 #[derive(Debug)]
 struct Stream {
-    /// When a consistent read is due; `None` once it was made.
-    read_at: Option<Time>,
     /// When the API server ends it.
     ends: Time,
     has_bookmark: bool,
@@ -111,27 +106,13 @@ impl Stream {
 }
 
 impl Feed {
-    /// All permanent watches of a process with these settings.
-    pub(super) fn all(settings: &Settings, rng: &mut Rng) -> Vec<Self> {
-        let feed = |(watch, source)| Self::of(watch, source, rng.fork());
-        Source::all(settings).into_iter().map(feed).collect()
-    }
-
-    /// A watch that is started while the process runs.
+    /// A watch that has not been started.
     pub(super) fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
         Self {
-            stage: Stage::Ended,
-            ..Self::of(watch, Source::of(watch, scope), rng)
-        }
-    }
-
-    fn of(watch: Watch, source: Source, rng: Rng) -> Self {
-        Self {
             watch,
-            source,
-            stage: Stage::Pausing(Time::ZERO),
-            cursor: WatchCursor::default(),
-            reading: None,
+            source: Source::of(watch, scope),
+            stage: Stage::Ended,
+            version: None,
             moved: 0,
             lag: None,
             shown_at: Time::ZERO,
@@ -145,12 +126,26 @@ impl Feed {
         }
     }
 
-    /// Starts it with this scope. It must be current as of `as_of`.
-    pub(super) fn want(&mut self, scope: &Scope, as_of: Option<Instant>, now: Time) {
+    /// Starts it with this scope, or starts it again.
+    pub(super) fn begin_anew(&mut self, scope: &Scope, now: Time) {
         self.source = Source::of(self.watch, scope);
-        self.restart(now);
-        if let Some(as_of) = as_of {
-            self.cursor.want(as_of);
+        self.version = None;
+        self.shown_at = now;
+        self.pause = PAUSES.0;
+        self.stage = Stage::Pausing(now + self.latency(now));
+    }
+
+    /// Ends it with the life of its process.
+    pub(super) fn forget(&mut self) {
+        self.nodes.clear();
+        self.end();
+    }
+
+    /// Notes that a consistent read of its resource was answered with this revision, which moves the API server's own view
+    /// forward.
+    pub(super) fn has_read(&mut self, revision: u64) {
+        if self.lag.is_none() {
+            self.moved = revision;
         }
     }
 
@@ -175,16 +170,6 @@ impl Feed {
     /// When it last showed something.
     pub(super) fn shown_at(&self) -> Time {
         self.shown_at
-    }
-
-    /// Starts over with a new life of the process.
-    pub(super) fn restart(&mut self, now: Time) {
-        self.cursor = WatchCursor::default();
-        self.reading = None;
-        self.shown_at = now;
-        self.pause = PAUSES.0;
-        self.nodes.clear();
-        self.stage = Stage::Pausing(now + self.latency(now));
     }
 
     /// Hides this event, and the next one of its object.
@@ -237,16 +222,10 @@ impl Feed {
     }
 
     /// Expires it: the API server cannot continue it.
-    pub(super) fn expire(&mut self, now: Time, seen: &mut Vec<Seen>) {
+    pub(super) fn expire(&mut self, now: Time) {
         if !matches!(self.stage, Stage::Ended) {
-            self.fail(End::Expired, now, seen);
-        }
-    }
-
-    /// Makes it current as of this time.
-    pub(super) fn confirm(&mut self, as_of: Instant, now: Time) {
-        if self.cursor.want(as_of) && matches!(self.stage, Stage::Watching(_)) {
-            self.stage = Stage::Pausing(now + self.latency(now));
+            self.version = None;
+            self.fail(now);
         }
     }
 
@@ -256,8 +235,7 @@ impl Feed {
             return Time::MAX;
         }
         let caught_up = self.lag.map(|(_, until)| until);
-        let besides = [self.reading, caught_up].into_iter().flatten().min();
-        besides.map_or(self.goes_on(), |at| at.min(self.goes_on()))
+        caught_up.map_or(self.goes_on(), |at| at.min(self.goes_on()))
     }
 
     /// When the list or the watch under way continues.
@@ -271,9 +249,7 @@ impl Feed {
             Stage::Watching(stream) if stream.is_dead => self.give_up(stream),
             Stage::Watching(stream) => {
                 let first = stream.queue.front().map(|(due, _)| *due);
-                let next = if let Some(read_at) = stream.read_at {
-                    first.map_or(read_at, |first| first.min(read_at))
-                } else if stream.has_bookmark {
+                let next = if stream.has_bookmark {
                     // The end arrives after everything under way.
                     first.unwrap_or(stream.ends)
                 } else {
@@ -332,45 +308,24 @@ impl Feed {
             self.catch_up(now);
             return;
         }
-        if self.reading.is_some_and(|at| at <= now) {
-            self.reading = None;
-            if stands_still {
-                self.cursor.read_failed();
-            } else {
-                if self.lag.is_none() {
-                    self.moved = cluster.revision();
-                }
-                let view = self.cursor.read(cluster.revision());
-                self.judge(view, now, seen);
-            }
-            return;
-        }
         match &mut self.stage {
             Stage::Ended => {}
             Stage::Pausing(_) if stands_still => {
                 let until = now + START_LIMIT;
                 self.stage = Stage::Opening { since: now, until };
             }
-            Stage::Opening { .. } if stands_still => self.fail(End::Failed, now, seen),
+            Stage::Opening { .. } if stands_still => self.fail(now),
             Stage::Pausing(_) | Stage::Opening { .. } => self.begin(cluster, clocks, seen),
             Stage::Listing { .. } => self.show_page(now, seen),
             Stage::Hiding { .. } => self.stage = Stage::Pausing(now),
             Stage::Watching(stream) if stream.is_dead || stands_still => {
-                self.fail(End::Failed, now, seen);
+                self.fail(now);
             }
             Stage::Watching(stream) => {
                 let is_due = |(due, _): &(Time, Event)| *due <= now;
                 if stream.queue.front().is_some_and(is_due) {
                     if let Some((_, event)) = stream.queue.pop_front() {
                         self.show(&event, now, seen);
-                    }
-                } else if stream.read_at.is_some_and(|at| at <= now) {
-                    stream.read_at = None;
-                    if self.cursor.begin_read(clocks.now(now).monotonic) {
-                        let takes = self.lag.map_or(Time::ZERO, |_| CATCHING_UP);
-                        let answered = now + takes + self.latency(now);
-                        let answered = self.held(answered);
-                        self.reading = Some(answered.min(now + START_LIMIT));
                     }
                 } else if !stream.has_bookmark && now < stream.ends {
                     stream.has_bookmark = true;
@@ -404,7 +359,7 @@ impl Feed {
     fn send_bookmark(&mut self, now: Time) {
         let due = now + self.latency(now);
         let lags = self.lag.is_some();
-        let (shown, moved) = (self.cursor.shown(), self.moved);
+        let (shown, moved) = (self.version.unwrap_or_default(), self.moved);
         if let Stage::Watching(stream) = &mut self.stage {
             let last = stream
                 .queue
@@ -421,9 +376,9 @@ impl Feed {
 
     fn begin(&mut self, cluster: &Cluster, clocks: &Clocks, seen: &mut Vec<Seen>) {
         let now = cluster.now();
-        let question = self.cursor.next(clocks.now(now).monotonic);
         let takes = self.lag.map_or(Time::ZERO, |_| CATCHING_UP);
-        let NextRequest::Watch { version, length } = question else {
+        let Some(version) = self.version else {
+            seen.push(Seen::Init(self.watch, clocks.now(now).monotonic));
             let source = &self.source;
             let items: Vec<_> = cluster
                 .objects(source.kind)
@@ -436,32 +391,33 @@ impl Feed {
             }
             self.stage = Stage::Listing {
                 pages,
-                is_first: true,
                 revision: cluster.revision(),
                 next: now + takes + self.latency(now),
             };
             return;
         };
-        let shown = version.parse().unwrap_or_default();
         let source = &self.source;
         let events = cluster.server().events(
             source.kind,
             source.namespace.as_deref(),
             &source.selector,
-            shown,
+            version,
         );
         let Ok(events) = events else {
-            return self.expire(now, seen);
+            return self.expire(now);
         };
+        let begins = bookmark(self.source.kind, version);
         let due = now + self.latency(now);
         let is_held = |event: &Event| self.is_held(revision(&event.object), now);
         let (held, shown): (Vec<_>, Vec<_>) = events.into_iter().partition(is_held);
         self.stage = Stage::Watching(Stream {
-            read_at: Some(now + self.cursor.read_after()),
-            ends: now + length,
+            ends: now + WATCH_LENGTH,
             has_bookmark: false,
             is_dead: false,
-            queue: shown.into_iter().map(|event| (due, event)).collect(),
+            queue: std::iter::once(begins)
+                .chain(shown)
+                .map(|event| (due, event))
+                .collect(),
             held,
         });
     }
@@ -470,47 +426,39 @@ impl Feed {
         let due = now + self.latency(now);
         let Stage::Listing {
             pages,
-            is_first,
             revision,
             next,
         } = &mut self.stage
         else {
             return;
         };
-        if std::mem::take(is_first) {
-            seen.push(Seen::Init(self.watch));
-        }
         *next = due;
         let page = pages.pop_front().unwrap_or_default();
-        let version = Some(revision.to_string());
-        let more = (!pages.is_empty()).then(|| "more".to_owned());
-        let is_last = more.is_none();
-        let view = self
-            .cursor
-            .page(version, more)
-            .unwrap_or(ViewState::Unchanged);
+        let revision = *revision;
+        let is_last = pages.is_empty();
         for object in page {
             self.note_node(&object);
             seen.extend(wrapped(self.watch, &object).map(Seen::Apply));
         }
         self.shown_at = now;
         if is_last {
-            seen.push(Seen::InitDone(self.watch, self.cursor.shown()));
-            self.judge(view, now, seen);
+            seen.push(Seen::InitDone(self.watch));
+            self.version = Some(revision);
             self.stage = Stage::Pausing(due);
         }
     }
 
     fn show(&mut self, event: &Event, now: Time, seen: &mut Vec<Seen>) {
-        let version = Some(revision(&event.object).to_string());
+        let version = revision(&event.object);
         if event.event_type == EventType::Bookmark {
-            self.saw(version, now, seen);
+            seen.push(Seen::Progress(self.watch, version));
+            self.saw(version, now);
             return;
         }
         let number = self.events;
         self.events += 1;
         if self.hidden.contains(&number) {
-            self.fail(End::Expired, now, seen);
+            self.expire(now);
             self.stage = Stage::Hiding {
                 key: self.source.key(&event.object),
                 until: now + PATIENCE,
@@ -525,27 +473,16 @@ impl Feed {
                 seen.push(Seen::Apply(object));
             }
         }
-        self.saw(version, now, seen);
+        self.saw(version, now);
     }
 
-    fn saw(&mut self, version: Option<String>, now: Time, seen: &mut Vec<Seen>) {
+    fn saw(&mut self, version: u64, now: Time) {
         self.shown_at = now;
-        let view = self.cursor.saw(version).unwrap_or(ViewState::Unchanged);
-        self.judge(view, now, seen);
+        self.pause = PAUSES.0;
+        self.version = self.version.max(Some(version));
     }
 
-    fn judge(&mut self, view: ViewState, now: Time, seen: &mut Vec<Seen>) {
-        if let ViewState::Current(as_of) = view {
-            self.shown_at = now;
-            self.pause = PAUSES.0;
-            let version = self.cursor.shown();
-            seen.push(Seen::Current(self.watch, as_of, version));
-        }
-    }
-
-    fn fail(&mut self, end: End, now: Time, seen: &mut Vec<Seen>) {
-        self.cursor.ended(end);
-        seen.push(Seen::Interrupted(self.watch));
+    fn fail(&mut self, now: Time) {
         self.stage = Stage::Pausing(now + self.pause);
         self.pause = (self.pause * 2).min(PAUSES.1);
     }

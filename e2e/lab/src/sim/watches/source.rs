@@ -1,12 +1,10 @@
 //! The scope of each watch, and its objects in the engine's types.
 
-use nodegate::condition::ComponentGroup;
 use nodegate::engine::io::Object;
 use nodegate::engine::kind::{Scope, Watch};
 use serde_json::Value;
 
 use crate::sim::cluster::Change;
-use crate::sim::settings::Settings;
 use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
 
@@ -18,24 +16,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The permanent watches of a process with these settings.
-    pub(super) fn all(settings: &Settings) -> Vec<(Watch, Self)> {
-        let everything = |watch| (watch, Self::of(watch, &Scope::default()));
-        let mut watches: Vec<_> = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
-            .map(everything)
-            .into();
-        for (index, class) in settings.classes.iter().enumerate() {
-            let group = ComponentGroup::Class(index);
-            for watch in [Watch::Pods(group), Watch::DaemonSets(group)] {
-                watches.push((watch, Self::of(watch, &class.scope(watch))));
-            }
-        }
-        if settings.enable_karpenter {
-            watches.extend([Watch::NodeClaims, Watch::NodePools].map(everything));
-        }
-        watches
-    }
-
     /// The source of a watch with this scope.
     pub(super) fn of(watch: Watch, scope: &Scope) -> Self {
         let selector = Selector::default().labels(&scope.labels().unwrap_or_default());

@@ -1,0 +1,393 @@
+//! A layer around the client's service that makes the bookmarks of watches visible to `kube::runtime::watcher`, which swallows
+//! them, and bounds how long a request may take.
+//!
+//! - At the start of a line, `{"type":"BOOKMARK",` becomes `{"type":"MODIFIED",`: the same length, so in place. The bookmark then
+//!   comes out of the watcher in order, as an object without a name.
+//! - A watch that the API server accepts first shows the version from which it was asked to begin, in the same way: nowhere else
+//!   the version of the list before it shows.
+//! - Where the API server cannot go on from that version, the watch begins with an error of code 410, so that the watcher lists
+//!   again: after a 410 as the answer itself it would ask for the same version for ever.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::http::{Request, Response, StatusCode, Uri};
+use futures::future::BoxFuture;
+use hyper::body::{Body as HttpBody, Bytes, Frame};
+use kube::client::{Body, ClientBuilder, DynBody};
+use kube::{Client, Config};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tower::{BoxError, Layer, Service};
+
+use crate::causes::with_causes;
+use crate::client;
+
+/// A client for watches, whose bookmarks are visible.
+pub(crate) fn client(config: Config) -> Result<Client, client::Error> {
+    let builder = ClientBuilder::try_from(config);
+    let builder = builder.map_err(|error| client::Error::Client(with_causes(&error)))?;
+    Ok(builder.with_layer(&WatchLayer::default()).build())
+}
+
+/// What bookmarks, and no other events, begin with.
+const BOOKMARK: &[u8] = br#"{"type":"B"#;
+/// What takes the place of `BOOKMARK`.
+const MODIFIED: &[u8] = b"MODIFIED";
+
+/// The API server did not answer in time.
+#[derive(Debug, thiserror::Error)]
+#[error("it did not answer within {} s", .0.as_secs())]
+pub struct NoAnswer(pub Duration);
+
+/// Makes bookmarks visible, and bounds requests.
+#[derive(Debug, Clone, Copy)]
+pub struct WatchLayer {
+    /// How long the API server may take to start a watch.
+    pub start: Duration,
+    /// How long any other request may take, such as one page of a list.
+    pub request: Duration,
+    /// How long a watch may go on after the time at which the API server should have ended it.
+    pub grace: Duration,
+}
+
+impl Default for WatchLayer {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(10),
+            request: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+impl<S> Layer<S> for WatchLayer {
+    type Service = WatchService<S>;
+
+    fn layer(&self, inner: S) -> WatchService<S> {
+        WatchService(inner, *self)
+    }
+}
+
+/// A client's service with [`WatchLayer`].
+#[derive(Debug, Clone)]
+pub struct WatchService<S>(S, WatchLayer);
+
+impl<S> Service<Request<Body>> for WatchService<S>
+where
+    S: Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Box<DynBody>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let watch = WatchRequest::of(request.uri());
+        let asked = Instant::now();
+        let (start, whole) = match &watch {
+            Some(watch) => (self.1.start, watch.length + self.1.grace),
+            None => (self.1.request, self.1.request),
+        };
+        let answer = self.0.call(request);
+        Box::pin(async move {
+            let answer = timeout_at(asked + start, answer).await;
+            let (mut head, rest) = answer.map_err(|_| NoAnswer(start))??.into_parts();
+            let mut body = BoundBody {
+                first: None,
+                rest: Some(rest),
+                bookmarks: watch.is_some().then(Bookmarks::default),
+                ends: Box::pin(sleep_until(asked + whole)),
+                limit: whole,
+            };
+            if let Some(watch) = watch {
+                if head.status.is_success() {
+                    body.first = Some(watch.progress());
+                } else if cannot_go_on(head.status) {
+                    head.status = StatusCode::OK;
+                    body.first = Some(Bytes::from_static(EXPIRED.as_bytes()));
+                    body.rest = None;
+                }
+            }
+            Ok(Response::from_parts(head, Box::new(body) as Box<DynBody>))
+        })
+    }
+}
+
+/// An event that has the watcher list again.
+const EXPIRED: &str = concat!(
+    r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","#,
+    r#""message":"the version is not known any more","reason":"Expired","code":410}}"#,
+    "\n"
+);
+
+/// Whether an answer to a watch means that its version is of no use: it is too old (410), comes from another cluster (400), or
+/// the resource is not there (404) and may have other objects when it returns.
+fn cannot_go_on(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 404 | 410)
+}
+
+/// The parameters of a watch.
+#[derive(Debug, PartialEq, Eq)]
+struct WatchRequest {
+    version: String,
+    length: Duration,
+}
+
+impl WatchRequest {
+    fn of(uri: &Uri) -> Option<Self> {
+        let parameters = || uri.query().unwrap_or_default().split('&');
+        let value = |name: &str| {
+            let mut pairs = parameters().filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        value("watch").filter(|watch| *watch == "true")?;
+        let length = value("timeoutSeconds").and_then(|seconds| seconds.parse().ok());
+        Some(Self {
+            version: value("resourceVersion").unwrap_or_default().to_owned(),
+            length: Duration::from_secs(length.unwrap_or_default()),
+        })
+    }
+
+    fn progress(&self) -> Bytes {
+        let version = &self.version;
+        format!(
+            r#"{{"type":"MODIFIED","object":{{"metadata":{{"resourceVersion":"{version}"}}}}}}{}"#,
+            '\n'
+        )
+        .into()
+    }
+}
+
+/// Finds bookmarks in a stream of lines and makes them look like changes, wherever chunks are cut: only they begin with `B`, so
+/// each byte is decided as it comes.
+#[derive(Debug, Default)]
+struct Bookmarks {
+    /// How many bytes of this line are those of a bookmark; `None` for another line.
+    column: Column,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Column {
+    At(usize),
+    Other,
+}
+
+impl Default for Column {
+    fn default() -> Self {
+        Self::At(0)
+    }
+}
+
+impl Bookmarks {
+    fn rewrite(&mut self, chunk: &mut [u8]) {
+        let mut rest = chunk;
+        while !rest.is_empty() {
+            let Column::At(at) = self.column else {
+                let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+                    return;
+                };
+                rest = &mut rest[end + 1..];
+                self.column = Column::At(0);
+                continue;
+            };
+            // The `B` itself is the first byte to be replaced.
+            let replaced = at.checked_sub(BOOKMARK.len() - 1);
+            let byte = &mut rest[0];
+            self.column = match BOOKMARK.get(at) {
+                Some(expected) if expected != byte => Column::Other,
+                None if replaced == Some(MODIFIED.len()) => Column::Other,
+                _ => Column::At(at + 1),
+            };
+            if let (Column::At(_), Some(to)) =
+                (self.column, replaced.and_then(|it| MODIFIED.get(it)))
+            {
+                *byte = *to;
+            }
+            // A line may end anywhere.
+            if *byte == b'\n' {
+                self.column = Column::At(0);
+            }
+            rest = &mut rest[1..];
+        }
+    }
+}
+
+/// The body of an answer, which has to be complete in time.
+struct BoundBody {
+    /// What comes before the rest.
+    first: Option<Bytes>,
+    rest: Option<Box<DynBody>>,
+    bookmarks: Option<Bookmarks>,
+    ends: Pin<Box<Sleep>>,
+    limit: Duration,
+}
+
+impl HttpBody for BoundBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let Some(rest) = &mut this.rest else {
+            return Poll::Ready(None);
+        };
+        let Poll::Ready(frame) = Pin::new(rest).poll_frame(cx) else {
+            ready!(this.ends.as_mut().poll(cx));
+            this.rest = None;
+            return Poll::Ready(Some(Err(NoAnswer(this.limit).into())));
+        };
+        let Some(bookmarks) = &mut this.bookmarks else {
+            return Poll::Ready(frame);
+        };
+        let rewritten = frame.map(|frame| {
+            frame.map(|frame| {
+                frame.map_data(|data| {
+                    let mut data = Vec::from(data);
+                    bookmarks.rewrite(&mut data);
+                    data.into()
+                })
+            })
+        });
+        Poll::Ready(rewritten)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, Full, StreamBody};
+    use tower::service_fn;
+
+    use super::*;
+
+    const LINES: &str = concat!(
+        r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,
+        "\n",
+        r#"{"type":"BOOKMARK","object":{"kind":"{\"type\":\"BOOKMARK\"}"}}"#,
+        "\n\n{\n",
+        r#"{"type":"BOOKMARK","object":{}}"#,
+        "\n",
+        r#"{"type":"DELETED","object":{"type":"BOOKMARK"}}"#,
+        "\n",
+    );
+
+    fn expected() -> String {
+        let bookmark = r#"{"type":"BOOKMARK","#;
+        let line = |line: &str| match line.strip_prefix(bookmark) {
+            Some(rest) => format!("{}{rest}\n", r#"{"type":"MODIFIED","#),
+            None => format!("{line}\n"),
+        };
+        LINES.lines().map(line).collect()
+    }
+
+    #[test]
+    fn bookmarks_become_changes_wherever_the_stream_is_cut() {
+        for size in 1..=LINES.len() {
+            let mut bookmarks = Bookmarks::default();
+            let mut lines = LINES.as_bytes().to_vec();
+            for chunk in lines.chunks_mut(size) {
+                bookmarks.rewrite(chunk);
+            }
+            assert_eq!(String::from_utf8(lines).unwrap(), expected(), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_watch_is_told_from_other_requests() {
+        for (uri, expected) in [
+            ("/api/v1/nodes?limit=500", None),
+            ("/api/v1/nodes", None),
+            (
+                "/api/v1/nodes?&watch=true&timeoutSeconds=14&resourceVersion=7",
+                Some(("7", 14)),
+            ),
+        ] {
+            let expected = expected.map(|(version, seconds)| WatchRequest {
+                version: version.to_owned(),
+                length: Duration::from_secs(seconds),
+            });
+            assert_eq!(WatchRequest::of(&uri.parse().unwrap()), expected, "{uri}");
+        }
+    }
+
+    /// What comes out of the layer where the API server answers so.
+    async fn answered(status: u16, body: &'static str) -> (u16, String) {
+        let server = service_fn(move |_: Request<Body>| async move {
+            let body: Box<DynBody> = Box::new(Full::from(body).map_err(Into::into));
+            let answer = Response::builder().status(status).body(body);
+            answer.map_err(BoxError::from)
+        });
+        let request = Request::get("/api/v1/nodes?watch=true&timeoutSeconds=14&resourceVersion=7");
+        let request = request.body(Body::empty()).unwrap();
+        let answer = WatchLayer::default()
+            .layer(server)
+            .call(request)
+            .await
+            .unwrap();
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (
+            head.status.as_u16(),
+            String::from_utf8(body.to_vec()).unwrap(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_watch_begins_with_its_version_or_with_what_has_it_list_again() {
+        let begins =
+            "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"}}}\n";
+        let whole = format!("{begins}{}", expected());
+        assert_eq!(answered(200, LINES).await, (200, whole));
+        for status in [400, 404, 410] {
+            let expired = (200, EXPIRED.to_owned());
+            assert_eq!(answered(status, "gone").await, expired, "{status}");
+        }
+        for status in [403, 429, 500, 504] {
+            let refused = (status, "no".to_owned());
+            assert_eq!(answered(status, "no").await, refused, "{status}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_never_answered_is_an_error() {
+        let silent = || Box::new(StreamBody::new(futures::stream::pending())) as Box<DynBody>;
+        let layer = WatchLayer {
+            start: Duration::from_millis(20),
+            request: Duration::from_millis(50),
+            grace: Duration::from_millis(100),
+        };
+        let watch = "/api/v1/nodes?watch=true&timeoutSeconds=0";
+        let list = "/api/v1/nodes?limit=500";
+        for (path, starts, limit) in [
+            (watch, false, layer.start),
+            (watch, true, layer.grace),
+            (list, false, layer.request),
+            (list, true, layer.request),
+        ] {
+            let server = service_fn(move |_: Request<Body>| async move {
+                if !starts {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, BoxError>(Response::new(silent()))
+            });
+            let started = Instant::now();
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let error = match layer.layer(server).call(request).await {
+                Ok(answer) => answer.into_body().collect().await.map(|_| ()).unwrap_err(),
+                Err(error) => error,
+            };
+            assert!(error.is::<NoAnswer>(), "{path}: {error}");
+            assert!(started.elapsed() >= limit, "{path}");
+        }
+    }
+}

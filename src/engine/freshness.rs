@@ -1,0 +1,481 @@
+//! As of when each watch is known to be current: when its list was asked for, or when the latest consistent read was asked for
+//! whose version it has since shown (KEP-2340; versions compare as numbers, KEP-5504).
+//!
+//! Neither a bookmark nor a regular end of a watch proves that by itself: an API server that lags behind its etcd sends bookmarks
+//! at its old version. While a watch is not current, nothing harmful is done for what depends on it. A watch that falls behind
+//! is started again, which lists: a list is a consistent read.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use super::error::RequestError;
+use super::kind::{Scope, Watch};
+use super::map::Set;
+use super::pacer::{Backoff, Pauses};
+use crate::object::{ObjectKey, Version};
+
+/// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
+pub const MAX_AGE: Duration = Duration::from_secs(20);
+/// The timeout of a watch request. The API server sends a bookmark two seconds before: `nextBookmarkTime` in its
+/// `cache_watcher.go`.
+pub const WATCH_LENGTH: Duration = Duration::from_secs(14);
+/// A consistent read is made this long after the start of a watch: two seconds before the bookmark that is to confirm it. It also
+/// makes a healthy API server's cache of that resource catch up.
+const READ_AFTER: Duration = Duration::from_secs(10);
+/// The pause before a consistent read that failed is made again.
+const READ_AGAIN: Duration = Duration::from_secs(2);
+/// How long a watch may take to become current as of a time at which that became necessary, before it is started again.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The pauses between two starts of a watch that remains behind: a list is expensive in a large cluster.
+const RESTARTS: Pauses = Pauses::between(Duration::from_secs(20), Duration::from_secs(120));
+
+/// How far each watch has come.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    all: BTreeMap<Watch, View>,
+    /// The time as of which all of them must be current at least.
+    required: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct View {
+    scope: Scope,
+    /// Everything has been shown that had happened by this time; `None` until the first list is complete.
+    as_of: Option<Instant>,
+    /// When the last event came while the view was current; `None` for what a rule names, before its first list.
+    seen: Option<Instant>,
+    /// Everything up to this version has been shown.
+    shown: Version,
+    list: Option<List>,
+    /// When the last list was complete.
+    listed: Option<Instant>,
+    /// When a consistent read, or a list, was asked for last.
+    asked: Option<Instant>,
+    /// When a consistent read is due.
+    read_at: Option<Instant>,
+    /// The consistent read that is under way: when it was asked for, and what had been shown by then.
+    reading: Option<(Instant, Version)>,
+    /// The consistent read that the watch has not reached yet: when it was asked for, and its version.
+    ahead: Option<(Instant, Version)>,
+    restarts: Backoff,
+}
+
+/// A list in progress: when it was asked for, and what it has shown.
+#[derive(Debug)]
+struct List {
+    asked: Instant,
+    shown: Set<ObjectKey>,
+}
+
+impl View {
+    fn new(scope: Scope, seen: Option<Instant>) -> Self {
+        Self {
+            scope,
+            as_of: None,
+            seen,
+            shown: 0,
+            list: None,
+            listed: None,
+            asked: None,
+            read_at: None,
+            reading: None,
+            ahead: None,
+            restarts: Backoff::default(),
+        }
+    }
+
+    fn is_stale(&self, required: Option<Instant>, now: Instant) -> bool {
+        self.as_of.is_none_or(|as_of| {
+            now.saturating_duration_since(as_of) > MAX_AGE
+                || required.is_some_and(|required| as_of < required)
+        })
+    }
+
+    /// When the watch is to be started again unless it becomes current before. A list in progress is retried by the watch itself.
+    fn restart_at(&self, required: Option<Instant>) -> Option<Instant> {
+        let as_of = self.as_of.filter(|_| self.list.is_none())?;
+        let due = match required {
+            Some(required) if as_of < required => required.max(self.listed?) + PATIENCE,
+            _ => as_of.max(self.listed?) + MAX_AGE,
+        };
+        Some(self.restarts.due().map_or(due, |at| at.max(due)))
+    }
+
+    /// The time as of which the watch has become current, if it has just reached a consistent read.
+    fn reached(&mut self) -> Option<Instant> {
+        self.listed.filter(|_| self.list.is_none())?;
+        let (asked, _) = self.ahead.take_if(|(_, version)| *version <= self.shown)?;
+        self.restarts = Backoff::default();
+        Some(asked)
+    }
+}
+
+impl Views {
+    /// Adds a watch that has shown nothing yet, and since when that matters.
+    pub(crate) fn begin(&mut self, watch: Watch, scope: Scope, since: Option<Instant>) {
+        self.all.insert(watch, View::new(scope, since));
+    }
+
+    pub(crate) fn end(&mut self, watch: Watch) {
+        self.all.remove(&watch);
+    }
+
+    pub(crate) fn has(&self, watch: Watch) -> bool {
+        self.all.contains_key(&watch)
+    }
+
+    /// Whether a list of this watch has been completed.
+    pub(crate) fn has_listed(&self, watch: Watch) -> bool {
+        self.all
+            .get(&watch)
+            .is_some_and(|view| view.as_of.is_some())
+    }
+
+    /// Whether every watch that decisions cannot do without has listed.
+    pub(crate) fn have_synced(&self) -> bool {
+        let mut all = self.all.iter();
+        all.all(|(watch, view)| view.as_of.is_some() || view.seen.is_none() || watch.is_optional())
+    }
+
+    /// Notes an event. It does not prove that none was missed before it.
+    pub(crate) fn saw(&mut self, watch: Watch, now: Instant) {
+        if let Some(view) = self.all.get_mut(&watch)
+            && !view.is_stale(self.required, now)
+        {
+            view.seen = Some(now);
+        }
+    }
+
+    /// Begins a list, in place of any in progress.
+    pub(crate) fn begin_list(&mut self, watch: Watch, asked: Instant) {
+        if let Some(view) = self.all.get_mut(&watch) {
+            let shown = Set::default();
+            view.asked = Some(asked);
+            view.list = Some(List { asked, shown });
+        }
+    }
+
+    /// Notes an object; returns whether a list is in progress.
+    pub(crate) fn lists(&mut self, watch: Watch, key: &ObjectKey) -> bool {
+        let list = self.all.get_mut(&watch).and_then(|view| view.list.as_mut());
+        list.map(|list| list.shown.insert(key.clone())).is_some()
+    }
+
+    /// Ends a list; returns when it was asked for, and the objects that it has shown. Its version may be lower than what was
+    /// shown before: the cluster may have been restored from a backup.
+    pub(crate) fn end_list(&mut self, watch: Watch, now: Instant) -> (Instant, Set<ObjectKey>) {
+        let view = self.all.get_mut(&watch);
+        let list = view.and_then(|view| {
+            view.listed = Some(now);
+            view.shown = 0;
+            view.ahead = None;
+            view.reading = None;
+            view.read_at = None;
+            view.list.take()
+        });
+        list.map_or((now, Set::default()), |list| (list.asked, list.shown))
+    }
+
+    /// Notes that the watch has shown everything up to this version. Returns the time as of which that makes it current, if it
+    /// does.
+    pub(crate) fn shown(&mut self, watch: Watch, version: Version) -> Option<Instant> {
+        let view = self.all.get_mut(&watch)?;
+        view.shown = view.shown.max(version);
+        view.reached()
+    }
+
+    /// Has a consistent read made in time for the next bookmark, because a watch has begun or a bookmark has come; at once if
+    /// the last one was long ago, or the watch is behind.
+    pub(crate) fn read_later(&mut self, watch: Watch, now: Instant) {
+        if let Some(view) = self.all.get_mut(&watch) {
+            let is_recent = |asked| now.saturating_duration_since(asked) < READ_AFTER;
+            let waits = view.asked.is_some_and(is_recent) && !view.is_stale(self.required, now);
+            view.read_at = Some(if waits { now + READ_AFTER } else { now });
+        }
+    }
+
+    /// Takes the next watch for which a consistent read is due.
+    pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, &Scope)> {
+        let is_due =
+            |view: &View| view.reading.is_none() && view.read_at.is_some_and(|at| at <= now);
+        let (watch, view) = self.all.iter_mut().find(|(_, view)| is_due(view))?;
+        view.read_at = None;
+        view.asked = Some(now);
+        view.reading = Some((now, view.shown));
+        Some((*watch, &view.scope))
+    }
+
+    /// Takes in the version that a consistent read returned which was asked for at this time. Returns the time as of which that makes the watch current, if it does.
+    ///
+    /// # Errors
+    /// The version is lower than what had been shown before: the cluster was restored from a backup.
+    pub(crate) fn read(
+        &mut self,
+        watch: Watch,
+        asked: Instant,
+        version: Result<Version, RequestError>,
+        now: Instant,
+    ) -> Result<Option<Instant>, Restored> {
+        let Some(view) = self.all.get_mut(&watch) else {
+            return Ok(None);
+        };
+        let Some((_, shown)) = view.reading.take_if(|(at, _)| *at == asked) else {
+            return Ok(None);
+        };
+        let version = match version {
+            Ok(version) => version,
+            // The watch finds out when the resource is there.
+            Err(RequestError::Gone) => return Ok(None),
+            Err(_) => {
+                view.read_at = Some(now + READ_AGAIN);
+                return Ok(None);
+            }
+        };
+        if version < shown {
+            return Err(Restored);
+        }
+        view.ahead = Some((asked, version));
+        Ok(view.reached())
+    }
+
+    /// Notes that a watch is current as of this time. If it was stale and no longer is, returns for how long. A watch of what a
+    /// rule names hides nothing before it has listed for the first time.
+    pub(crate) fn current(
+        &mut self,
+        watch: Watch,
+        as_of: Instant,
+        now: Instant,
+    ) -> Option<Duration> {
+        let required = self.required;
+        let view = self.all.get_mut(&watch)?;
+        let was_stale = view.is_stale(required, now);
+        view.as_of = view.as_of.max(Some(as_of));
+        if view.is_stale(required, now) {
+            return None;
+        }
+        let seen = view.seen.replace(now).filter(|_| was_stale)?;
+        Some(now.saturating_duration_since(seen))
+    }
+
+    /// Requires all watches to be current as of this time: the process stood still, or starts to act on what it has seen.
+    pub(crate) fn require(&mut self, now: Instant) {
+        self.required = Some(now);
+        for view in self.all.values_mut() {
+            // What was asked for before proves nothing.
+            view.reading = None;
+            view.ahead = None;
+            view.read_at = view.as_of.map(|_| now);
+        }
+    }
+
+    /// Forgets as of when the watches are current, and starts all of them again.
+    pub(crate) fn restart_all(&mut self, now: Instant) -> Vec<(Watch, Scope)> {
+        self.require(now);
+        let all = self.all.iter();
+        all.map(|(watch, view)| (*watch, view.scope.clone()))
+            .collect()
+    }
+
+    /// The watches that have fallen behind and are to be started again now.
+    pub(crate) fn restarts(&mut self, now: Instant) -> Vec<(Watch, Scope)> {
+        let required = self.required;
+        let mut restarts = Vec::new();
+        for (watch, view) in &mut self.all {
+            if view.restart_at(required).is_some_and(|at| at <= now) {
+                warn!(watch = %watch.name(), "nothing proves that what it has shown is current; it is started again");
+                view.restarts.failed(RESTARTS, now);
+                // Its list has not begun, but nothing else comes before that.
+                view.listed = Some(now);
+                restarts.push((*watch, view.scope.clone()));
+            }
+        }
+        restarts
+    }
+
+    /// When the next consistent read or restart is due after this time.
+    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
+        let due = |view: &View| {
+            let read_at = view.read_at.filter(|_| view.reading.is_none());
+            [read_at, view.restart_at(self.required)]
+        };
+        let due = self.all.values().flat_map(due).flatten();
+        due.filter(|at| now < *at).min()
+    }
+
+    /// Whether the view of this watch is stale.
+    pub(crate) fn is_stale(&self, watch: Watch, now: Instant) -> bool {
+        self.all
+            .get(&watch)
+            .is_some_and(|view| view.is_stale(self.required, now))
+    }
+
+    /// The watches whose view is stale. One of what a rule names that has not listed yet is another matter: that rule does
+    /// nothing until then.
+    pub(crate) fn stale(&self, now: Instant) -> impl Iterator<Item = Watch> {
+        let all = self.all.iter();
+        let stale =
+            all.filter(move |(_, view)| view.is_stale(self.required, now) && view.seen.is_some());
+        stale.map(|(watch, _)| *watch)
+    }
+
+    /// As of when a watch is current; `None` while it is stale.
+    pub(crate) fn as_of(&self, watch: Watch, now: Instant) -> Option<Instant> {
+        let view = self.all.get(&watch)?;
+        view.as_of.filter(|_| !view.is_stale(self.required, now))
+    }
+
+    /// How long ago the last event of this watch came while its view was current.
+    pub(crate) fn age(&self, watch: Watch, now: Instant) -> Duration {
+        let seen = self.all.get(&watch).and_then(|view| view.seen);
+        seen.map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen))
+    }
+}
+
+/// The cluster was restored from a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Restored;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODES: Watch = Watch::Nodes;
+
+    fn seconds(start: Instant) -> impl Fn(u64) -> Instant {
+        move |seconds| start + Duration::from_secs(seconds)
+    }
+
+    /// The nodes, listed up to version 5, and watched from there.
+    fn listed(at: Instant) -> Views {
+        let mut views = Views::default();
+        views.begin(NODES, Scope::default(), Some(at));
+        views.begin_list(NODES, at);
+        assert!(!views.has_listed(NODES));
+        let (asked, _) = views.end_list(NODES, at);
+        views.current(NODES, asked, at);
+        progress(&mut views, 5, at);
+        views
+    }
+
+    fn progress(views: &mut Views, version: Version, now: Instant) {
+        if let Some(as_of) = views.shown(NODES, version) {
+            views.current(NODES, as_of, now);
+        }
+        views.read_later(NODES, now);
+    }
+
+    /// A consistent read is made and answered with this version.
+    fn reads(views: &mut Views, version: Version, now: Instant) -> Result<(), Restored> {
+        let due = views.next_read(now).map(|(watch, _)| watch);
+        assert_eq!(due, Some(NODES));
+        assert!(views.next_read(now).is_none(), "one at a time");
+        if let Some(as_of) = views.read(NODES, now, Ok(version), now)? {
+            views.current(NODES, as_of, now);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_watch_is_current_as_of_a_consistent_read_once_it_has_shown_as_much() {
+        let at = seconds(Instant::now());
+        for (name, shown, read, then, as_of) in [
+            ("shown before the answer", 9, 9, 0, 10),
+            ("a bookmark of that version", 5, 9, 9, 10),
+            ("a later one", 5, 9, 11, 10),
+            ("a bookmark of an old version", 5, 9, 8, 0),
+            ("nothing", 5, 9, 0, 0),
+        ] {
+            let mut views = listed(at(0));
+            assert!(views.next_read(at(9)).is_none(), "not yet");
+            views.shown(NODES, shown);
+            reads(&mut views, read, at(10)).unwrap();
+            if then > 0 {
+                progress(&mut views, then, at(12));
+            }
+            assert_eq!(views.as_of(NODES, at(12)), Some(at(as_of)), "{name}");
+            assert!(!views.is_stale(NODES, at(as_of + 20)), "{name}");
+            assert!(views.is_stale(NODES, at(as_of + 21)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_before_everything_had_to_be_current_proves_nothing() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        reads(&mut views, 9, at(10)).unwrap();
+        views.require(at(11));
+        progress(&mut views, 9, at(12));
+        assert!(views.is_stale(NODES, at(12)));
+        assert_eq!(views.stale(at(12)).collect::<Vec<_>>(), [NODES]);
+        reads(&mut views, 9, at(12)).unwrap();
+        assert!(
+            !views.is_stale(NODES, at(12)),
+            "and it is not asked for late"
+        );
+    }
+
+    #[test]
+    fn a_read_that_fails_is_made_again_after_a_pause() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        assert!(views.next_read(at(10)).is_some());
+        let failed = Err(RequestError::Failed("no".into()));
+        assert_eq!(views.read(NODES, at(10), failed, at(10)), Ok(None));
+        assert!(views.next_read(at(11)).is_none());
+        reads(&mut views, 5, at(12)).unwrap();
+        assert_eq!(views.as_of(NODES, at(12)), Some(at(12)));
+    }
+
+    #[test]
+    fn a_version_that_goes_backwards_is_a_cluster_that_was_restored() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        views.shown(NODES, 9);
+        assert_eq!(reads(&mut views, 8, at(10)), Err(Restored));
+        let mut restart = views.restart_all(at(10));
+        assert_eq!(restart.pop().map(|(watch, _)| watch), Some(NODES));
+        assert!(views.is_stale(NODES, at(10)));
+        views.begin_list(NODES, at(11));
+        let (asked, _) = views.end_list(NODES, at(11));
+        views.current(NODES, asked, at(11));
+        progress(&mut views, 4, at(11));
+        assert!(!views.is_stale(NODES, at(11)));
+        reads(&mut views, 6, at(22)).unwrap();
+    }
+
+    #[test]
+    fn a_watch_that_falls_behind_is_started_again_and_ever_more_rarely_while_it_stays_behind() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        let mut restarts = Vec::new();
+        for second in 0..600 {
+            if !views.restarts(at(second)).is_empty() {
+                restarts.push(second);
+                // Each list is current, and the API server lags behind it.
+                views.begin_list(NODES, at(second));
+                let (asked, _) = views.end_list(NODES, at(second));
+                views.current(NODES, asked, at(second));
+            }
+        }
+        assert_eq!(restarts[0], 20);
+        assert!((6..=14).contains(&restarts.len()), "{restarts:?}");
+        // It has caught up.
+        progress(&mut views, 9, at(600));
+        reads(&mut views, 9, at(610)).unwrap();
+        assert!(views.restarts(at(629)).is_empty());
+        assert!(!views.restarts(at(630)).is_empty());
+    }
+
+    #[test]
+    fn a_watch_that_must_be_current_now_is_given_some_seconds_and_a_list_as_long_as_it_takes() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        views.require(at(5));
+        assert!(views.restarts(at(7)).is_empty());
+        assert_eq!(views.restarts(at(8)).len(), 1);
+        views.begin_list(NODES, at(8));
+        assert!(views.restarts(at(60)).is_empty());
+    }
+}
