@@ -173,7 +173,7 @@ async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
         let arguments = ["get", MANAGER, "-n", NAMESPACE, "-o", path];
         let runs = cluster.kubectl(&arguments).await?;
         assert!(
-            runs.starts_with("[\"/nodegate\"] controller --leader-elect "),
+            runs.starts_with("[\"/nodegate-controller\"] --leader-elect "),
             "{apply:?}: {runs}"
         );
         assert!(!runs.contains("qps"), "{apply:?}: {runs}");
