@@ -404,7 +404,7 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
     let variables = policy["spec"]["variables"].to_string();
     for expected in [
         "['node.gardener.cloud/critical-components-not-ready', 'node.cilium.io/agent-not-ready']",
-        "'resourceslice.nodegate.dev/', 'gpu.example.com/']",
+        "'resourceslice.nodegate.dev/', 'nodegate.dev/NotReadyInTime', 'gpu.example.com/']",
     ] {
         assert!(variables.contains(expected), "{variables}");
     }
