@@ -264,8 +264,8 @@ impl Feed {
 /// The code of the API server's refusal, if it is one.
 fn code(error: &watcher::Error) -> Option<u16> {
     match error {
-        watcher::Error::WatchError(status) => Some(status.code),
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        watcher::Error::WatchError(status)
+        | watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
         _ => None,
@@ -289,7 +289,7 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
         }
         watcher::Error::WatchFailed(error) => {
             let mut causes = std::iter::successors(error.source(), |error| (*error).source());
-            let is_silent = causes.any(|error| error.is::<NoAnswer>());
+            let is_silent = causes.any(<dyn std::error::Error>::is::<NoAnswer>);
             return is_silent.then(|| format!(
                 "nothing is seen of {name} any more, and the API server has not ended the watch either: the connection is dead, or something in between holds it up"
             ));

@@ -215,7 +215,7 @@ impl Views {
         &mut self,
         watch: Watch,
         asked: Instant,
-        version: Result<Version, RequestError>,
+        version: &Result<Version, RequestError>,
         now: Instant,
     ) -> Result<Option<Instant>, Restored> {
         let Some(view) = self.all.get_mut(&watch) else {
@@ -225,7 +225,7 @@ impl Views {
             return Ok(None);
         };
         let version = match version {
-            Ok(version) => version,
+            Ok(version) => *version,
             // The watch finds out when the resource is there.
             Err(RequestError::Gone) => return Ok(None),
             Err(_) => {
@@ -371,7 +371,7 @@ mod tests {
         let due = views.next_read(now).map(|(watch, _)| watch);
         assert_eq!(due, Some(NODES));
         assert!(views.next_read(now).is_none(), "one at a time");
-        if let Some(as_of) = views.read(NODES, now, Ok(version), now)? {
+        if let Some(as_of) = views.read(NODES, now, &Ok(version), now)? {
             views.current(NODES, as_of, now);
         }
         Ok(())
@@ -422,7 +422,7 @@ mod tests {
         let mut views = listed(at(0));
         assert!(views.next_read(at(10)).is_some());
         let failed = Err(RequestError::Failed("no".into()));
-        assert_eq!(views.read(NODES, at(10), failed, at(10)), Ok(None));
+        assert_eq!(views.read(NODES, at(10), &failed, at(10)), Ok(None));
         assert!(views.next_read(at(11)).is_none());
         reads(&mut views, 5, at(12)).unwrap();
         assert_eq!(views.as_of(NODES, at(12)), Some(at(12)));

@@ -28,6 +28,10 @@ use crate::rule::{Rule, RuleSet};
 /// It accepts the `DaemonSet`s and pods that the watches and the cache let through: those with the label of a class, and only
 /// pods in a namespace of the class that are bound to the node.
 #[derive(Debug, Clone)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something else, whatever becomes of the others"
+)]
 pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,

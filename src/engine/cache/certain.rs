@@ -47,7 +47,7 @@ impl Cache {
         &mut self,
         watch: Watch,
         asked: Instant,
-        version: Result<Version, RequestError>,
+        version: &Result<Version, RequestError>,
         now: Now,
     ) {
         match self.views.read(watch, asked, version, now.monotonic) {

@@ -71,7 +71,7 @@ impl Named {
         let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
         match &component {
             Component::DaemonSet(key) => {
-                self.watch(position, daemon_sets, Scope::of_one(key), views)
+                self.watch(position, daemon_sets, Scope::of_one(key), views);
             }
             Component::AllDaemonSets => {
                 let of_daemon_sets = Scope {

@@ -38,7 +38,8 @@ impl Engine {
             }
             Purpose::Version(watch, asked) => {
                 let version = answer.and_then(Answer::version);
-                self.cache.read_version(watch, asked, version, self.out.now);
+                self.cache
+                    .read_version(watch, asked, &version, self.out.now);
             }
             Purpose::Event => {
                 if let Err(error) = answer {
