@@ -221,7 +221,7 @@ fn what_is_to_be_typed_names_files_and_targets_that_are_there() -> Result<()> {
 fn scripts_are_valid_and_the_one_for_trying_it_out_names_what_is_there() -> Result<()> {
     for entry in fs::read_dir(repository().join("hack"))? {
         let path = entry?.path();
-        if fs::read_to_string(&path)?.starts_with("#!/usr/bin/env bash") {
+        if path.is_file() && fs::read_to_string(&path)?.starts_with("#!/usr/bin/env bash") {
             let checked = Command::new("bash").arg("-n").arg(&path).status()?;
             ensure!(checked.success(), "{}", path.display());
         }

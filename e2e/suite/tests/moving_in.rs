@@ -185,6 +185,17 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     )
     .await?;
     let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    // The other definition has dropped the field, so the rule is frozen until it is applied again.
+    eventually_eq("the reason", SOON, json!("FieldsPruned"), async || {
+        Ok(rule_condition(&client, "agent", "Accepted").await?["reason"].take())
+    })
+    .await?;
+    patch_rule(
+        &client,
+        "agent",
+        &json!({"spec": {"nodegate": {"gracePeriod": "5m"}}}),
+    )
+    .await?;
     eventually_eq("matched nodes", SOON, json!(COUNT), async || {
         Ok(rule_status(&client, "agent").await?["nodegate"]["matchedNodes"].take())
     })

@@ -116,10 +116,14 @@ pub(super) fn preview(
         .map(|it| of_rule(it, before.rule(&it.name), after, &nodes, &held_before))
         .collect();
     let mut notes = notes(after, &previews);
-    for (preview, answer) in previews.iter_mut().zip(answers) {
+    for ((preview, answer), written) in previews.iter_mut().zip(answers).zip(written) {
         match answer {
-            // It says all that is wrong with the fields.
-            DryRunAnswer::Refused(why) => preview.refusals = vec![why.clone()],
+            // It says all that is wrong with the fields, but not where an unknown one belongs.
+            DryRunAnswer::Refused(why) => {
+                let spec = written.object.get("spec").unwrap_or(&Value::Null);
+                preview.refusals = crate::api::misplaced(spec);
+                preview.refusals.push(why.clone());
+            }
             DryRunAnswer::NotAsked(why) => {
                 let note = format!("whether the API server takes the rules was not asked: {why}");
                 if !notes.contains(&note) {

@@ -25,7 +25,7 @@ pub(crate) enum At {
 }
 
 /// Pages that are skipped, and why.
-const APART: [(&str, &str); 6] = [
+const APART: [(&str, &str); 5] = [
     ("CONTRIBUTING.md", "CI calls most of them"),
     (
         "charts/nodegate/README.md",
@@ -34,10 +34,6 @@ const APART: [(&str, &str); 6] = [
     (
         "docs/kubectl.md",
         "make test-cli holds every answer there to a cluster",
-    ),
-    (
-        "docs/kubectl/top.md",
-        "it goes on until somebody types q; make test-cli does",
     ),
     ("docs/performance/README.md", "a benchmark takes its time"),
     ("docs/releasing.md", "make test-release"),

@@ -75,7 +75,10 @@ impl Shell {
         let folder = self.home.join(page.replace('/', "-"));
         fs::create_dir_all(&folder)?;
         for name in ["charts", "config", "docs", "examples"] {
-            symlink(repository().join(name), folder.join(name))?;
+            let link = folder.join(name);
+            if !link.exists() {
+                symlink(repository().join(name), link)?;
+            }
         }
         let blocks = yaml()?.into_iter().filter(|block| block.page == page);
         let manifests = blocks.filter(|block| block.text.contains("kind: "));
