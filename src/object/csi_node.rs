@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta;
-use super::watched::{Kind, Unreadable, lenient};
+use super::watched::{Kind, Object, Unreadable, lenient};
 use crate::wording::cut;
 
 /// The longest text that is kept of a driver's report, in bytes: the API lets a driver write 1,024 characters for each node.
@@ -134,20 +132,15 @@ impl Kind for CsiNode {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Spec>,
-        status: Option<Status>,
-    ) -> Result<Self, Unreadable> {
-        let drivers = spec.and_then(|spec| spec.drivers).into_iter().flatten();
-        let reports = status.map(|status| status.storage_health);
-        let mut owners = meta.owner_references.iter().flatten();
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        let drivers = object.spec.take().and_then(|spec| spec.drivers);
+        let reports = object.status.take().map(|status| status.storage_health);
         Ok(Self {
-            name: meta::name(meta),
-            owner: owners
-                .find(|owner| owner.kind == "Node")
-                .map(|owner| owner.uid.as_str().into()),
+            name: object.name(),
+            owner: object.owner(|owner| owner.kind == "Node"),
             drivers: drivers
+                .into_iter()
+                .flatten()
                 .map(|driver| CsiDriver {
                     name: driver.name,
                     has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::meta::ObjectKey;
 use super::pod::Pod;
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
-use super::watched::{Kind, Unreadable};
+use super::watched::{Kind, Object, Unreadable};
 use crate::selector::{self, Requirement, RequirementObject, Selector};
 
 /// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
@@ -163,12 +162,8 @@ impl Kind for DaemonSet {
     type Spec = Spec;
     type Status = IgnoredAny;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Spec>,
-        _: Option<IgnoredAny>,
-    ) -> Result<Self, Unreadable> {
-        let Some(Spec { selector, template }) = spec else {
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        let Some(Spec { selector, template }) = object.spec.take() else {
             return Err(Unreadable::new("spec is missing"));
         };
         let pod = template.spec;
@@ -179,18 +174,17 @@ impl Kind for DaemonSet {
                 .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
                 .map(|(key, effect)| Toleration::of(key, effect.as_str())),
         );
-        let of = |map: &Option<BTreeMap<String, String>>, key| map.as_ref()?.get(key).cloned();
+        let generation = object.annotation(TEMPLATE_GENERATION);
         let affinity = pod.affinity.and_then(|it| it.node_affinity?.required);
         Ok(Self {
-            key: ObjectKey::of(meta),
-            uid: meta.uid.as_deref().unwrap_or_default().into(),
-            deleting: meta.deletion_timestamp.is_some(),
-            ignored: of(&meta.labels, IGNORE_LABEL).as_deref() == Some("true"),
+            key: ObjectKey::of(&object.metadata),
+            uid: object.uid().unwrap_or_default(),
+            deleting: object.is_deleting(),
+            ignored: object.label(IGNORE_LABEL) == Some("true"),
             selector: selector
                 .and_then(|selector| Selector::parse(&selector).ok())
                 .filter(|selector| !selector.is_empty()),
-            template_generation: of(&meta.annotations, TEMPLATE_GENERATION)
-                .and_then(|it| it.parse().ok()),
+            template_generation: generation.and_then(|it| it.parse().ok()),
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),

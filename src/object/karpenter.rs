@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::meta::{self, Version};
 use super::node::Node;
-use super::watched::{self, Kind, Unreadable, lenient};
+use super::watched::{Kind, Object, Unreadable, lenient};
 use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
@@ -84,11 +83,11 @@ pub struct NodePool {
 
 /// The annotation of a node, a `NodeClaim` or a `NodePool` that forbids repair, if there is one. Karpenter accepts only `true`;
 /// here anything but `false` forbids, so that a typo does not cost a node.
-pub(super) fn forbids_repair(meta: &ObjectMeta) -> Option<&'static str> {
-    let annotations = meta.annotations.as_ref()?;
+pub(super) fn forbids_repair(object: &Object<impl Kind>) -> Option<&'static str> {
+    let forbids = |key: &&str| object.annotation(key).is_some_and(|it| it != "false");
     [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR]
         .into_iter()
-        .find(|key| annotations.get(*key).is_some_and(|value| value != "false"))
+        .find(forbids)
 }
 
 /// The part of a claim's `spec` that is read.
@@ -125,25 +124,20 @@ impl Kind for NodeClaim {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Spec>,
-        status: Option<Status>,
-    ) -> Result<Self, Unreadable> {
-        let status = status.unwrap_or_default();
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        let spec = object.spec.take().unwrap_or_default();
+        let status = object.status.take().unwrap_or_default();
         let condition = |wanted: &str| {
             let mut conditions = status.conditions.iter().flatten();
             let found = conditions.find(|condition| condition.kind == wanted);
             found.map(|condition| condition.status.as_str())
         };
         let named = |name: &str| Some(name).filter(|name| !name.is_empty()).map(Arc::from);
-        let labels = meta.labels.as_ref();
-        let annotations = meta.annotations.as_ref();
         Ok(Self {
-            name: meta::name(meta),
-            uid: watched::uid(meta)?,
-            version: meta::resource_version(meta),
-            stage: if meta.deletion_timestamp.is_some() {
+            name: object.name(),
+            uid: object.uid()?,
+            version: meta::resource_version(&object.metadata),
+            stage: if object.is_deleting() {
                 ClaimStage::Deleting
             } else if condition("Rebooting").is_some_and(|status| status != "False") {
                 ClaimStage::Rebooting
@@ -152,17 +146,17 @@ impl Kind for NodeClaim {
             } else {
                 ClaimStage::Starting
             },
-            node_pool: labels.and_then(|it| named(it.get(NODE_POOL_LABEL)?)),
+            node_pool: object.label(NODE_POOL_LABEL).and_then(named),
             node_name: named(&status.node_name),
             provider_id: named(&status.provider_id),
-            readiness_ttl: match spec.unwrap_or_default().readiness_ttl {
+            readiness_ttl: match spec.readiness_ttl {
                 Value::Null => None,
                 Value::String(text) => Some(text),
                 Value::Number(number) => Some(number.to_string()),
                 _ => Some("(no text)".into()),
             },
-            termination: annotations.and_then(|it| it.get(TERMINATION_TIMESTAMP).cloned()),
-            do_not_repair: forbids_repair(meta),
+            termination: object.annotation(TERMINATION_TIMESTAMP).map(Into::into),
+            do_not_repair: forbids_repair(object),
         })
     }
 }
@@ -173,16 +167,11 @@ impl Kind for NodePool {
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        _: Option<IgnoredAny>,
-        _: Option<IgnoredAny>,
-    ) -> Result<Self, Unreadable> {
-        let annotations = meta.annotations.as_ref();
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
         Ok(Self {
-            name: meta::name(meta),
-            do_not_repair: forbids_repair(meta),
-            readiness_ttl: annotations.and_then(|it| it.get(READINESS_TTL).cloned()),
+            name: object.name(),
+            do_not_repair: forbids_repair(object),
+            readiness_ttl: object.annotation(READINESS_TTL).map(Into::into),
         })
     }
 }

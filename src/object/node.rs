@@ -6,14 +6,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::ClusterResourceScope;
-use kube::api::ObjectMeta;
 use serde::{Deserialize, Deserializer};
 
 use super::karpenter;
-use super::meta;
 use super::resources::Resources;
 use super::taint::Taint;
-use super::watched::{self, Kind, Unreadable, lenient};
+use super::watched::{Kind, Object, Unreadable, lenient};
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
 
@@ -198,20 +196,17 @@ impl Kind for Node {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Spec>,
-        status: Option<Status>,
-    ) -> Result<Self, Unreadable> {
-        let (spec, status) = (spec.unwrap_or_default(), status.unwrap_or_default());
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        let spec = object.spec.take().unwrap_or_default();
+        let status = object.status.take().unwrap_or_default();
         Ok(Self {
-            name: meta::name(meta),
-            uid: watched::uid(meta)?,
-            do_not_repair: karpenter::forbids_repair(meta),
-            created: meta.creation_timestamp.as_ref().map(|time| time.0),
-            deleting: meta.deletion_timestamp.is_some(),
-            labels: meta.labels.take().unwrap_or_default(),
-            annotations: meta.annotations.take().map(own),
+            name: object.name(),
+            uid: object.uid()?,
+            do_not_repair: karpenter::forbids_repair(object),
+            created: object.created(),
+            deleting: object.is_deleting(),
+            labels: object.metadata.labels.take().unwrap_or_default(),
+            annotations: object.metadata.annotations.take().map(own),
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
             taints: spec.taints.unwrap_or_default(),
             conditions: status.conditions.unwrap_or_default(),

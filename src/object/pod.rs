@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 
 use super::meta::ObjectKey;
-use super::watched::{Kind, Unreadable, lenient};
+use super::watched::{Kind, Object, Unreadable, lenient};
 
 /// The label of a `DaemonSet`'s pod that names its revision.
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -108,31 +107,31 @@ impl Kind for Pod {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Spec>,
-        status: Option<Status>,
-    ) -> Result<Self, Unreadable> {
-        let status = status.unwrap_or_default();
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        let spec = object.spec.take();
+        let status = object.status.take().unwrap_or_default();
         let mut conditions = status.conditions.iter().flatten();
         let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
-        let mut owners = meta.owner_references.iter().flatten();
-        let label = |key: &str| meta.labels.as_ref()?.get(key).map(String::as_str);
+        let generation = object.label(TEMPLATE_GENERATION_LABEL);
         Ok(Self {
-            key: ObjectKey::of(meta),
+            key: ObjectKey::of(&object.metadata),
             node: spec.and_then(|spec| spec.node_name).unwrap_or_default(),
-            daemon_set: owners
-                .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")
-                .map(|owner| owner.uid.as_str().into()),
-            terminating: meta.deletion_timestamp.is_some(),
-            revision: label(REVISION_LABEL).map(Into::into),
-            template_generation: label(TEMPLATE_GENERATION_LABEL).and_then(|it| it.parse().ok()),
-            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            daemon_set: object.owner(|it| it.controller == Some(true) && it.kind == "DaemonSet"),
+            terminating: object.is_deleting(),
+            revision: object.label(REVISION_LABEL).map(Into::into),
+            template_generation: generation.and_then(|it| it.parse().ok()),
+            created: object.created(),
             phase: status.phase,
             ready: ready.map_or(PodReady::No, |condition| PodReady::Yes {
                 since: condition.last_transition_time,
             }),
-            annotations: meta.annotations.take().into_iter().flatten().collect(),
+            annotations: object
+                .metadata
+                .annotations
+                .take()
+                .into_iter()
+                .flatten()
+                .collect(),
         })
     }
 

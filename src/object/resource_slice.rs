@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use kube::api::ObjectMeta;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::meta;
-use super::watched::{Kind, Unreadable};
+use super::watched::{Kind, Object, Unreadable};
 
 /// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,17 +60,13 @@ impl Kind for ResourceSlice {
     type Spec = Spec;
     type Status = IgnoredAny;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Spec>,
-        _: Option<IgnoredAny>,
-    ) -> Result<Self, Unreadable> {
-        let spec = spec.unwrap_or_default();
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        let spec = object.spec.take().unwrap_or_default();
         let devices = spec.devices.unwrap_or_default();
         let keeps_off = |it: &DeviceTaint| it.effect == "NoSchedule" || it.effect == "NoExecute";
         let is_tainted = |device: &&Device| device.taints.iter().flatten().any(keeps_off);
         Ok(Self {
-            name: meta::name(meta),
+            name: object.name(),
             node: spec.node_name.unwrap_or_default(),
             pool: spec.pool.name,
             generation: spec.pool.generation,

@@ -5,7 +5,7 @@ use kube::api::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::watched::{self, Kind, Object, Unreadable};
+use super::watched::{Kind, Object, Unreadable};
 use crate::api::names::{GROUP, VERSION};
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
@@ -14,7 +14,7 @@ use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 /// An older CRD, or the upstream project's, may accept specs that these types cannot represent. Such a spec is kept as the
 /// decoder's error.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(from = "Object<Value, Value>")]
+#[serde(from = "Object<Self>")]
 pub struct RuleObject {
     /// Metadata, without unused fields.
     pub metadata: ObjectMeta,
@@ -40,8 +40,8 @@ impl RuleObject {
     }
 }
 
-impl From<Object<Value, Value>> for RuleObject {
-    fn from(object: Object<Value, Value>) -> Self {
+impl From<Object<Self>> for RuleObject {
+    fn from(object: Object<Self>) -> Self {
         Self::new(object.metadata, object.spec, object.status)
     }
 }
@@ -70,13 +70,10 @@ impl Kind for RuleObject {
     type Spec = Value;
     type Status = Value;
 
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Value>,
-        status: Option<Value>,
-    ) -> Result<Self, Unreadable> {
-        watched::uid(meta)?;
-        Ok(Self::new(meta.clone(), spec, status))
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+        object.uid()?;
+        let (spec, status) = (object.spec.take(), object.status.take());
+        Ok(Self::new(object.metadata.clone(), spec, status))
     }
 }
 

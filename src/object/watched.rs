@@ -41,15 +41,11 @@ pub trait Kind: Clone + Debug {
     /// The fields of `status` that are read.
     type Status: DeserializeOwned;
 
-    /// The value. It may take out of the metadata what it keeps.
+    /// The value. It may take out of the object what it keeps; the rest of the metadata stays in [`Watched`].
     ///
     /// # Errors
     /// The object lacks what nothing can be said without.
-    fn read(
-        meta: &mut ObjectMeta,
-        spec: Option<Self::Spec>,
-        status: Option<Self::Status>,
-    ) -> Result<Self, Unreadable>;
+    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable>;
 
     /// The node that the object is bound to, if it is.
     fn node_name(&self) -> Option<&str> {
@@ -100,12 +96,50 @@ impl From<RuleObject> for Watched<RuleObject> {
 }
 
 /// An object without the fields that are not read.
-#[derive(Deserialize)]
-pub(super) struct Object<Spec, Status> {
+#[derive(Debug, Deserialize)]
+#[serde(bound = "")]
+pub struct Object<T: Kind> {
     #[serde(default, deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
-    pub spec: Option<Spec>,
-    pub status: Option<Status>,
+    pub(super) metadata: ObjectMeta,
+    pub(super) spec: Option<T::Spec>,
+    pub(super) status: Option<T::Status>,
+}
+
+impl<T: Kind> Object<T> {
+    pub(super) fn name(&self) -> Arc<str> {
+        meta::name(&self.metadata)
+    }
+
+    /// Its UID, for a kind that nothing is done without it.
+    pub(super) fn uid(&self) -> Result<Arc<str>, Unreadable> {
+        match self.metadata.uid.as_deref() {
+            None | Some("") => Err(Unreadable::new("metadata.uid is missing")),
+            Some(uid) => Ok(uid.into()),
+        }
+    }
+
+    pub(super) fn created(&self) -> Option<Timestamp> {
+        self.metadata.creation_timestamp.as_ref().map(|time| time.0)
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    pub(super) fn label(&self, key: &str) -> Option<&str> {
+        self.metadata.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        annotations.get(key).map(String::as_str)
+    }
+
+    /// The UID of the owner that this holds for, if there is one.
+    pub(super) fn owner(&self, is_it: impl Fn(&OwnerReference) -> bool) -> Option<Arc<str>> {
+        let mut owners = self.metadata.owner_references.iter().flatten();
+        owners.find(|it| is_it(it)).map(|it| it.uid.as_str().into())
+    }
 }
 
 /// What is read of an object that is unreadable otherwise.
@@ -129,17 +163,15 @@ impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
         let json = json.get();
         // Errors without the field's path cost less, and are rare.
-        let object = serde_json::from_str::<Object<T::Spec, T::Status>>(json);
-        let read = object.map_err(|_| misfit::<T>(json)).and_then(|object| {
-            let mut metadata = object.metadata;
-            if meta::name(&metadata).is_empty() {
+        let object = serde_json::from_str::<Object<T>>(json);
+        let read = object.map_err(|_| misfit::<T>(json)).and_then(|mut it| {
+            if it.name().is_empty() {
                 return Err(Unreadable::new("metadata.name is missing"));
             }
-            let value = T::read(&mut metadata, object.spec, object.status)?;
-            Ok((metadata, value))
+            Ok((T::read(&mut it)?, it.metadata))
         });
         Ok(match read {
-            Ok((metadata, value)) => Self {
+            Ok((value, metadata)) => Self {
                 metadata,
                 value: Ok(value),
             },
@@ -157,7 +189,7 @@ impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
 /// The field that does not decode, and why. The place in the text would differ with each version of the object.
 fn misfit<T: Kind>(json: &str) -> Unreadable {
     let decoder = &mut serde_json::Deserializer::from_str(json);
-    let decoded = serde_path_to_error::deserialize::<_, Object<T::Spec, T::Status>>(decoder);
+    let decoded = serde_path_to_error::deserialize::<_, Object<T>>(decoder);
     let why = decoded.err().map(|error| error.to_string());
     let why = why.unwrap_or_default();
     Unreadable::new(why.split(" at line ").next().unwrap_or_default())
@@ -279,12 +311,4 @@ where
     T: DeserializeOwned + Default,
 {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
-}
-
-/// The object's UID, for a kind that nothing is done without it.
-pub(super) fn uid(meta: &ObjectMeta) -> Result<Arc<str>, Unreadable> {
-    match meta.uid.as_deref() {
-        None | Some("") => Err(Unreadable::new("metadata.uid is missing")),
-        Some(uid) => Ok(uid.into()),
-    }
 }
