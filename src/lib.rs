@@ -17,7 +17,7 @@
 //! | [`rule`] | compiled rules, in order of precedence (pure) |
 //! | [`repair`] | what happens to a node that is not ready in time (pure) |
 //! | [`plan`] | one plan per node, from the decisions of all rules (pure) |
-//! | [`guard`] | how fast a rule may close nodes that were open (pure) |
+//! | [`guard`] | how fast a rule may gate nodes that are not joining (pure) |
 //! | `finding` | what is wrong with rules and what they wait for: one message each (pure) |
 //! | [`engine`] | watch events and answers go in, requests come out (pure) |
 //! | [`controller`] | connects the engine to the cluster: watches, requests, the lease, metrics |

@@ -151,7 +151,7 @@ impl World {
         let history = NodeHistory {
             is_known: true,
             memories: &[],
-            may_close: &[],
+            may_gate: &[],
             watching_since: self.now,
         };
         plan(cluster, state, history, self.now)

@@ -1,10 +1,10 @@
-//! How fast a rule may close nodes. Names and semantics are those of the Kubernetes node lifecycle controller
+//! How fast a rule may gate nodes. Names and semantics are those of the Kubernetes node lifecycle controller
 //! (`pkg/controller/nodelifecycle`).
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-/// How fast a continuous rule may taint nodes that were open, zone by zone.
+/// How fast a continuous rule may taint nodes that were not held, zone by zone.
 ///
 /// What is absent falls back to the controller's flags.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
@@ -38,8 +38,8 @@ pub struct Disruption {
     ))]
     pub unhealthy_zone_threshold: Option<f64>,
 
-    /// Up to which number of nodes a zone counts as small; in a small zone that is partially disrupted nothing more is
-    /// closed. Kubernetes uses 50.
+    /// Up to which number of nodes a zone counts as small; in a small zone that is partially disrupted no more nodes
+    /// are gated. Kubernetes uses 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = (
         "self >= 0",

@@ -49,7 +49,7 @@ pub struct TaintSpec {
     pub value: Option<String>,
 
     /// What the taint does to pods that do not tolerate it: `NoSchedule` keeps new ones away, `PreferNoSchedule`
-    /// tries to, `NoExecute` evicts running ones as well. A `remove-only` rule lifts another project's taint whatever its
+    /// tries to, `NoExecute` evicts running ones as well. A `remove-only` rule removes another project's taint whatever its
     /// effect, save one that another rule names.
     #[schemars(with = "String")]
     #[x_kube(validation = (

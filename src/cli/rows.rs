@@ -96,7 +96,7 @@ impl State {
                 Decision::Gate => Self::Gating,
                 Decision::Release { .. } | Decision::GiveUp => Self::Releasing,
                 Decision::Wait(_) => Self::Waiting,
-                Decision::Open { .. } => Self::NotHeld,
+                Decision::NotHeld { .. } => Self::NotHeld,
             },
         }
     }
@@ -375,8 +375,8 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             "its conditions are met: the controller is about to remove the taint".into()
         }
         Decision::Gate => "the controller is about to add the taint".into(),
-        Decision::Open { .. } if met => return None,
-        Decision::Open { .. } => {
+        Decision::NotHeld { .. } if met => return None,
+        Decision::NotHeld { .. } => {
             let spec = rule.spec.as_ref().ok()?;
             if spec.taint_policy == TaintPolicy::RemoveOnly {
                 "the rule only removes its taint, and never adds it".into()

@@ -20,9 +20,9 @@ pub struct Trust {
     pub sees_heartbeats: bool,
     /// The observed reboot, if any: evidence from before does not count.
     pub rebooted: Option<Reboot>,
-    /// Whether the rule's taint closes the node. A closed node is not opened by the report of a reporter that may have been
+    /// Whether the rule holds the node. A held node is not released by the report of a reporter that may have been
     /// silent for long.
-    pub is_closed: bool,
+    pub is_held: bool,
 }
 
 impl Trust {
@@ -78,7 +78,7 @@ impl Trust {
                 },
             )
         };
-        if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_closed)
+        if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_held)
             && let Ok(oldest) = now.checked_sub(timeout.as_std())
             && let Ok(newest) = now.checked_add(timeout.as_std())
             && observations.is_unproven(kind, &(oldest..=newest))
@@ -188,7 +188,7 @@ mod tests {
                     seen: at(100),
                     older: at(100),
                 }),
-                is_closed: false,
+                is_held: false,
             };
             let judged = trust.judge(&condition, &rebooted(followed_at), at(100 + after));
             assert_eq!(judged.status == ConditionStatus::True, believed, "{name}");

@@ -16,7 +16,7 @@ use crate::causes::with_causes;
 const NAME: &str = "nrr-gate-at-birth";
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The consequence when nodes are not tainted at creation.
-const OTHERWISE: &str = "a node is open from its creation until this controller has seen it";
+const OTHERWISE: &str = "a node takes pods from its creation until this controller has gated it";
 
 /// Whether one of the two objects exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,19 +83,19 @@ fn judge(policy: &Presence, binding: &Presence) -> LogLine {
     };
     match (policy, binding) {
         (Installed, Installed) => LogLine::AsItShould(
-            "nodes are closed as they are created, by MutatingAdmissionPolicy nrr-gate-at-birth"
+            "nodes are gated as they are created, by MutatingAdmissionPolicy nrr-gate-at-birth"
                 .into(),
         ),
         (Installed, Missing) => half("MutatingAdmissionPolicy", "binding"),
         (Missing, Installed) => half("MutatingAdmissionPolicyBinding", "policy"),
         (Unsupported, _) | (_, Unsupported) => LogLine::AsItShould(format!(
-            "nodes are not closed as they are created: the API server has no MutatingAdmissionPolicy (Kubernetes 1.36); {OTHERWISE}"
+            "nodes are not gated as they are created: the API server has no MutatingAdmissionPolicy (Kubernetes 1.36); {OTHERWISE}"
         )),
         (Unknown(why), _) | (_, Unknown(why)) => LogLine::AsItShould(format!(
-            "cannot tell whether nodes are closed as they are created: {why}"
+            "cannot tell whether nodes are gated as they are created: {why}"
         )),
         (Missing, Missing) => LogLine::AsItShould(format!(
-            "nodes are not closed as they are created: {OTHERWISE}; `kubectl apply -k config/birth` closes the gap"
+            "nodes are not gated as they are created: {OTHERWISE}; `kubectl apply -k config/birth` closes the gap"
         )),
     }
 }
@@ -115,7 +115,7 @@ mod tests {
                 &Presence::Installed,
                 &Presence::Installed,
                 false,
-                "are closed",
+                "are gated",
             ),
             (
                 &Presence::Missing,

@@ -117,7 +117,7 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         Decision::Release { .. } => Some(Member::Met),
         // Only a bootstrap-only rule gives up, and such a rule has no guard.
         Decision::GiveUp => None,
-        Decision::Open { .. } => outcome.met.then_some(Member::Met),
+        Decision::NotHeld { .. } => outcome.met.then_some(Member::Met),
         // During its grace period a node is unmet like any other, but may not be gated yet.
         Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Held),
         Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Stale) => {

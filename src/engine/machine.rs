@@ -74,7 +74,7 @@ pub struct Engine {
     /// Whether shutdown has begun.
     is_stopping: bool,
     /// When a disruption guard may let the controller close another node.
-    next_closure: Option<Instant>,
+    next_gating: Option<Instant>,
     /// How many rule evaluations may still be made before other work is done.
     allowance: usize,
 }
@@ -101,7 +101,7 @@ impl Engine {
             out: Effects::new(pacer, now),
             leading_since: None,
             is_stopping: false,
-            next_closure: None,
+            next_gating: None,
             allowance: EVALUATIONS,
         }
     }
@@ -125,7 +125,7 @@ impl Engine {
         let next = [
             self.out.next_wake(),
             self.cache.next_due(now),
-            self.next_closure,
+            self.next_gating,
             gives_way.then_some(now),
             Some(now + PULSE),
         ];
@@ -248,7 +248,7 @@ impl Engine {
     /// Does what can be done now: rules first, then nodes, then what may wait.
     fn work(&mut self) {
         self.out.pacer.ask_again();
-        self.next_closure = None;
+        self.next_gating = None;
         self.allowance = EVALUATIONS;
         self.rules.renew_allowance();
         if let Some(leading_since) = self.leading_since
@@ -312,7 +312,7 @@ impl Engine {
                 self.cache.mark(name);
             }
         }
-        self.next_closure = self.rules.next_closure(&self.cache, now);
+        self.next_gating = self.rules.next_gating(&self.cache, now);
     }
 
     /// Publishes the conditions that are queued.
@@ -356,7 +356,7 @@ impl Engine {
         let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size() / 32;
         self.allowance = self.allowance.saturating_sub(cost);
         let (cluster, node) = (self.cache.cluster(), state.node);
-        let may_close = self.rules.may_close(name, state.selecting, &self.cache);
+        let may_gate = self.rules.may_gate(name, state.selecting, &self.cache);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.write.is_under_way() {
             // The node is evaluated again when the write ends.
@@ -368,7 +368,7 @@ impl Engine {
         let history = NodeHistory {
             is_known: work.is_known,
             memories: &memories,
-            may_close: &may_close,
+            may_gate: &may_gate,
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);

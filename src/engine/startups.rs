@@ -8,7 +8,7 @@ use super::io::{Count, StartupStage};
 use crate::api::EnforcementMode;
 use crate::object::Node;
 use crate::plan::{Finding, NodePlan, Outcome, is_new};
-use crate::repair::has_been_open;
+use crate::repair::has_been_released;
 
 /// The rules that hold a node that has never been open.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl Startups {
 fn is_first(node: &Node, outcome: &Outcome<'_>) -> bool {
     let rule = outcome.rule;
     rule.active().is_some_and(|spec| match spec.mode {
-        EnforcementMode::BootstrapOnly => !has_been_open(node, rule),
+        EnforcementMode::BootstrapOnly => !has_been_released(node, rule),
         EnforcementMode::Continuous => outcome.joining,
     })
 }

@@ -21,7 +21,7 @@ use crate::api::{
 };
 use crate::guard::Report;
 use crate::plan::{Decision, WaitReason};
-use crate::rule::{Closings, CompiledSpec, Rule};
+use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::wording::{counted, cut, enumerated};
 use basis::whole_second;
 pub(super) use basis::{Basis, Prospects};
@@ -220,7 +220,7 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
         .values()
         .filter(|(record, _)| record.misses_a_condition)
         .count();
-    let closings = closings(stats, basis);
+    let would_gate = would_gate(stats, basis);
     let joining = joining(stats, basis.rule);
     let wrong = basis.rule.spec.iter();
     let wrong = wrong.flat_map(|spec| remarks(spec, basis.backing));
@@ -261,7 +261,7 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
                 counted(prospects.blocked, "node")
             ),
         ),
-        (closings.closed, closings.to_string()),
+        (would_gate.gated, would_gate.to_string()),
     ]
     .into_iter()
     .filter_map(|(number, text)| (number > 0).then_some(text))
@@ -281,9 +281,9 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     }
 }
 
-/// Which open nodes the rule would close at once if it were no dry run.
-fn closings<'a>(stats: &RuleStats, basis: Basis<'a>) -> Closings<'a> {
-    let mut closings = Closings::of(stats.nodes.len());
+/// Which nodes the rule would gate at once if it were no dry run.
+fn would_gate<'a>(stats: &RuleStats, basis: Basis<'a>) -> WouldGate<'a> {
+    let mut would_gate = WouldGate::of(stats.nodes.len());
     let conditions = basis.rule.spec.as_ref().map(|spec| &spec.conditions);
     for (record, _) in stats.nodes.values() {
         if matches!(record.role, Role::DryRun(Decision::Gate)) {
@@ -291,10 +291,10 @@ fn closings<'a>(stats: &RuleStats, basis: Basis<'a>) -> Closings<'a> {
             let missing = statuses.filter(|(requirement, status)| {
                 status.is_none() && requirement.status_if_missing() != requirement.required
             });
-            closings.close(missing.map(|(requirement, _)| &*requirement.kind));
+            would_gate.add(missing.map(|(requirement, _)| &*requirement.kind));
         }
     }
-    closings
+    would_gate
 }
 
 /// What a node that joins now would wait for, judged by the nodes that the dry run would leave open although they do not meet the
@@ -303,7 +303,7 @@ fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
     let spec = rule.spec.as_ref().ok()?;
     let records = stats.nodes.values().map(|(record, _)| record);
     let left_alone: Vec<&Record> = records
-        .filter(|it| it.unmet && matches!(it.role, Role::DryRun(Decision::Open { .. })))
+        .filter(|it| it.unmet && matches!(it.role, Role::DryRun(Decision::NotHeld { .. })))
         .collect();
     if left_alone.is_empty() || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
@@ -317,7 +317,7 @@ fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
     });
     let lacking: Vec<String> = lacking.map(|(_, asked)| asked.kind.to_string()).collect();
     Some(format!(
-        "{} of {} selected nodes {} open and unmet now, and left alone: a node that joins would wait for {}",
+        "{} of {} selected nodes {} unmet and not held, and left alone: a node that joins would wait for {}",
         left_alone.len(),
         stats.nodes.len(),
         if left_alone.len() == 1 { "is" } else { "are" },

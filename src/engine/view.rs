@@ -162,7 +162,7 @@ impl View {
         let history = NodeHistory {
             is_known: false,
             memories: &[],
-            may_close: &[],
+            may_gate: &[],
             watching_since: self.now.wall,
         };
         let state = self.node(name)?;

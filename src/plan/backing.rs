@@ -1,4 +1,4 @@
-//! What stands behind a rule's conditions in the cluster, whether or not the rule has a node to close today: what a node that
+//! What stands behind a rule's conditions in the cluster, whether or not the rule has a node to gate today: what a node that
 //! joins now would wait for in vain, and what it would not wait for.
 
 use std::iter;

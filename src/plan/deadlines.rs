@@ -8,7 +8,7 @@ use super::outcome::Standing;
 use super::stale_kinds::StaleKinds;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::repair::{
-    BLOCKED_INTERVAL, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_open, in_force, judge,
+    BLOCKED_INTERVAL, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_released, in_force, judge,
 };
 use crate::rule::CompiledSpec;
 
@@ -23,7 +23,7 @@ impl<'a> Draft<'a> {
         let repair = spec.repair.as_ref().filter(|_| {
             spec.mode == EnforcementMode::BootstrapOnly
                 && decision.holds()
-                && !has_been_open(self.node, rule)
+                && !has_been_released(self.node, rule)
         })?;
         let recorded = Deadline::recorded(self.node, &rule.uid);
         // A node that is not held has lost its taint, perhaps while the rule was a dry run, so its recorded deadline no longer applies.

@@ -21,7 +21,7 @@ pub enum Decision {
     /// The conditions were not met in time and the taint is present: remove it anyway, and leave the node alone from then on.
     GiveUp,
     /// The taint is absent and need not be present.
-    Open {
+    NotHeld {
         /// Whether this completes the node's bootstrap under the rule.
         completes_bootstrap: bool,
     },
@@ -58,7 +58,7 @@ impl Decision {
             Self::Release {
                 completes_bootstrap,
             }
-            | Self::Open {
+            | Self::NotHeld {
                 completes_bootstrap,
             } => completes_bootstrap,
             Self::GiveUp => true,
@@ -71,7 +71,7 @@ impl Decision {
         if tainted {
             Self::Hold
         } else {
-            Self::Open {
+            Self::NotHeld {
                 completes_bootstrap: false,
             }
         }
@@ -84,9 +84,9 @@ impl Decision {
         match self {
             Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Stale)),
             Self::Release { .. } | Self::GiveUp => Some(Self::Hold),
-            Self::Open {
+            Self::NotHeld {
                 completes_bootstrap,
-            } => completes_bootstrap.then_some(Self::Open {
+            } => completes_bootstrap.then_some(Self::NotHeld {
                 completes_bootstrap: false,
             }),
             Self::Hold | Self::Wait(_) => None,
@@ -100,7 +100,7 @@ impl Decision {
             Self::Release { .. } => Self::Release {
                 completes_bootstrap,
             },
-            Self::Open { .. } => Self::Open {
+            Self::NotHeld { .. } => Self::NotHeld {
                 completes_bootstrap,
             },
             other => other,
@@ -133,12 +133,12 @@ pub fn decide(
         (true, true) => Decision::Release {
             completes_bootstrap: bootstrap && !completed,
         },
-        (true, false) => Decision::Open {
+        (true, false) => Decision::NotHeld {
             completes_bootstrap: bootstrap && !completed && policy == TaintPolicy::AddAndRemove,
         },
         (false, true) => Decision::Hold,
         (false, false) if policy == TaintPolicy::RemoveOnly || (bootstrap && completed) => {
-            Decision::Open {
+            Decision::NotHeld {
                 completes_bootstrap: false,
             }
         }
@@ -148,40 +148,40 @@ pub fn decide(
 
 #[cfg(test)]
 mod tests {
-    use super::Decision::{Gate, Hold, Open, Release, Wait};
+    use super::Decision::{Gate, Hold, NotHeld, Release, Wait};
     use super::*;
 
     #[test]
     fn the_table() {
         use EnforcementMode::{BootstrapOnly as B, Continuous as C};
-        use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Lift};
+        use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Remove};
         let release = |completes_bootstrap| Release {
             completes_bootstrap,
         };
-        let open = |completes_bootstrap| Open {
+        let not_held = |completes_bootstrap| NotHeld {
             completes_bootstrap,
         };
         for (mode, policy, met, tainted, completed, expected) in [
             (C, Add, true, true, false, release(false)),
-            (C, Add, true, false, false, open(false)),
+            (C, Add, true, false, false, not_held(false)),
             (C, Add, false, true, false, Hold),
             (C, Add, false, false, false, Gate),
-            (C, Lift, true, true, false, release(false)),
-            (C, Lift, true, false, false, open(false)),
-            (C, Lift, false, true, false, Hold),
-            (C, Lift, false, false, false, open(false)),
+            (C, Remove, true, true, false, release(false)),
+            (C, Remove, true, false, false, not_held(false)),
+            (C, Remove, false, true, false, Hold),
+            (C, Remove, false, false, false, not_held(false)),
             (B, Add, true, true, false, release(true)),
             (B, Add, true, true, true, release(false)),
-            (B, Add, true, false, false, open(true)),
-            (B, Add, true, false, true, open(false)),
+            (B, Add, true, false, false, not_held(true)),
+            (B, Add, true, false, true, not_held(false)),
             (B, Add, false, true, false, Hold),
             (B, Add, false, true, true, Hold),
             (B, Add, false, false, false, Gate),
-            (B, Add, false, false, true, open(false)),
-            (B, Lift, true, true, false, release(true)),
-            (B, Lift, true, false, false, open(false)),
-            (B, Lift, false, true, true, Hold),
-            (B, Lift, false, false, false, open(false)),
+            (B, Add, false, false, true, not_held(false)),
+            (B, Remove, true, true, false, release(true)),
+            (B, Remove, true, false, false, not_held(false)),
+            (B, Remove, false, true, true, Hold),
+            (B, Remove, false, false, false, not_held(false)),
         ] {
             let case = format!("{mode} {policy} met={met} tainted={tainted} completed={completed}");
             let decision = decide(mode, policy, met, tainted, completed, None);

@@ -100,8 +100,8 @@ pub struct NodeHistory<'a> {
     pub is_known: bool,
     /// What this process remembers about continuous rules on the node.
     pub memories: &'a [Memory],
-    /// UIDs of the rules whose disruption guard permits to close the node now.
-    pub may_close: &'a [Arc<str>],
+    /// UIDs of the rules whose disruption guard permits to gate the node now.
+    pub may_gate: &'a [Arc<str>],
     /// Since when this process has been the leader.
     pub watching_since: Timestamp,
 }

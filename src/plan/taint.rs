@@ -13,7 +13,7 @@ use super::patience::{Past, held_back, is_new};
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Trust};
 use crate::object::Taint;
-use crate::repair::{Deadline, Verdict, has_been_open};
+use crate::repair::{Deadline, Verdict, has_been_released};
 use crate::rule::Rule;
 use crate::rule::ownership::{
     BootstrapRecord, Ownership, completion_value, owner_key, owner_value,
@@ -74,7 +74,7 @@ impl<'a> Draft<'a> {
             heartbeat_timeout: spec.heartbeat_timeout,
             sees_heartbeats: !self.cluster.stale.nodes,
             rebooted,
-            is_closed: tainted,
+            is_held: tainted,
         };
         let (met, findings) = evaluate(spec, &Facts { trust, ..*facts });
 
@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
             };
             joining = past.is_joining(now);
             unmet_since = past.unmet_since(spec.policy, &findings, now);
-            let may_gate = self.history.may_close.contains(&rule.uid);
+            let may_gate = self.history.may_gate.contains(&rule.uid);
             held = unmet_since
                 .filter(|_| !joining)
                 .and_then(|since| held_back(spec, &findings, since, may_gate, now));
@@ -216,8 +216,8 @@ impl<'a> Draft<'a> {
             Decision::Release { .. } => true,
             // A node that was given up stays late for as long as it is not ready. Any other node that is not held has no
             // deadline.
-            Decision::Gate | Decision::Open { .. } => {
-                outcome.met || !has_been_open(self.node, rule)
+            Decision::Gate | Decision::NotHeld { .. } => {
+                outcome.met || !has_been_released(self.node, rule)
             }
         };
         if let Some(Ok(deadline)) = &outcome.deadline
@@ -269,7 +269,7 @@ impl<'a> Draft<'a> {
                     self.explain(ChangeKind::Removed, outcome, effect);
                 }
             }
-            Decision::Hold | Decision::Wait(_) | Decision::Open { .. } => {}
+            Decision::Hold | Decision::Wait(_) | Decision::NotHeld { .. } => {}
         }
     }
 

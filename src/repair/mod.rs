@@ -18,4 +18,4 @@ pub(crate) use karpenter::{NoClaim, pool_name};
 pub use ttl::in_force;
 pub(crate) use ttl::{NoTtl, ReadinessTtl};
 pub use verdict::{Spared, Verdict};
-pub(crate) use verdict::{has_been_open, judge};
+pub(crate) use verdict::{has_been_released, judge};

@@ -161,7 +161,7 @@ fn spared<'a>(
     if !is_held {
         return Some(Spared::NotHeld);
     }
-    if has_been_open(node, rule) {
+    if has_been_released(node, rule) {
         return Some(Spared::ReleasedBefore);
     }
     if is_initialized(node) || stage == ClaimStage::Initialized {
@@ -187,7 +187,7 @@ fn spared<'a>(
 
 /// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone
 /// because it is older.
-pub(crate) fn has_been_open(node: &Node, rule: &Rule) -> bool {
+pub(crate) fn has_been_released(node: &Node, rule: &Rule) -> bool {
     let mut keys = rule.completion_keys.iter();
     rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())
 }

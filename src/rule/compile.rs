@@ -98,9 +98,9 @@ pub struct CompiledSpec {
     pub regate_on: Vec<RegateOn>,
     /// How long the reporter of a condition on the Node may be silent.
     pub heartbeat_timeout: Option<Duration>,
-    /// How long the conditions must have been unmet before an open node is closed.
+    /// How long the conditions must have been unmet before a node that was released is gated again.
     pub grace_period: Option<Duration>,
-    /// How fast open nodes may be closed.
+    /// How fast nodes may be gated that are not joining.
     pub disruption: Option<Disruption>,
 }
 

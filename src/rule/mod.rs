@@ -1,7 +1,6 @@
 //! Compiled rules: [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules in order of precedence, and [`Ownership`]
 //! the record of who owns a taint. Pure: no client, no clock, no async.
 
-mod closings;
 mod compile;
 mod conflict;
 pub mod ownership;
@@ -12,8 +11,8 @@ mod stray;
 mod taint_key;
 #[cfg(test)]
 mod tests;
+mod would_gate;
 
-pub use closings::Closings;
 pub use compile::Rule;
 pub(crate) use compile::{CompiledSpec, Reach};
 pub use conflict::Conflict;
@@ -23,3 +22,4 @@ pub(crate) use requirement::{Minimum, RequiredCondition};
 pub use set::RuleSet;
 pub(crate) use stray::WhyStray;
 pub(crate) use taint_key::is_foreign;
+pub use would_gate::WouldGate;

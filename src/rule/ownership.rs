@@ -32,7 +32,7 @@ pub struct Ownership<'a> {
     pub taint_key: &'a str,
     /// Effect of the taint.
     pub taint_effect: TaintEffect,
-    /// Whether the node had never been open when the taint was added.
+    /// Whether the node had never been released when the taint was added.
     pub joining: bool,
     /// Whether someone else had added the taint, and the rule adopted it.
     pub adopted: bool,
@@ -208,7 +208,7 @@ impl<'a> BootstrapRecord<'a> {
         }
     }
 
-    /// Whether it keeps the node from being closed again.
+    /// Whether it keeps the node from being gated again.
     pub(crate) fn counts(self) -> bool {
         matches!(self, Self::Done | Self::Unstamped)
     }

@@ -32,7 +32,7 @@ impl RuleSet {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         // A rule that still waits for its finalizer counts. Otherwise its taint would shut out DaemonSets, and a node that
-        // waits for them under another rule would open.
+        // waits for them under another rule would be released.
         let is_in_force = |rule: &Rule| rule.spec.as_ref().is_ok_and(|spec| !spec.dry_run);
         // The taints that a deleted rule leaves behind are about to be removed.
         let is_leaving = |rule: &Rule, reach: &Reach| {

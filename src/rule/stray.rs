@@ -101,7 +101,7 @@ impl RuleSet {
             })
         };
         if is_foreign(key) {
-            // Its own project may lift it. Another effect than the rule's is more likely a mistake.
+            // Its own project may remove it. Another effect than the rule's is more likely a mistake.
             return if own().next().is_none() {
                 other_effect()
             } else {
@@ -141,12 +141,14 @@ impl fmt::Display for WhyStray {
         match self {
             Self::NoRule => f.write_str("no rule has a taint with this key"),
             Self::OtherEffect { rule, effect } => {
-                write!(f, "rule '{rule}' lifts the one with effect {effect} only")
+                write!(f, "rule '{rule}' removes the one with effect {effect} only")
             }
-            Self::Rejected { rule } => write!(f, "rule '{rule}' would lift it, and cannot be used"),
-            Self::DryRun { rule } => write!(f, "rule '{rule}' would lift it, and is a dry run"),
+            Self::Rejected { rule } => {
+                write!(f, "rule '{rule}' would remove it, but cannot be used")
+            }
+            Self::DryRun { rule } => write!(f, "rule '{rule}' would remove it, but is a dry run"),
             Self::NotSelected { rule } => {
-                write!(f, "rule '{rule}' lifts it, and does not select the node")
+                write!(f, "rule '{rule}' removes it, but does not select the node")
             }
         }
     }

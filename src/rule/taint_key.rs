@@ -48,31 +48,31 @@ mod tests {
 
     #[test]
     fn a_rule_manages_only_keys_that_are_its_to_manage() {
-        use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Lift};
+        use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Remove};
         for (key, policy, allowed) in [
             ("readiness.k8s.io/x", Add, true),
-            ("readiness.k8s.io/x", Lift, true),
+            ("readiness.k8s.io/x", Remove, true),
             ("readiness.k8s.io/", Add, false),
             ("readiness.k8s.io/a/b", Add, false),
             ("node.cilium.io/agent-not-ready", Add, false),
-            ("node.cilium.io/agent-not-ready", Lift, true),
-            ("bare", Lift, true),
-            ("node.kubernetes.io/not-ready", Lift, false),
-            ("kubernetes.io/x", Lift, false),
+            ("node.cilium.io/agent-not-ready", Remove, true),
+            ("bare", Remove, true),
+            ("node.kubernetes.io/not-ready", Remove, false),
+            ("kubernetes.io/x", Remove, false),
             (
                 "startup-taint.cluster-autoscaler.kubernetes.io/x",
-                Lift,
+                Remove,
                 true,
             ),
             (
                 "ignore-taint.cluster-autoscaler.kubernetes.io/x",
-                Lift,
+                Remove,
                 true,
             ),
-            ("cluster-autoscaler.kubernetes.io/x", Lift, false),
+            ("cluster-autoscaler.kubernetes.io/x", Remove, false),
             (
                 "node.cloudprovider.kubernetes.io/uninitialized",
-                Lift,
+                Remove,
                 false,
             ),
         ] {

@@ -51,7 +51,7 @@ pub(crate) struct World {
     nodes_as_of: Option<Timestamp>,
     knows_rules: bool,
     memories: Vec<Memory>,
-    may_close: Vec<Arc<str>>,
+    may_gate: Vec<Arc<str>>,
     neighbours: Vec<Node>,
     census: Census,
     is_stale: bool,
@@ -96,7 +96,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         nodes_as_of: None,
         knows_rules: true,
         memories: Vec::new(),
-        may_close: Vec::new(),
+        may_gate: Vec::new(),
         neighbours: Vec::new(),
         census: Census::default(),
         is_stale: false,
@@ -280,8 +280,8 @@ impl World {
     }
 
     /// The disruption guard of this rule allows tainting the node.
-    pub(crate) fn may_close(mut self, rule: &str) -> Self {
-        self.may_close.push(format!("{rule}-uid").into());
+    pub(crate) fn may_gate(mut self, rule: &str) -> Self {
+        self.may_gate.push(format!("{rule}-uid").into());
         self
     }
 
@@ -381,7 +381,7 @@ impl World {
         NodeHistory {
             is_known: self.is_known,
             memories: &self.memories,
-            may_close: &self.may_close,
+            may_gate: &self.may_gate,
             watching_since: at(0),
         }
     }

@@ -1,12 +1,12 @@
 //! The validation webhook, which the API server asks before it accepts a rule. It rejects rules that would conflict and warns
 //! of risks; it writes nothing. `serve::tls` handles its certificate.
 
-mod closings;
 mod envelope;
 mod review;
 mod server;
 mod surroundings;
 mod warnings;
+mod would_gate;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Warnings to the author of an accepted rule. Each says what to do, and fits the 256 characters that the API server passes on.
 
-use super::closings::closings;
 use super::surroundings::{NodeSample, Surroundings};
+use super::would_gate::would_gate;
 use crate::api::{ConditionStatus, EnforcementMode, NodeReadinessRuleSpec};
 use crate::condition::{CriticalComponentClass, Source, is_under_our_domain};
 use crate::finding::{Finding, of_rule};
@@ -67,13 +67,13 @@ fn by_kind(found: &[Finding]) -> Vec<String> {
 
 /// Nodes in use that the rule would taint.
 fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String> {
-    let mut closings = closings(rule, spec, &nodes.nodes)?;
-    closings.more = nodes.more;
+    let mut would_gate = would_gate(rule, spec, &nodes.nodes)?;
+    would_gate.more = nodes.more;
     let instead = match spec.mode {
         EnforcementMode::BootstrapOnly => "nodegate.existingNodes: Leave leaves such nodes alone",
         EnforcementMode::Continuous => "a dry run tells more",
     };
-    Some(format!("{closings}; {instead}"))
+    Some(format!("{would_gate}; {instead}"))
 }
 
 /// A condition that no node has.

@@ -133,7 +133,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   operator: Exists
 - key: CriticalAddonsOnly
   operator: Exists
-{{- $keys := .Values.closingTaints }}
+{{- $keys := .Values.gatingTaints }}
 {{- range (include "nodegate.rules" . | fromYaml).rules }}
 {{- $keys = append $keys .spec.taint.key }}
 {{- end }}

@@ -27,7 +27,7 @@ pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
     found
 }
 
-/// Components that label nodes for critical `DaemonSet`s, but cannot start on a closed node themselves.
+/// Components that label nodes for critical `DaemonSet`s, but cannot start on a held node themselves.
 fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let mut found = Vec::new();
     for critical in input.waited_for(spec) {
@@ -48,8 +48,8 @@ fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fin
             }
             let what = format!(
                 "it gives nodes labels such as {label}, by which critical DaemonSet {} selects them, and does not tolerate \
-                 the taint {}:{} of rule '{}': it cannot start on a closed node, and {} never comes while the node is \
-                 closed",
+                 the taint {}:{} of rule '{}': it cannot start on a held node, and {} never comes while the node is \
+                 held",
                 critical.daemon_set.key,
                 spec.taint.key,
                 spec.effect,
@@ -96,7 +96,7 @@ fn each_other(
     );
     let what = format!(
         "it waits for DaemonSet {}, which does not tolerate {}:{} of rule '{}'; that one waits for DaemonSet {}, which \
-         does not tolerate {}:{}: on a node that both close, neither is ever met",
+         does not tolerate {}:{}: on a node that both hold, neither is ever met",
         ones.daemon_set.key,
         others.taint.key,
         others.effect,

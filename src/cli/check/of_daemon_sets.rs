@@ -84,7 +84,7 @@ fn late(agent: &Agent) -> Option<Finding> {
     let (label, who) = late_label(agent)?;
     let what = format!(
         "it selects nodes by {label}, which {who} sets after they join: until then it is not meant for the node, is not waited for, \
-                 and the node may open without it"
+                 and the node may be released without it"
     );
     let fix = "select nodes by a label that they join with (of the node group or NodePool), or wait for what it provides, \
                  such as resource.nodegate.dev/<resource>";

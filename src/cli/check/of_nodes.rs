@@ -31,7 +31,7 @@ pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
             found.extend(of_autoscaler(deployment, &rule.name, spec));
         }
     }
-    // A rule that could not be read may lift them.
+    // A rule that could not be read may remove them.
     if !input.has_read(ResourceKind::Rules) {
         return found;
     }

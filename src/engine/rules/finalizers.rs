@@ -37,17 +37,17 @@ pub struct Rules {
     /// For how many nodes statuses may still be built before other work is done.
     pub(super) allowance: usize,
     /// The limits of disruption guards, for what a rule's `disruption` leaves out.
-    pub(super) closure_limits: Limits,
+    pub(super) gating_limits: Limits,
     pub(super) node_limit: usize,
 }
 
 impl Rules {
-    pub fn new(closure_limits: Limits, node_limit: usize) -> Self {
+    pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
         Self {
             works: Map::default(),
             queue: VecDeque::new(),
             allowance: 0,
-            closure_limits,
+            gating_limits,
             node_limit,
         }
     }
@@ -94,7 +94,7 @@ impl Rules {
         work.gating = Gating::for_spec(
             rule.active().filter(|_| !rule.deleting),
             work.gating.take(),
-            self.closure_limits,
+            self.gating_limits,
         );
         // Another process may just have closed nodes, or nobody could for a while.
         if (is_taken_over || rule.is_suspended())

@@ -137,11 +137,11 @@ impl Rules {
         self.works.get(&rule.uid).is_none_or(|work| work.is_new)
     }
 
-    /// UIDs of the rules whose guards let this node be closed now. A guard counts all of its nodes, so it lets none be closed
+    /// UIDs of the rules whose guards let this node be gated now. A guard counts all of its nodes, so it lets none be gated
     /// while anything that its rule depends on is stale.
-    pub fn may_close(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
+    pub fn may_gate(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
-        let may_close = |rule: &&Arc<Rule>| {
+        let may_gate = |rule: &&Arc<Rule>| {
             let work = self.works.get(&rule.uid);
             work.and_then(|work| work.gating.as_ref())
                 .is_some_and(|gating| gating.may_gate(node))
@@ -149,8 +149,8 @@ impl Rules {
         };
         let rules = cluster.rules.rules();
         let selecting = selecting.iter().map(|index| &rules[*index]);
-        let closing = selecting.filter(may_close);
-        closing.map(|rule| rule.uid.clone()).collect()
+        let permitting = selecting.filter(may_gate);
+        permitting.map(|rule| rule.uid.clone()).collect()
     }
 
     /// Notes that a rule's taint was added to a node.
@@ -186,7 +186,7 @@ impl Rules {
     }
 
     /// When a guard may let another node be closed.
-    pub fn next_closure(&self, cache: &Cache, now: Instant) -> Option<Instant> {
+    pub fn next_gating(&self, cache: &Cache, now: Instant) -> Option<Instant> {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
             let gating = self.works.get(&rule.uid)?.gating.as_ref()?;

@@ -158,13 +158,13 @@ fn a_dry_run_is_summed_up() {
         (vec![met(), gated(unmet())], "No changes needed"),
         (
             vec![unmet(), member("x").condition("Net", "False")],
-            "would add 2 taints, 2 of 2 selected nodes are open and unmet now: they would be closed at once",
+            "would add 2 taints, 2 of 2 selected nodes are unmet and not held: they would be gated at once",
         ),
         (vec![gated(met())], "would remove 1 taint"),
         (
             vec![gated(met()), unmet(), member("silent")],
-            "would add 2 taints, would remove 1 taint, 1 node has missing conditions, 2 of 3 selected nodes are open and \
-             unmet now (1 has never reported Net): they would be closed at once",
+            "would add 2 taints, would remove 1 taint, 1 node has missing conditions, 2 of 3 selected nodes are unmet and \
+             not held (1 has never reported Net): they would be gated at once",
         ),
     ] {
         let (stats, rule) = stats(&gate().dry_run(), &nodes);
@@ -194,7 +194,7 @@ fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
         }],
         ..Backing::default()
     };
-    let joining = "1 of 2 selected nodes is open and unmet now, and left alone: a node that joins would wait for Net";
+    let joining = "1 of 2 selected nodes is unmet and not held, and left alone: a node that joins would wait for Net";
     let there_is_none = "there is no DaemonSet a/b today: until there is one, no node meets the condition; check namespace and name";
     for (nodes, backing, summary) in [
         (vec![met()], &NOTHING_WRONG, "No changes needed".to_owned()),

@@ -47,7 +47,7 @@ fn a_taint_that_is_held_for_longer_than_a_moment_is_owned() {
 }
 
 #[test]
-fn a_node_that_opens_within_a_moment_is_written_once() {
+fn a_node_that_is_released_within_a_moment_is_written_once() {
     let rule = gate("r").bootstrap_only();
     let waiting = registered(&unmet(), &rule).now(at(0));
     assert!(!waiting.plan().writes_node());
@@ -60,17 +60,17 @@ fn a_node_that_opens_within_a_moment_is_written_once() {
 
 #[test]
 fn a_taint_that_is_put_on_a_node_long_known_is_owned_at_once() {
-    let closed = gated(unmet().completed("r-uid"));
+    let held = gated(unmet().completed("r-uid"));
     let world = world(&met().completed("r-uid"))
         .rule(&gate("r").bootstrap_only())
-        .sees(&closed, at(5000))
+        .sees(&held, at(5000))
         .now(at(5000));
     assert_eq!(writes(&world), ["+taint-added-by-r-uid"]);
 }
 
 #[test]
 fn what_a_rule_adopted_goes_when_the_rule_leaves_the_node() {
-    let lifted = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
+    let removed = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
     let adopted = || registered(&unmet(), &gate("r")).now(at(1)).carried_out();
     let elsewhere = || gate("r").selects("pool", "other");
     for (name, world) in [
@@ -87,7 +87,7 @@ fn what_a_rule_adopted_goes_when_the_rule_leaves_the_node() {
             adopted().with_rules(&[]).remembering(&[gate("r")]),
         ),
     ] {
-        assert_eq!(writes(&world), lifted, "{name}");
+        assert_eq!(writes(&world), removed, "{name}");
     }
 }
 

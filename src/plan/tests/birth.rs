@@ -30,7 +30,7 @@ fn joins(node: &NodeBuilder, rule: &RuleBuilder) -> World {
 }
 
 #[test]
-fn a_node_that_is_gated_at_birth_is_owned_and_not_written_until_it_opens() {
+fn a_node_that_is_gated_at_birth_is_owned_and_not_written_until_it_is_released() {
     for (name, rule, is_continuous) in rules() {
         let waiting = joins(&born(unmet(), "r", is_continuous), &rule);
         for after in [0, 2, 100] {
@@ -43,11 +43,11 @@ fn a_node_that_is_gated_at_birth_is_owned_and_not_written_until_it_opens() {
         let ready = waiting
             .sees(&born(met(), "r", is_continuous), at(3))
             .now(at(3));
-        let mut lifted = vec!["-gate:NoSchedule", "-taint-added-by-r-uid"];
+        let mut removed = vec!["-gate:NoSchedule", "-taint-added-by-r-uid"];
         if !is_continuous {
-            lifted.push("+bootstrap-completed-r-uid");
+            removed.push("+bootstrap-completed-r-uid");
         }
-        assert_eq!(writes(&ready), lifted, "{name}");
+        assert_eq!(writes(&ready), removed, "{name}");
     }
 }
 
@@ -82,7 +82,7 @@ fn a_node_that_another_rule_gated_at_birth_belongs_to_the_one_that_governs() {
 }
 
 #[test]
-fn a_node_that_is_gated_at_birth_and_leaves_the_rule_opens() {
+fn a_node_that_is_gated_at_birth_and_leaves_the_rule_is_released() {
     let relabelled = born(unmet(), "r", true).label("kubernetes.io/os", "windows");
     let world = joins(&relabelled, &gate("r"));
     assert_eq!(

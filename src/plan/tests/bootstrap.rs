@@ -50,9 +50,9 @@ fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
             let world = world(&node).rule(&rule);
             assert_eq!(writes(&world), expected, "{key}: {name}");
         }
-        let lifts = world(&gated(introduced(met()))).rule(&rule.clone().remove_only());
+        let removes = world(&gated(introduced(met()))).rule(&rule.clone().remove_only());
         assert_eq!(
-            writes(&lifts),
+            writes(&removes),
             ["-gate:NoSchedule", "+bootstrap-completed-r-uid"],
             "{key}: a rule that adds no taint has nothing to wait for"
         );
@@ -98,12 +98,12 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
             .nodegate("existingNodes: Leave")
             .created(at(100))
     };
-    let closed: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
+    let gates: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
     for (name, rule, node, expected) in [
         ("older, unmet", leaves(), unmet(), &[][..]),
         ("older, met", leaves(), met(), &[]),
         (
-            "older, closed by somebody, met",
+            "older, gated by somebody, met",
             leaves(),
             gated(met()),
             &["-gate:NoSchedule"],
@@ -112,9 +112,9 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
             "older, in the same second",
             leaves(),
             unmet().created(at(100)),
-            closed,
+            gates,
         ),
-        ("newer", leaves(), unmet().created(at(101)), closed),
+        ("newer", leaves(), unmet().created(at(101)), gates),
         (
             "newer, met",
             leaves(),
@@ -122,10 +122,10 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
             &["+bootstrap-completed-r-uid"],
         ),
         (
-            "older, and the rule closes all",
+            "older, and the rule gates all",
             leaves().nodegate("existingNodes: Gate"),
             unmet(),
-            closed,
+            gates,
         ),
         (
             "after a reboot",
@@ -137,14 +137,14 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
             "a continuous rule leaves nobody alone",
             leaves().spec("enforcementMode: continuous"),
             unmet(),
-            closed,
+            gates,
         ),
     ] {
         let world = world(&node).rule(&rule);
         assert_eq!(writes(&world), expected, "{name}");
         let held = world.plan().outcomes[0].standing;
         let is_held = matches!(held, Standing::Governs(decision) if decision.holds());
-        assert_eq!(is_held, expected == closed, "{name}");
+        assert_eq!(is_held, expected == gates, "{name}");
     }
     let repairs = leaves().nodegate("repair: {readinessTTL: 15m, action: Release}");
     let world = world(&gated_by(unmet(), "r")).rule(&repairs);

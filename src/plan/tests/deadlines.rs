@@ -78,7 +78,7 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
             900,
         ),
         (
-            "recorded for such a time, which deletes the node's claim and opens nothing",
+            "recorded for such a time, which deletes the node's claim and releases nothing",
             due(gated(unmet()), 77),
             repairing("r").nodegate("repair: {readinessTTL: 15m, action: DeleteNodeClaim}"),
             5,
@@ -119,22 +119,24 @@ fn a_node_whose_deadline_is_taken_off_has_the_whole_time_anew() {
 
 #[test]
 fn a_node_that_has_lost_its_taint_has_the_whole_time_anew() {
-    let open = due(unmet(), 77);
+    let not_held = due(unmet(), 77);
     // A dry run writes nothing, and its record stays.
-    let dry = world(&open).rule(&repairing("r").dry_run()).now(at(5000));
+    let dry = world(&not_held)
+        .rule(&repairing("r").dry_run())
+        .now(at(5000));
     assert_eq!(writes(&dry), [""; 0]);
-    let live = world(&open).rule(&repairing("r")).now(at(5000));
+    let live = world(&not_held).rule(&repairing("r")).now(at(5000));
     assert_eq!(deadline(&live), Some(Deadline::At(at(5900))));
     let planned = &live.plan().outcomes[0].deadline;
     assert_eq!(*planned, Some(Ok(Deadline::At(at(5900)))), "it is not up");
 }
 
 #[test]
-fn an_open_node_that_a_rule_never_closes_has_no_deadline_left() {
-    let lifting = || repairing("r").remove_only();
-    let open = world(&due(unmet(), 77)).rule(&lifting()).now(at(5000));
-    assert_eq!(writes(&open), ["-ready-deadline-r-uid"]);
-    let tainted_again = open.carried_out().sees(&gated(unmet()), at(5010));
+fn a_released_node_that_a_rule_never_gates_has_no_deadline_left() {
+    let removing = || repairing("r").remove_only();
+    let not_held = world(&due(unmet(), 77)).rule(&removing()).now(at(5000));
+    assert_eq!(writes(&not_held), ["-ready-deadline-r-uid"]);
+    let tainted_again = not_held.carried_out().sees(&gated(unmet()), at(5010));
     let tainted_again = tainted_again.now(at(5010));
     assert_eq!(deadline(&tainted_again), Some(Deadline::At(at(5910))));
 }
@@ -151,7 +153,7 @@ fn gate_and_deadline_are_one_write() {
 }
 
 #[test]
-fn a_node_that_is_or_was_open_has_no_deadline() {
+fn a_node_that_is_or_was_released_has_no_deadline() {
     let no_repair = gate("r").bootstrap_only();
     let boot = || {
         unmet().boot_id("b").annotation(
@@ -162,22 +164,22 @@ fn a_node_that_is_or_was_open_has_no_deadline() {
     for (name, node, rules) in [
         ("met", met(), vec![repairing("r")]),
         (
-            "open before",
+            "released before",
             unmet().completed("r-uid"),
             vec![repairing("r")],
         ),
         (
-            "open before, and tainted",
+            "released before, and tainted",
             gated(unmet()).completed("r-uid"),
             vec![repairing("r")],
         ),
         (
-            "open before, by name",
+            "released before, by name",
             gated(unmet()).completed("r"),
             vec![repairing("r")],
         ),
         (
-            "open before a reboot",
+            "released before a reboot",
             boot(),
             vec![repairing("r").nodegate("regateOn: [Reboot]")],
         ),
@@ -202,11 +204,11 @@ fn a_node_that_is_or_was_open_has_no_deadline() {
 #[test]
 fn a_deadline_goes_with_what_it_was_for() {
     let held = || due(gated_by(unmet(), "r"), 900);
-    let lifted = || due(gated_by(met(), "r"), 900);
+    let removed = || due(gated_by(met(), "r"), 900);
     for (name, node, rules, expected) in [
         (
             "the bootstrap is completed",
-            lifted(),
+            removed(),
             vec![repairing("r")],
             &[
                 "-gate:NoSchedule",
@@ -312,7 +314,7 @@ fn a_dry_run_counts_from_when_the_node_joined() {
 }
 
 #[test]
-fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
+fn a_node_that_is_given_up_is_released_for_good_in_one_write() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
     assert_eq!(
@@ -336,7 +338,10 @@ fn a_node_that_is_given_up_is_opened_for_good_in_one_write() {
         change.why,
         "its readiness TTL has passed; NetworkReady is not reported (counts as Unknown, must be True)"
     );
-    assert!(!world.carried_out().plan().writes_node(), "it stays open");
+    assert!(
+        !world.carried_out().plan().writes_node(),
+        "it stays released"
+    );
 }
 
 #[test]

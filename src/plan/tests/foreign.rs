@@ -8,22 +8,22 @@ const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
 const EFFECTS: [&str; 3] = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
 
 /// A rule that removes Gardener's taint.
-fn lifts(name: &str, effect: &str) -> RuleBuilder {
+fn removes(name: &str, effect: &str) -> RuleBuilder {
     gate(name).taint(GARDENER, effect).remove_only()
 }
 
 #[test]
-fn a_startup_taint_is_held_and_lifted_whatever_its_effect() {
+fn a_startup_taint_is_held_and_removed_whatever_its_effect() {
     for effect in EFFECTS {
         let shut = |node: NodeBuilder| node.taint(GARDENER, effect);
-        let held = world(&shut(unmet())).rule(&lifts("r", "NoSchedule"));
+        let held = world(&shut(unmet())).rule(&removes("r", "NoSchedule"));
         let plan = held.plan();
         assert!(!plan.writes_node(), "{effect}");
         assert!(plan.outcomes[0].tainted, "{effect}");
 
-        let ready = world(&shut(met())).rule(&lifts("r", "NoSchedule"));
-        let lifted = format!("-critical-components-not-ready:{effect}");
-        assert_eq!(writes(&ready), [lifted], "{effect}");
+        let ready = world(&shut(met())).rule(&removes("r", "NoSchedule"));
+        let removed = format!("-critical-components-not-ready:{effect}");
+        assert_eq!(writes(&ready), [removed], "{effect}");
         let write = ready.write();
         let [change] = &write.changes[..] else {
             panic!("{:?}", write.changes);
@@ -34,7 +34,7 @@ fn a_startup_taint_is_held_and_lifted_whatever_its_effect() {
     let all = EFFECTS
         .iter()
         .fold(met(), |node, effect| node.taint(GARDENER, effect));
-    let world = world(&all).rule(&lifts("r", "NoSchedule"));
+    let world = world(&all).rule(&removes("r", "NoSchedule"));
     assert_eq!(world.carried_out().node.taints, []);
     assert!(!world.carried_out().plan().writes_node());
 }
@@ -49,12 +49,12 @@ fn an_effect_that_another_rule_names_is_left_to_that_rule() {
         .taint(GARDENER, "NoExecute")
         .remove_only()
         .created(at(1));
-    let both = world(&node).with_rules(&[lifts("r", "NoSchedule"), waits.clone()]);
+    let both = world(&node).with_rules(&[removes("r", "NoSchedule"), waits.clone()]);
     let left = both.carried_out().node.taints;
     let effects: Vec<_> = left.iter().map(|taint| taint.effect.as_str()).collect();
     assert_eq!(effects, ["NoExecute"]);
     let elsewhere = waits.selects("pool", "other");
-    let alone = world(&node).with_rules(&[lifts("r", "NoSchedule"), elsewhere]);
+    let alone = world(&node).with_rules(&[removes("r", "NoSchedule"), elsewhere]);
     assert_eq!(alone.carried_out().node.taints, []);
 }
 
@@ -82,9 +82,9 @@ fn a_daemon_set_is_meant_for_a_node_whatever_the_effect_of_the_startup_taint() {
         Some("DaemonSet kube-system/cni has no pod on this node")
     );
     // Otherwise it could not start before the taint is gone, so the taint would stay for ever.
-    let opened = base
+    let released = base
         .daemon_set(&of_one_effect)
         .daemon_set(&tolerant)
         .pod(&pod("kube-system/cni-1").of(&tolerant).ready());
-    assert_eq!(writes(&opened), ["-starting:NoExecute"]);
+    assert_eq!(writes(&released), ["-starting:NoExecute"]);
 }

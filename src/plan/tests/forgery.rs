@@ -15,7 +15,7 @@ fn claimed(node: NodeBuilder, rule: &str, key: &str) -> NodeBuilder {
 }
 
 #[test]
-fn an_annotation_alone_lifts_no_taint() {
+fn an_annotation_alone_removes_no_taint() {
     let elsewhere = || gate("r").selects("pool", "other");
     let shut = |key: &str| unmet().taint(key, "NoSchedule");
     for (name, node, rules) in [
@@ -39,7 +39,7 @@ fn an_annotation_alone_lifts_no_taint() {
             vec![elsewhere()],
         ),
         (
-            "a taint outside readiness.k8s.io/, and a rule that lifts it from other nodes",
+            "a taint outside readiness.k8s.io/, and a rule that removes it from other nodes",
             claimed(shut("example.com/startup"), "r", "example.com/startup"),
             vec![
                 elsewhere()
@@ -79,7 +79,7 @@ fn an_annotation_alone_lifts_no_taint() {
         ),
     ] {
         let plan = world(&node).with_rules(&rules);
-        let lifted: Vec<_> = writes(&plan)
+        let removed: Vec<_> = writes(&plan)
             .into_iter()
             .filter(|line| line.contains(':'))
             .collect();
@@ -88,17 +88,17 @@ fn an_annotation_alone_lifts_no_taint() {
         } else {
             &[]
         };
-        assert_eq!(lifted, gates, "{name}");
+        assert_eq!(removed, gates, "{name}");
     }
 }
 
 #[test]
-fn a_taint_that_nodegate_added_is_lifted_though_nobody_knows_its_rule_any_more() {
-    let lifted = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
+fn a_taint_that_nodegate_added_is_removed_though_nobody_knows_its_rule_any_more() {
+    let removed = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
     let dated = world(&gated_by(unmet(), "r"));
     assert_eq!(
         writes(&dated),
-        lifted,
+        removed,
         "the taint says that Nodegate added it"
     );
     let adopted = world(&claimed(gated(unmet()), "r", GATE));
@@ -106,7 +106,7 @@ fn a_taint_that_nodegate_added_is_lifted_though_nobody_knows_its_rule_any_more()
     let remembered = adopted.remembering(&[gate("r")]);
     assert_eq!(
         writes(&remembered),
-        lifted,
+        removed,
         "this process has seen the rule"
     );
     let another = world(&claimed(gated(unmet()), "r", GATE)).remembering(&[gate("s")]);
@@ -120,7 +120,7 @@ fn a_taint_that_nodegate_added_is_lifted_though_nobody_knows_its_rule_any_more()
         .remembering(&[gate("r")]);
     assert_eq!(
         writes(&beside),
-        lifted,
+        removed,
         "a dry run of the same taint does not keep it"
     );
     let alone = world(&unmet().owned_by("r", GATE, "NoSchedule"));
@@ -166,7 +166,7 @@ fn any_world() -> impl Strategy<Value = (World, NodeBuilder, Vec<RuleBuilder>)> 
 
 proptest! {
     #[test]
-    fn no_annotation_alone_lifts_a_taint(
+    fn no_annotation_alone_removes_a_taint(
         (honest, node, rules) in any_world(),
         uid in select(vec!["x", "y"]),
         key in select(vec![GATE, QUARANTINE, DEDICATED]),
@@ -178,12 +178,12 @@ proptest! {
         }
         let forged = world(&forged).with_rules(&rules);
         let after = |world: &World| world.carried_out().node.taints;
-        let lifted = |world: &World| {
+        let removed = |world: &World| {
             let after = after(world);
             let mut gone = world.node.taints.clone();
             gone.retain(|taint| !after.contains(taint));
             gone
         };
-        prop_assert_eq!(lifted(&forged), lifted(&honest));
+        prop_assert_eq!(removed(&forged), removed(&honest));
     }
 }

@@ -1,4 +1,4 @@
-//! Which nodes a continuous rule may close at once, and which are protected by grace period and guard because they may run
+//! Which nodes a continuous rule may gate at once, and which are protected by grace period and guard because they may run
 //! workload.
 
 use serde_json::json;
@@ -57,7 +57,7 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
         ),
         ("met", world(&met()).joined(at(100)).rule(&careful()), false),
         (
-            "a rule that only lifts is not in force",
+            "a rule that only removes is not in force",
             new().rule(&careful().remove_only()),
             false,
         ),
@@ -80,12 +80,12 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
             true,
         ),
         (
-            "closed by another controller, who knows when",
+            "gated by another controller, who knows when",
             world(&unmet().taint(GATE, "NoSchedule")).rule(&careful()),
             false,
         ),
         (
-            "closed when it had been open",
+            "gated when it had been released",
             world(&gated_by(unmet(), "r")).rule(&careful()),
             false,
         ),
@@ -95,7 +95,7 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
 }
 
 #[test]
-fn a_node_that_has_joined_goes_on_joining_until_it_is_open() {
+fn a_node_that_has_joined_goes_on_joining_until_it_is_released() {
     let came = world(&unmet()).rule(&careful()).joined(at(100));
     let write_fails = came.clone().evaluated(at(100)).now(at(300));
     assert!(is_joining(&write_fails), "however long it takes to write");
@@ -106,31 +106,31 @@ fn a_node_that_has_joined_goes_on_joining_until_it_is_open() {
         .evaluated(at(110))
         .sees(&unmet(), at(120))
         .now(at(120));
-    assert!(!is_joining(&was_met), "it was open in between");
+    assert!(!is_joining(&was_met), "it was released in between");
     let came_late = came.clone().now(at(106)).evaluated(at(106)).now(at(107));
     assert!(!is_joining(&came_late), "it was evaluated too late");
     let gated = came.carried_out().evaluated(at(101));
     assert!(is_joining(&gated));
     let restarted = gated.clone().restarted(&joining_by_annotation(), at(200));
     assert!(is_joining(&restarted), "it is on record");
-    let lifted_by_hand = gated.sees(&unmet(), at(210)).now(at(210));
-    assert!(!is_joining(&lifted_by_hand), "somebody has opened it");
-    let later = lifted_by_hand.evaluated(at(210)).now(at(211));
-    assert!(!is_joining(&later), "and it stays open to workload");
+    let removed_by_hand = gated.sees(&unmet(), at(210)).now(at(210));
+    assert!(!is_joining(&removed_by_hand), "somebody has released it");
+    let later = removed_by_hand.evaluated(at(210)).now(at(211));
+    assert!(!is_joining(&later), "and it stays released");
 }
 
 #[test]
-fn a_node_that_another_rule_left_open_is_not_joining_when_that_rule_goes() {
-    for (is_left_open, name) in [(true, "left open"), (false, "closed")] {
-        let waits_for = if is_left_open { "Ready" } else { NETWORK };
+fn a_node_that_another_rule_left_released_is_not_joining_when_that_rule_goes() {
+    for (is_left_released, name) in [(true, "left released"), (false, "held")] {
+        let waits_for = if is_left_released { "Ready" } else { NETWORK };
         let earlier = rule("earlier").waits_for(waits_for).created(at(0));
         let node = unmet().condition("Ready", "True");
         let came = world(&node).joined(at(100)).rule(&earlier);
         let both = came.rule(&careful().created(at(50)));
         let both = both.carried_out().evaluated(at(101));
         let alone = both.with_rules(&[careful().created(at(50))]).now(at(160));
-        assert_eq!(is_joining(&alone), !is_left_open, "{name}");
-        assert_eq!(waits_until(&alone, 701), is_left_open, "{name}");
+        assert_eq!(is_joining(&alone), !is_left_released, "{name}");
+        assert_eq!(waits_until(&alone, 701), is_left_released, "{name}");
     }
 }
 

@@ -36,11 +36,7 @@ fn a_node_is_gated_again_once_its_maintenance_is_over() {
         let begun = before.sees(&completed(unmet(), kind, Some("True")), at(10));
         assert_eq!(writes(&begun), ["+bootstrap-completed-r-uid"], "{kind}");
         let lasts = begun.carried_out();
-        assert_eq!(
-            writes(&lasts),
-            [""; 0],
-            "{kind}: it is not closed meanwhile"
-        );
+        assert_eq!(writes(&lasts), [""; 0], "{kind}: it is not gated meanwhile");
         for status in [Some("False"), Some("Unknown"), None] {
             let over = as_recorded(&lasts, completed(unmet(), kind, status));
             let over = lasts.clone().sees(&over, at(20));
@@ -51,9 +47,9 @@ fn a_node_is_gated_again_once_its_maintenance_is_over() {
                 .annotation(COMPLETED, &ready)
                 .dated_taint(crate::testing::GATE, "NoSchedule")
                 .owned_by("r", crate::testing::GATE, "NoSchedule");
-            let opened = again.sees(&ready, at(30)).carried_out();
-            assert!(opened.node.taints.is_empty());
-            let value = opened.node.annotation(COMPLETED).unwrap();
+            let released = again.sees(&ready, at(30)).carried_out();
+            assert!(released.node.taints.is_empty());
+            let value = released.node.annotation(COMPLETED).unwrap();
             assert_eq!(value, r#"{"rule-name":"r"}"#, "{kind} {status:?}");
         }
     }
@@ -69,20 +65,20 @@ fn a_maintenance_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
 }
 
 #[test]
-fn an_open_node_is_closed_for_synthesized_conditions_once_they_are_unmet_for_a_second() {
+fn a_node_is_gated_for_synthesized_conditions_once_they_are_unmet_for_a_second() {
     const DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
-    let open = || gate("r").waits_for(DRIVER);
+    let waits = || gate("r").waits_for(DRIVER);
     for (name, rule, node, waits) in [
-        ("synthesized", open(), met(), true),
+        ("synthesized", waits(), met(), true),
         (
             "reported, too",
-            open(),
+            waits(),
             unmet().condition(NETWORK, "False"),
             false,
         ),
         (
             "a shorter grace period",
-            open().nodegate("gracePeriod: 10ms"),
+            waits().nodegate("gracePeriod: 10ms"),
             met(),
             true,
         ),
@@ -95,6 +91,6 @@ fn an_open_node_is_closed_for_synthesized_conditions_once_they_are_unmet_for_a_s
             assert_eq!(writes(&later), GATED, "{name}");
         }
     }
-    let rule = open().bootstrap_only();
+    let rule = waits().bootstrap_only();
     assert_eq!(writes(&world(&met()).rule(&rule)), GATED, "bootstrap-only");
 }

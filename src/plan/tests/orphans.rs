@@ -3,30 +3,30 @@
 use super::{assert_writes, gate, gated, gated_by, met, unmet, writes};
 use crate::testing::{Builder, GATE, at, daemon_set, rule, world};
 
-const LIFTED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
+const REMOVED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
 
 #[test]
-fn a_taint_is_lifted_when_its_rule_left_the_node() {
+fn a_taint_is_removed_when_its_rule_left_the_node() {
     let elsewhere = || gate("r").selects("pool", "other");
     for (name, node, rules, expected) in [
-        ("the rule is gone", gated_by(unmet(), "r"), vec![], LIFTED),
+        ("the rule is gone", gated_by(unmet(), "r"), vec![], REMOVED),
         (
             "the rule selects other nodes now",
             gated_by(unmet(), "r"),
             vec![elsewhere()],
-            LIFTED,
+            REMOVED,
         ),
         (
             "the rule selects other nodes and is being deleted",
             gated_by(unmet(), "r"),
             vec![elsewhere().deleting()],
-            LIFTED,
+            REMOVED,
         ),
         (
             "a dry run that selects other nodes",
             gated_by(unmet(), "r"),
             vec![elsewhere().dry_run()],
-            LIFTED,
+            REMOVED,
         ),
         (
             "the taint is gone already",
@@ -56,7 +56,7 @@ fn a_taint_is_lifted_when_its_rule_left_the_node() {
             "another rule governs the taint and releases it",
             gated_by(met(), "r"),
             vec![gate("other")],
-            LIFTED,
+            REMOVED,
         ),
         (
             "a rule that cannot act yet keeps its taint",
@@ -88,7 +88,7 @@ fn a_taint_is_lifted_when_its_rule_left_the_node() {
 }
 
 #[test]
-fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
+fn a_node_stays_held_until_the_next_rule_has_its_finalizer() {
     for (name, node, rules, expected) in [
         (
             "the next rule only waits for its finalizer",
@@ -115,13 +115,13 @@ fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
             "a later rule about the same taint waits for its finalizer",
             gated_by(met(), "r"),
             vec![gate("r"), gate("other").created(at(1)).without_finalizer()],
-            LIFTED,
+            REMOVED,
         ),
         (
             "a rule about other nodes that waits for its finalizer",
             gated_by(unmet(), "r"),
             vec![gate("other").selects("pool", "other").without_finalizer()],
-            LIFTED,
+            REMOVED,
         ),
         (
             "a dry run that waits for its finalizer",
@@ -130,7 +130,7 @@ fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
                 gate("r").deleting(),
                 gate("other").dry_run().without_finalizer(),
             ],
-            LIFTED,
+            REMOVED,
         ),
     ] {
         assert_writes(name, &node, &rules, expected);
@@ -138,7 +138,7 @@ fn a_node_stays_closed_until_the_next_rule_has_its_finalizer() {
 }
 
 #[test]
-fn a_lifted_orphan_names_the_rule_that_added_it() {
+fn a_removed_orphan_names_the_rule_that_added_it() {
     let world = world(&gated_by(unmet(), "r"));
     let change = &world.write().changes[0];
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_lifted_orphan_names_the_rule_that_added_it() {
 }
 
 #[test]
-fn an_orphan_that_is_being_lifted_hides_no_missing_daemon_set() {
+fn an_orphan_that_is_being_removed_hides_no_missing_daemon_set() {
     let old = "readiness.k8s.io/old";
     let node = gated_by(unmet(), "r")
         .dated_taint(old, "NoSchedule")

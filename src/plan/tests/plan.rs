@@ -252,7 +252,7 @@ fn a_dry_run_counts_what_it_would_do() {
         (
             "met, absent",
             met(),
-            Decision::Open {
+            Decision::NotHeld {
                 completes_bootstrap: false,
             },
         ),
@@ -276,7 +276,7 @@ fn a_taint_counts_by_key_and_effect_whatever_its_value() {
     let rules = std::slice::from_ref(&rule);
     let adopted = &["+taint-added-by-r-uid"];
     assert_writes("held as it is", &theirs(unmet()), rules, adopted);
-    assert_writes("lifted", &theirs(met()), rules, &["-gate:NoSchedule"]);
+    assert_writes("removed", &theirs(met()), rules, &["-gate:NoSchedule"]);
     let added = world(&unmet()).rule(&rule);
     assert_eq!(added.new_taints().unwrap()[0].value, "mine");
     let other_effect = unmet().taint(GATE, "NoExecute");

@@ -52,7 +52,7 @@ fn on(node: &NodeBuilder, generation: u32, pods: &[PodBuilder]) -> World {
 }
 
 #[test]
-fn a_node_is_closed_again_from_when_the_pod_of_the_recorded_revision_goes() {
+fn a_node_is_gated_again_from_when_the_pod_of_the_recorded_revision_goes() {
     let old = || of("old", "a", 1);
     let new = || of("new", "b", 2);
     for (name, generation, pods, expected) in [
@@ -143,12 +143,12 @@ fn what_is_recorded_is_the_revision_that_the_bootstrap_was_completed_with() {
     let joined = joins.carried_out();
     assert_eq!(joined.node.annotation(COMPLETED), Some(&*record("a")));
     assert_eq!(writes(&joined), [""; 0]);
-    let closed = |hash: &str| {
+    let held = |hash: &str| {
         completed(hash)
             .dated_taint(GATE, "NoSchedule")
             .owned_by("r", GATE, "NoSchedule")
     };
-    let updated = on(&closed("a"), 2, &[of("new", "b", 2).ready()]);
+    let updated = on(&held("a"), 2, &[of("new", "b", 2).ready()]);
     assert_eq!(
         writes(&updated),
         [
@@ -157,10 +157,10 @@ fn what_is_recorded_is_the_revision_that_the_bootstrap_was_completed_with() {
             "+bootstrap-completed-r-uid"
         ]
     );
-    let opened = updated.carried_out();
-    assert_eq!(opened.node.annotation(COMPLETED), Some(&*record("b")));
-    assert_eq!(writes(&opened), [""; 0]);
-    let unmet = on(&closed("a"), 2, &[of("new", "b", 2)]);
+    let released = updated.carried_out();
+    assert_eq!(released.node.annotation(COMPLETED), Some(&*record("b")));
+    assert_eq!(writes(&released), [""; 0]);
+    let unmet = on(&held("a"), 2, &[of("new", "b", 2)]);
     assert_eq!(writes(&unmet), [""; 0], "it is held until then");
 }
 

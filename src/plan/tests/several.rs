@@ -11,16 +11,16 @@ const OTHER: &str = "readiness.k8s.io/other";
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
     let deleted = || gate("r").deleting();
-    let lifted = &["-gate:NoSchedule", "-taint-added-by-r-uid"][..];
+    let removed = &["-gate:NoSchedule", "-taint-added-by-r-uid"][..];
     for (name, node, rules, expected) in [
         (
-            "unmet, owned: lift",
+            "unmet, owned: remove",
             gated_by(unmet(), "r"),
             vec![deleted()],
-            lifted,
+            removed,
         ),
         (
-            "unmet, not owned: lift",
+            "unmet, not owned: remove",
             gated(unmet()),
             vec![deleted()],
             &["-gate:NoSchedule"][..],
@@ -57,10 +57,10 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             &[],
         ),
         (
-            "dry run that added the taint before it became one: nobody else would ever lift it",
+            "dry run that added the taint before it became one: nobody else would ever remove it",
             gated_by(unmet(), "r"),
             vec![deleted().dry_run()],
-            lifted,
+            removed,
         ),
         (
             "remove-only: leave the taint",
@@ -69,10 +69,10 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             &["-bootstrap-completed-r-uid"],
         ),
         (
-            "remove-only that took over a taint of ours: nobody else would ever lift it",
+            "remove-only that took over a taint of ours: nobody else would ever remove it",
             gated_by(unmet(), "r"),
             vec![deleted().remove_only()],
-            lifted,
+            removed,
         ),
         (
             "conflicted: leave the taint to the rule that governs",
@@ -107,7 +107,7 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             "a newer dry run does not take over",
             gated_by(unmet(), "r"),
             vec![deleted(), gate("second").created(at(1)).dry_run()],
-            lifted,
+            removed,
         ),
         (
             "a newer rule about other nodes does not take over",
@@ -116,25 +116,25 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
                 deleted(),
                 gate("second").created(at(1)).selects("pool", "other"),
             ],
-            lifted,
+            removed,
         ),
         (
-            "two deleted: one lift",
+            "two deleted: one removal",
             gated_by(unmet(), "r"),
             vec![deleted(), gate("second").created(at(1)).deleting()],
-            lifted,
+            removed,
         ),
         (
-            "unreadable: lift what it owns",
+            "unreadable: remove what it owns",
             gated_by(unmet(), "r"),
             vec![rule("r").deleting()],
-            lifted,
+            removed,
         ),
         (
             "an annotation that cannot be read goes too",
             gated(unmet()).annotation("nodegate.dev/taint-added-by-r-uid", "r"),
             vec![deleted()],
-            lifted,
+            removed,
         ),
     ] {
         assert_writes(name, &node, &rules, expected);
@@ -169,7 +169,7 @@ fn the_oldest_rule_governs_a_taint() {
             "by name at the same time",
             [first(), gate("a")],
             [
-                "a: Open { completes_bootstrap: false }",
+                "a: NotHeld { completes_bootstrap: false }",
                 "b: conflicts with a",
             ],
             &[],
@@ -177,7 +177,7 @@ fn the_oldest_rule_governs_a_taint() {
         (
             "a dry run governs nothing",
             [first().dry_run(), second()],
-            ["b: dry Gate", "a: Open { completes_bootstrap: false }"],
+            ["b: dry Gate", "a: NotHeld { completes_bootstrap: false }"],
             &[],
         ),
     ] {
@@ -189,18 +189,18 @@ fn the_oldest_rule_governs_a_taint() {
     assert_eq!(
         writes(&conflicted),
         [""; 0],
-        "a conflicted rule lifts nothing"
+        "a conflicted rule removes nothing"
     );
     let apart = world(&met()).with_rules(&[first(), second().taint(GATE, "NoExecute")]);
     assert_eq!(
         standings(&apart),
-        ["b: Gate", "a: Open { completes_bootstrap: false }"],
+        ["b: Gate", "a: NotHeld { completes_bootstrap: false }"],
         "another effect is another taint"
     );
     let alone = world(&met()).with_rules(&[first().deleting(), second()]);
     assert_eq!(
         standings(&alone),
-        ["a: Open { completes_bootstrap: false }"],
+        ["a: NotHeld { completes_bootstrap: false }"],
         "a deleted rule has no outcome"
     );
 }
@@ -299,11 +299,11 @@ fn a_change_is_the_rules_that_makes_it() {
     };
     assert_eq!(of_rules(&|rule| plan.releases_for(rule)), [false, true]);
     assert_eq!(of_rules(&|rule| plan.writes_for(rule)), [true, true]);
-    let [lifted, added] = &world.write().changes[..] else {
+    let [removed, added] = &world.write().changes[..] else {
         panic!("{:?}", plan.taints);
     };
-    for (change, of_it, of_other) in [(lifted, true, false), (added, false, true)] {
-        assert_eq!(lifted.taint().is_of(change), of_it);
+    for (change, of_it, of_other) in [(removed, true, false), (added, false, true)] {
+        assert_eq!(removed.taint().is_of(change), of_it);
         assert_eq!(added.taint().is_of(change), of_other);
     }
 }

@@ -40,12 +40,12 @@ const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 fn only_harmful_changes_wait_for_what_is_stale() {
     let bootstrap = || gate("r").bootstrap_only();
     for (name, node, rule, waits) in [
-        ("lift", gated_by(met(), "r"), gate("r"), true),
-        ("lift for good", gated_by(met(), "r"), bootstrap(), true),
+        ("release", gated_by(met(), "r"), gate("r"), true),
+        ("release for good", gated_by(met(), "r"), bootstrap(), true),
         ("record a completion", met(), bootstrap(), true),
-        ("close an open node", unmet(), gate("r"), true),
+        ("gate a node in use", unmet(), gate("r"), true),
         ("hold", gated_by(unmet(), "r"), gate("r"), false),
-        ("leave open", met(), gate("r"), false),
+        ("leave released", met(), gate("r"), false),
         (
             "clean up after a rule",
             gated_by(unmet(), "r"),
@@ -74,7 +74,7 @@ fn only_harmful_changes_wait_for_what_is_stale() {
 }
 
 #[test]
-fn a_new_node_is_closed_whatever_is_stale() {
+fn a_new_node_is_gated_whatever_is_stale() {
     for rule in [gate("r"), gate("r").bootstrap_only()] {
         let new = world(&unmet()).rule(&rule).joined(at(10));
         let unsure = new.clone().with_stale(StaleKinds::all());

@@ -13,22 +13,22 @@ fn nothing_is_changed_for_a_suspended_rule() {
         node.annotation("nodegate.dev/ready-deadline-r-uid", &at(0).to_string())
     };
     for (name, rule, node) in [
-        ("met, closed", gate("r"), gated_by(met(), "r")),
+        ("met, held", gate("r"), gated_by(met(), "r")),
         (
-            "met, closed, to be completed",
+            "met, held, to be completed",
             gate("r").bootstrap_only(),
             gated_by(met(), "r"),
         ),
         (
-            "met, open, to be completed",
+            "met, not held, to be completed",
             gate("r").bootstrap_only(),
             met(),
         ),
-        ("unmet, open", gate("r"), unmet()),
-        ("unmet, open, once", gate("r").bootstrap_only(), unmet()),
-        ("unmet, closed by somebody else", gate("r"), gated(unmet())),
+        ("unmet, not held", gate("r"), unmet()),
+        ("unmet, not held, once", gate("r").bootstrap_only(), unmet()),
+        ("unmet, held by somebody else", gate("r"), gated(unmet())),
         (
-            "unmet, closed for a rule that is gone",
+            "unmet, held for a rule that is gone",
             gate("r"),
             gated_by(unmet(), "former"),
         ),

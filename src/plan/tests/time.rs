@@ -74,7 +74,7 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
 }
 
 #[test]
-fn who_finds_a_closed_node_does_not_open_it_on_the_word_of_a_reporter_that_is_silent() {
+fn who_finds_a_held_node_does_not_release_it_on_the_word_of_a_reporter_that_is_silent() {
     let rule = gate("r").nodegate("heartbeatTimeout: 10m");
     let gated = |node: NodeBuilder| gated_by(node, "r");
     for (name, wrote, expected) in [
@@ -114,9 +114,9 @@ fn a_node_that_reboots_is_gated_again_until_there_is_new_evidence() {
         let value = format!(r#"{{"rule-name":"r","boot-id":"{boot}"}}"#);
         node.annotation("readiness.k8s.io/bootstrap-completed-r-uid", &value)
     };
-    let opened = world(&booted("a", 5)).rule(&rule).now(at(20));
+    let released = world(&booted("a", 5)).rule(&rule).now(at(20));
     assert_eq!(
-        opened.write().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
+        released.write().annotations["readiness.k8s.io/bootstrap-completed-r-uid"].as_deref(),
         Some(r#"{"rule-name":"r","boot-id":"a"}"#)
     );
     let running = watched(&completed("a", booted("a", 5)), &rule);
@@ -289,10 +289,10 @@ fn a_driver_whose_own_pod_is_ready_for_some_seconds_since_the_reboot_is_believed
 }
 
 #[test]
-fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_period() {
+fn a_node_is_gated_once_its_conditions_have_been_unmet_for_the_grace_period() {
     let rule = gate("r").nodegate("gracePeriod: 2m");
-    let open = world(&network("True", 0, 0)).rule(&rule).evaluated(at(100));
-    let unmet = open
+    let not_held = world(&network("True", 0, 0)).rule(&rule).evaluated(at(100));
+    let unmet = not_held
         .sees(&network("False", 195, 195), at(200))
         .evaluated(at(200));
     let until = at(320);
@@ -303,8 +303,8 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
     );
     assert_eq!(unmet.plan().recheck, Some(until));
     assert_eq!(writes(&unmet.clone().now(at(319))), [""; 0]);
-    let closed = unmet.clone().now(until);
-    assert_eq!(writes(&closed), GATED);
+    let held = unmet.clone().now(until);
+    assert_eq!(writes(&held), GATED);
 
     let restarted = unmet
         .clone()
@@ -330,7 +330,7 @@ fn an_open_node_is_closed_once_its_conditions_have_been_unmet_for_the_grace_peri
 }
 
 #[test]
-fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
+fn a_joining_node_is_gated_at_once_whatever_would_hold_back_another() {
     let careful = || gate("r").nodegate("{gracePeriod: 2m, disruption: {}}");
     let unmet = network("False", 0, 0);
     let joining = world(&unmet).rule(&careful()).joined(at(5));
@@ -339,15 +339,18 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
 
     let gated = joining.carried_out();
     assert!(gated.plan().outcomes[0].joining, "while it is gated");
-    let open = gated
+    let not_held = gated
         .evaluated(at(10))
         .sees(&network("True", 20, 20), at(20));
-    let open = open
+    let not_held = not_held
         .evaluated(at(20))
         .sees(&unmet, at(30))
         .evaluated(at(30));
-    assert!(!open.plan().outcomes[0].joining, "not once it was open");
-    assert!(matches!(decision(&open), Decision::Wait(_)));
+    assert!(
+        !not_held.plan().outcomes[0].joining,
+        "not once it was released"
+    );
+    assert!(matches!(decision(&not_held), Decision::Wait(_)));
 
     let before_our_time = world(&unmet).rule(&careful());
     assert!(
@@ -360,18 +363,18 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_an_open_one() {
 }
 
 #[test]
-fn an_open_node_waits_for_the_disruption_guard_after_the_grace_period() {
+fn a_node_in_use_waits_for_the_disruption_guard_after_the_grace_period() {
     let careful = gate("r").nodegate("{gracePeriod: 2m, disruption: {}}");
     let world = world(&network("False", 0, 0)).rule(&careful);
     assert!(matches!(
-        decision(&world.clone().may_close("r").now(at(119))),
+        decision(&world.clone().may_gate("r").now(at(119))),
         Decision::Wait(WaitReason::Grace { .. })
     ));
     assert!(!world.clone().now(at(119)).plan().waits_for_a_guard());
     let held = world.clone().now(at(120));
     assert_eq!(decision(&held), Decision::Wait(WaitReason::Disruption));
     assert!(held.plan().waits_for_a_guard());
-    let granted = world.may_close("r").now(at(120));
+    let granted = world.may_gate("r").now(at(120));
     assert_eq!(decision(&granted), Decision::Gate);
     assert!(!granted.plan().waits_for_a_guard());
 }

@@ -26,28 +26,32 @@ fn unready(node: &NodeBuilder) -> World {
 }
 
 #[test]
-fn an_open_node_stays_open_and_a_closed_one_closed() {
+fn a_released_node_stays_released_and_a_held_one_held() {
     let bootstrap = || agent().bootstrap_only();
     for (name, world, rule) in [
-        ("lift", ready(&gated_by(unmet(), "r")), agent()),
-        ("lift for good", ready(&gated_by(unmet(), "r")), bootstrap()),
-        ("record a completion", ready(&unmet()), bootstrap()),
-        ("close an open node", unready(&unmet()), bootstrap()),
+        ("release", ready(&gated_by(unmet(), "r")), agent()),
         (
-            "lift for the opposite",
+            "release for good",
+            ready(&gated_by(unmet(), "r")),
+            bootstrap(),
+        ),
+        ("record a completion", ready(&unmet()), bootstrap()),
+        ("gate a node in use", unready(&unmet()), bootstrap()),
+        (
+            "release for the opposite",
             unready(&gated_by(unmet(), "r")),
             rule("r").spec(&format!(
                 "conditions: [{{type: {AGENT}, requiredStatus: Unknown}}]"
             )),
         ),
         (
-            "put a deadline on record of a node that is not closed",
+            "put a deadline on record of a node that is not held",
             unready(&unmet()),
             bootstrap().nodegate("repair: {readinessTTL: 15m, action: Release}"),
         ),
     ] {
         let seen = world.rule(&rule);
-        if name != "lift for the opposite" {
+        if name != "release for the opposite" {
             assert_ne!(writes(&seen), [""; 0], "{name}: once it is seen");
         }
         let unseen = seen.before_it_is_seen();
@@ -56,7 +60,7 @@ fn an_open_node_stays_open_and_a_closed_one_closed() {
 }
 
 #[test]
-fn a_node_that_has_only_just_come_is_closed() {
+fn a_node_that_has_only_just_come_is_gated() {
     let world = ready(&unmet()).rule(&agent()).before_it_is_seen();
     assert_ne!(writes(&world.joined(at(10))), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Taints that look like a rule's and that no rule lifts.
+//! Taints that look like a rule's and that no rule removes.
 
 use super::gate;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, world};
@@ -12,14 +12,14 @@ fn why(node: &NodeBuilder, rules: &[RuleBuilder]) -> Option<String> {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
-fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
+fn a_taint_that_no_rule_removes_is_found_with_the_reason() {
     let tainted = |key: &str, effect: &str| node("n").taint(key, effect);
-    let closed = || tainted(GATE, "NoSchedule");
+    let held = || tainted(GATE, "NoSchedule");
     let cilium = "node.cilium.io/agent-not-ready";
     let foreign = || gate("r").taint(cilium, "NoSchedule").remove_only();
-    let owned = closed().owned_by("r", GATE, "NoSchedule");
+    let owned = held().owned_by("r", GATE, "NoSchedule");
     for (what, node, rule, expected) in [
-        ("the rule's", closed(), gate("r"), None),
+        ("the rule's", held(), gate("r"), None),
         (
             "the rule's, with another value",
             node("n").taint_with(GATE, "x", "NoSchedule"),
@@ -28,19 +28,19 @@ fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
         ),
         (
             "of a rule that is suspended",
-            closed(),
+            held(),
             gate("r").suspended(),
             None,
         ),
         (
-            "of a rule that only lifts",
-            closed(),
+            "of a rule that only removes",
+            held(),
             gate("r").remove_only(),
             None,
         ),
         (
             "of a rule that is going",
-            closed(),
+            held(),
             gate("r").deleting(),
             None,
         ),
@@ -54,7 +54,7 @@ fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
             "another effect",
             tainted(GATE, "NoExecute"),
             gate("r"),
-            Some("rule 'r' lifts the one with effect NoSchedule only"),
+            Some("rule 'r' removes the one with effect NoSchedule only"),
         ),
         (
             "it repels nobody",
@@ -64,27 +64,27 @@ fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
         ),
         (
             "a dry run",
-            closed(),
+            held(),
             gate("r").dry_run(),
-            Some("rule 'r' would lift it, and is a dry run"),
+            Some("rule 'r' would remove it, but is a dry run"),
         ),
         (
             "a dry run that was none",
             owned.clone(),
             gate("r").dry_run(),
-            Some("rule 'r' would lift it, and is a dry run"),
+            Some("rule 'r' would remove it, but is a dry run"),
         ),
         (
             "not usable",
-            closed(),
+            held(),
             gate("r").spec("conditions: []"),
-            Some("rule 'r' would lift it, and cannot be used"),
+            Some("rule 'r' would remove it, but cannot be used"),
         ),
         (
             "not selected",
-            closed(),
+            held(),
             gate("r").selects("pool", "a"),
-            Some("rule 'r' lifts it, and does not select the node"),
+            Some("rule 'r' removes it, but does not select the node"),
         ),
         (
             "not selected any more",
@@ -99,7 +99,7 @@ fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
             None,
         ),
         (
-            "a foreign one that the rule lifts",
+            "a foreign one that the rule removes",
             tainted(cilium, "NoSchedule"),
             foreign(),
             None,
@@ -114,7 +114,7 @@ fn a_taint_that_no_rule_lifts_is_found_with_the_reason() {
             "a foreign one with another effect",
             tainted(cilium, "NoExecute"),
             foreign(),
-            Some("rule 'r' lifts the one with effect NoSchedule only"),
+            Some("rule 'r' removes the one with effect NoSchedule only"),
         ),
     ] {
         assert_eq!(why(&node, &[rule]).as_deref(), expected, "{what}");

@@ -73,10 +73,7 @@ async fn a_node_that_is_closed_at_birth_is_written_once_to_open_it() -> Result<(
         return Ok(());
     };
     let log = controller.log();
-    ensure!(
-        log.contains("nodes are closed as they are created"),
-        "{log}"
-    );
+    ensure!(log.contains("nodes are gated as they are created"), "{log}");
     born("watched").create(&client).await?;
     eventually_eq(
         "both are told of",

@@ -66,7 +66,7 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     eventually("the summary says so", SOON, async || {
         let status = rule_status(&client, "cilium").await?;
         let summary = status["dryRunResults"]["summary"].to_string();
-        let joining = "open and unmet now, and left alone: a node that joins would wait for";
+        let joining = "unmet and not held, and left alone: a node that joins would wait for";
         Ok((summary.contains(MISSING) && summary.contains(joining)).then_some(()))
     })
     .await?;

@@ -179,7 +179,7 @@ async fn an_api_server_that_does_not_know_mutating_policies_gets_none() -> Resul
 async fn the_policy_knows_the_taints_and_conditions_that_the_chart_is_told() -> Result<()> {
     let values = [
         "policies.enabled=true",
-        "policies.liftedTaints={node.cilium.io/agent-not-ready,ebs.csi.aws.com/agent-not-ready}",
+        "policies.removedTaints={node.cilium.io/agent-not-ready,ebs.csi.aws.com/agent-not-ready}",
         "policies.conditionPrefixes=null",
     ];
     let objects = template(&values).await?;
@@ -190,12 +190,12 @@ async fn the_policy_knows_the_taints_and_conditions_that_the_chart_is_told() -> 
         let variable = variables.find(|variable| variable["name"] == name);
         variable.map(|variable| variable["expression"].clone())
     };
-    let lifted = "['node.cilium.io/agent-not-ready', 'ebs.csi.aws.com/agent-not-ready']";
-    assert_eq!(expression("liftedTaints"), Some(json!(lifted)));
+    let removed = "['node.cilium.io/agent-not-ready', 'ebs.csi.aws.com/agent-not-ready']";
+    assert_eq!(expression("removedTaints"), Some(json!(removed)));
     assert_eq!(expression("conditionPrefixes"), Some(json!("[]")));
 
     // No quote can escape the string in the expression.
-    let injected = "policies.liftedTaints={a'] + ['b}";
+    let injected = "policies.removedTaints={a'] + ['b}";
     assert!(
         template(&["policies.enabled=true", injected])
             .await

@@ -35,7 +35,7 @@ async fn values_end_up_where_they_belong() -> Result<()> {
     let several = "image.repository=registry.example.com/nodegate,image.tag=1.2.3,replicas=3,extraEnv[0].name=A,extraEnv[0].value=b,\
         priorityClassName=mine,imagePullSecrets[0].name=registry,podLabels.team=nodes,hostNetwork=true,webhook.enabled=true,\
         webhook.clientCAConfigMap=callers,tolerations[0].key=mine,tolerations[0].operator=Exists";
-    let on_karpenter = "offKarpenterNodes=false,affinity=null,closingTaints={readiness.k8s.io/a}";
+    let on_karpenter = "offKarpenterNodes=false,affinity=null,gatingTaints={readiness.k8s.io/a}";
     #[rustfmt::skip]
     let cases = [
         (several, vec![
@@ -89,7 +89,7 @@ async fn on_karpenters_nodes_it_tolerates_what_is_named_and_its_own_rules_but_no
     };
     let rules = json!({"a": rule("readiness.k8s.io/a"), "b": rule("readiness.k8s.io/b")});
     let rules = format!("rules={rules}");
-    let placed = "offKarpenterNodes=false,closingTaints={readiness.k8s.io/a,example.com/starting}";
+    let placed = "offKarpenterNodes=false,gatingTaints={readiness.k8s.io/a,example.com/starting}";
     let objects = template_of(&["--set-json", &rules, "--set", placed]).await?;
     let tolerations = &objects[DEPLOYMENT]["spec"]["template"]["spec"]["tolerations"];
     let keys = tolerations.as_array().into_iter().flatten();
@@ -470,8 +470,8 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     let values = [
         "commonLabels.team=nodes,podLabels.team=nodes,podAnnotations.a=b,serviceAccount.annotations.a=b,hostNetwork=true",
         "nameOverride=mine,fullnameOverride=gates,replicaCount=1,extraEnv[0].name=A,extraEnv[0].value=b",
-        "offKarpenterNodes=false,closingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
-        "policies.enabled=true,policies.liftedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
+        "offKarpenterNodes=false,gatingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
+        "policies.enabled=true,policies.removedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
         "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",
         "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b",
     ];

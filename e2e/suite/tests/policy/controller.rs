@@ -174,7 +174,7 @@ fn refused() -> Vec<(Value, &'static str)> {
         (json!({"metadata": {"annotations": {OTHER: null}}}), "may not write the annotation example.com/other"),
         (json!({"spec": {"unschedulable": true}}), "a Node's spec but taints"),
         (json!({"spec": {"providerID": "x://y"}}), "a Node's spec but taints"),
-        (taints(&[]), "may not lift example.com/other; add the key to liftedTaints"),
+        (taints(&[]), "may not remove example.com/other; add the key to removedTaints"),
         (taints(&[OTHER, "example.com/new"]), "may not put on example.com/new"),
         // Being liftable is not enough.
         (taints(&[OTHER, GARDENER]), "may not put on node.gardener.cloud/critical-components-not-ready"),

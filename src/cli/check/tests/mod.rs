@@ -231,7 +231,7 @@ fn linux(name: &str, taints: &Value) -> Value {
 }
 
 #[test]
-fn taints_that_no_rule_lifts_are_found() {
+fn taints_that_no_rule_removes_are_found() {
     let taint =
         |key: &str| json!([{"key": format!("readiness.k8s.io/{key}"), "effect": "NoSchedule"}]);
     let nodes = [

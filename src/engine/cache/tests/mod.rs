@@ -63,7 +63,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     let history = NodeHistory {
         is_known: false,
         memories: &[],
-        may_close: &[],
+        may_gate: &[],
         watching_since: at(0),
     };
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);
@@ -142,7 +142,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         ("an answer", |cache, node| cache.update_node(node, now(60))),
     ] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
-        let open = Decision::Open {
+        let open = Decision::NotHeld {
             completes_bootstrap: false,
         };
         assert_eq!(decision(&mut cache, at(50)), open);
@@ -152,7 +152,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate, "{name}");
         let beat = booted("b", 70, 13);
         cache.see(Seen::Apply(Object::Node(beat.object())), now(70));
-        let done = Decision::Open {
+        let done = Decision::NotHeld {
             completes_bootstrap: true,
         };
         assert_eq!(decision(&mut cache, at(70)), done, "{name}");

@@ -254,7 +254,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
 
 #[test]
 fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
-    const WARNING: &str = "1 of 2 selected nodes is open and unmet now (1 has never reported A): it would be closed at \
+    const WARNING: &str = "1 of 2 selected nodes is unmet and not held (1 has never reported A): it would be gated at \
                            once; nodegate.existingNodes: Leave leaves such nodes alone";
     let surroundings = || Surroundings {
         nodes: Some(NodeSample {

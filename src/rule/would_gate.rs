@@ -1,13 +1,13 @@
-//! How many open nodes a rule would close at once when it takes effect: what its author should know beforehand.
+//! How many nodes a rule would gate at once when it takes effect: what its author should know beforehand.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How many of a rule's nodes are open with unmet conditions.
+/// How many of a rule's nodes are not held, and do not meet its conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Closings<'a> {
+pub struct WouldGate<'a> {
     /// The number of these nodes.
-    pub closed: usize,
+    pub gated: usize,
     /// Whether there may be more, because not every condition could be evaluated.
     pub at_least: bool,
     /// The number of evaluated nodes.
@@ -18,8 +18,8 @@ pub struct Closings<'a> {
     missing: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> Closings<'a> {
-    /// No closings yet, among this many nodes.
+impl<'a> WouldGate<'a> {
+    /// No node yet, among this many.
     pub fn of(selected: usize) -> Self {
         Self {
             selected,
@@ -27,28 +27,28 @@ impl<'a> Closings<'a> {
         }
     }
 
-    /// Counts a node that would be closed, with the condition types that it lacks.
-    pub fn close(&mut self, missing: impl IntoIterator<Item = &'a str>) {
-        self.closed += 1;
+    /// Counts a node, with the condition types that it lacks.
+    pub fn add(&mut self, missing: impl IntoIterator<Item = &'a str>) {
+        self.gated += 1;
         for kind in missing {
             *self.missing.entry(kind).or_default() += 1;
         }
     }
 }
 
-impl fmt::Display for Closings<'_> {
+impl fmt::Display for WouldGate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let least = if self.at_least { "at least " } else { "" };
         let first = if self.more { "the first " } else { "" };
-        let (closed, selected) = (self.closed, self.selected);
-        let (are, they) = if closed == 1 {
+        let (gated, selected) = (self.gated, self.selected);
+        let (are, they) = if gated == 1 {
             ("is", "it")
         } else {
             ("are", "they")
         };
         write!(
             f,
-            "{least}{closed} of {first}{selected} selected nodes {are} open and unmet now"
+            "{least}{gated} of {first}{selected} selected nodes {are} unmet and not held"
         )?;
         // Of several that are missing on equally many nodes, the first by name.
         let most = self
@@ -59,7 +59,7 @@ impl fmt::Display for Closings<'_> {
             let have = if *nodes == 1 { "has" } else { "have" };
             write!(f, " ({nodes} {have} never reported {kind})")?;
         }
-        write!(f, ": {they} would be closed at once")
+        write!(f, ": {they} would be gated at once")
     }
 }
 
@@ -69,25 +69,25 @@ mod tests {
 
     #[test]
     fn the_condition_is_named_that_most_nodes_have_never_reported() {
-        let mut closings = Closings::of(5);
-        closings.close([]);
+        let mut would_gate = WouldGate::of(5);
+        would_gate.add([]);
         assert_eq!(
-            closings.to_string(),
-            "1 of 5 selected nodes is open and unmet now: it would be closed at once"
+            would_gate.to_string(),
+            "1 of 5 selected nodes is unmet and not held: it would be gated at once"
         );
-        closings.close(["B", "A"]);
-        closings.close(["A", "B", "C"]);
+        would_gate.add(["B", "A"]);
+        would_gate.add(["A", "B", "C"]);
         assert_eq!(
-            closings.to_string(),
-            "3 of 5 selected nodes are open and unmet now (2 have never reported A): they would be closed at once"
+            would_gate.to_string(),
+            "3 of 5 selected nodes are unmet and not held (2 have never reported A): they would be gated at once"
         );
-        closings.close(["C"]);
-        closings.close(["C"]);
-        (closings.at_least, closings.more) = (true, true);
+        would_gate.add(["C"]);
+        would_gate.add(["C"]);
+        (would_gate.at_least, would_gate.more) = (true, true);
         assert_eq!(
-            closings.to_string(),
-            "at least 5 of the first 5 selected nodes are open and unmet now (3 have never reported C): they would be \
-             closed at once"
+            would_gate.to_string(),
+            "at least 5 of the first 5 selected nodes are unmet and not held (3 have never reported C): they would be \
+             gated at once"
         );
     }
 }

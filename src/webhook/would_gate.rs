@@ -3,16 +3,16 @@
 use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
 use crate::condition::Source;
 use crate::object::Node;
-use crate::repair::has_been_open;
-use crate::rule::{Closings, CompiledSpec, RequiredCondition, Rule};
+use crate::repair::has_been_released;
+use crate::rule::{CompiledSpec, RequiredCondition, Rule, WouldGate};
 
 /// Counts how many of these nodes, all matched by the rule, it would taint at once. `None` if it would taint none, or if that
 /// is unknown.
-pub(super) fn closings<'a>(
+pub(super) fn would_gate<'a>(
     rule: &Rule,
     spec: &'a CompiledSpec,
     nodes: &[Node],
-) -> Option<Closings<'a>> {
+) -> Option<WouldGate<'a>> {
     let (from_nodes, others): (Vec<_>, Vec<_>) = spec
         .conditions
         .iter()
@@ -24,24 +24,24 @@ pub(super) fn closings<'a>(
     if !acts || waits || is_open_question || from_nodes.is_empty() {
         return None;
     }
-    let mut closings = Closings::of(nodes.len());
-    closings.at_least = !others.is_empty();
+    let mut would_gate = WouldGate::of(nodes.len());
+    would_gate.at_least = !others.is_empty();
     for node in nodes {
-        let is_done = spec.mode == EnforcementMode::BootstrapOnly && has_been_open(node, rule);
-        let is_closed = node.taint(&spec.taint.key, spec.effect).is_some();
+        let is_done = spec.mode == EnforcementMode::BootstrapOnly && has_been_released(node, rule);
+        let is_held = node.taint(&spec.taint.key, spec.effect).is_some();
         let mut statuses = from_nodes.iter().map(|it| is_met(it, node));
         let met = match spec.policy {
             ConditionPolicy::AllOf => statuses.all(|met| met),
             ConditionPolicy::AnyOf => statuses.any(|met| met),
         };
-        if met || is_closed || is_done || node.deleting {
+        if met || is_held || is_done || node.deleting {
             continue;
         }
         let is_missing = |it: &&&RequiredCondition| status(it, node).is_none() && !is_met(it, node);
         let missing = from_nodes.iter().filter(is_missing);
-        closings.close(missing.map(|it| &*it.kind));
+        would_gate.add(missing.map(|it| &*it.kind));
     }
-    (closings.closed > 0).then_some(closings)
+    (would_gate.gated > 0).then_some(would_gate)
 }
 
 fn is_met(requirement: &RequiredCondition, node: &Node) -> bool {
@@ -64,19 +64,19 @@ mod tests {
     fn count(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> Option<String> {
         let rule = rule.build(&Config::default().classes().unwrap());
         let nodes: Vec<_> = nodes.iter().map(NodeBuilder::build).collect();
-        let closings = closings(&rule, rule.spec.as_ref().unwrap(), &nodes)?;
-        let text = closings.to_string();
+        let would_gate = would_gate(&rule, rule.spec.as_ref().unwrap(), &nodes)?;
+        let text = would_gate.to_string();
         Some(text.split(" selected").next().unwrap().to_owned())
     }
 
     #[test]
-    fn open_nodes_that_do_not_meet_the_conditions_are_counted() {
+    fn nodes_that_are_not_held_and_do_not_meet_the_conditions_are_counted() {
         let gate = || rule("r").created(at(100)).bootstrap_only().waits_for("Net");
         let nodes = [
             node("met").condition("Net", "True"),
             node("unmet").condition("Net", "False"),
             node("silent"),
-            node("closed").taint(GATE, "NoSchedule"),
+            node("held").taint(GATE, "NoSchedule"),
             node("done").completed("r-uid"),
             node("going").deleting(),
             node("new").created(at(100)),
