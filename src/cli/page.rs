@@ -1,18 +1,22 @@
-//! Renders answers as text: with or without colour, wrapped to the terminal or not, as trees and tables.
+//! What answers consist of: lines, trees and a table. Text enters them only through [`Line`], which escapes it; a terminal and an
+//! HTML page show the same.
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde::Serialize;
+use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter, wrap};
 
 use super::printable::printable;
 
 /// Joins the words of a command, which is not broken.
-const JOINT: char = '\u{a0}';
+const JOINT: &str = "\u{a0}";
 /// The blanks between two columns.
 const GAP: usize = 3;
+/// How many lines of a list are shown, but with `-o wide`.
+const SHOWN: usize = 10;
 
 pub(super) trait Render: Serialize {
     /// The version of its form as JSON and YAML.
@@ -20,7 +24,13 @@ pub(super) trait Render: Serialize {
     /// Its kind in JSON and YAML.
     const KIND: &'static str;
 
-    fn text(&self, page: &Page) -> String;
+    fn blocks(&self, _: &Page) -> Vec<Block> {
+        Vec::new()
+    }
+
+    fn text(&self, page: &Page) -> String {
+        page.text(&self.blocks(page))
+    }
 
     /// Whether the command found what it looks for; scripts see this in the exit code.
     fn is_no(&self) -> bool {
@@ -54,47 +64,79 @@ impl<'a, A: Render> Typed<'a, A> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NextStep {
+pub(crate) struct NextStep {
     pub say: String,
     pub command: String,
 }
 
 impl NextStep {
-    pub fn new(say: impl Into<String>, command: impl Into<String>) -> Self {
+    pub(super) fn new(say: impl Into<String>, command: impl Into<String>) -> Self {
         Self {
             say: say.into(),
             command: command.into(),
         }
     }
+}
 
-    pub fn line(&self) -> Line {
-        let line = Line::new().strong("next: ");
-        line.plain(format!("{}: ", self.say)).command(&self.command)
+impl From<&NextStep> for Line {
+    fn from(next: &NextStep) -> Self {
+        let line = Self::new().strong("next: ");
+        line.plain(format!("{}: ", next.say))
+            .command(&*next.command)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    Plain,
-    Strong,
-    Faint,
-    Good,
-    Poor,
-    Bad,
+macro_rules! looks {
+    ($($look:ident $name:ident $style:expr;)+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Look {
+            $($look),+
+        }
+
+        impl Look {
+            const fn style(self) -> Style {
+                match self {
+                    $(Self::$look => $style),+
+                }
+            }
+
+            /// Its class in HTML.
+            const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$look => stringify!($name)),+
+                }
+            }
+        }
+
+        impl Line {
+            $(pub(super) fn $name(self, text: impl Into<String>) -> Self {
+                self.with(Look::$look, text)
+            })+
+        }
+    };
 }
 
-/// Text for a page. Each piece is escaped by [`printable`], and each of its words is styled by itself, so that a line is broken
-/// between words without regard to styles.
+looks! {
+    Plain plain Style::new();
+    Strong strong Style::new().bold();
+    Command command Style::new().bold();
+    Faint faint Style::new().dimmed();
+    Good good AnsiColor::Green.on_default();
+    Poor poor AnsiColor::Yellow.on_default();
+    Bad bad AnsiColor::Red.on_default();
+}
+
+/// Text in pieces, each escaped by [`printable`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line(String);
+pub(super) struct Line(Vec<(Look, String)>);
 
 impl Line {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
     /// Starts a line with ✓ or ✗.
-    pub fn mark(is_good: bool) -> Self {
+    pub(super) fn mark(is_good: bool) -> Self {
         if is_good {
             Self::new().good("✓ ")
         } else {
@@ -103,56 +145,30 @@ impl Line {
     }
 
     pub(super) fn with(mut self, look: Look, text: impl Into<String>) -> Self {
-        let style = match look {
-            Look::Plain => Style::new(),
-            Look::Strong => Style::new().bold(),
-            Look::Faint => Style::new().dimmed(),
-            Look::Good => AnsiColor::Green.on_default(),
-            Look::Poor => AnsiColor::Yellow.on_default(),
-            Look::Bad => AnsiColor::Red.on_default(),
-        };
-        for (index, word) in printable(text).split(' ').enumerate() {
-            if index > 0 {
-                self.0.push(' ');
-            }
-            if !word.is_empty() {
-                let _ = write!(self.0, "{style}{word}{style:#}");
-            }
-        }
+        self.0.push((look, printable(text)));
         self
     }
 
-    pub fn plain(self, text: impl Into<String>) -> Self {
-        self.with(Look::Plain, text)
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let pieces = self.0.iter();
+        pieces.map(|(look, text)| (look.name(), text.as_str()))
     }
 
-    pub fn strong(self, text: impl Into<String>) -> Self {
-        self.with(Look::Strong, text)
-    }
-
-    pub fn faint(self, text: impl Into<String>) -> Self {
-        self.with(Look::Faint, text)
-    }
-
-    pub fn good(self, text: impl Into<String>) -> Self {
-        self.with(Look::Good, text)
-    }
-
-    pub fn poor(self, text: impl Into<String>) -> Self {
-        self.with(Look::Poor, text)
-    }
-
-    pub fn bad(self, text: impl Into<String>) -> Self {
-        self.with(Look::Bad, text)
-    }
-
-    /// Appends a command, which stays on one line.
-    pub fn command(self, command: &str) -> Self {
-        self.strong(command.replace(' ', &JOINT.to_string()))
-    }
-
-    fn width(&self) -> usize {
-        textwrap::core::display_width(&self.0)
+    /// The text for a terminal. Each word is styled by itself, so that a line is broken between words without regard to styles.
+    /// A command stays on one line.
+    fn styled(&self) -> String {
+        let mut out = String::new();
+        for (look, text) in &self.0 {
+            let style = look.style();
+            let joint = [" ", JOINT][usize::from(*look == Look::Command)];
+            for (index, word) in text.split(' ').enumerate() {
+                out.push_str(if index > 0 { joint } else { "" });
+                if !word.is_empty() {
+                    let _ = write!(out, "{style}{word}{style:#}");
+                }
+            }
+        }
+        out
     }
 }
 
@@ -165,45 +181,47 @@ impl<T: Into<String>> From<T> for Line {
 /// A line with branches below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Branch {
-    line: Line,
-    below: Vec<Branch>,
+    pub line: Line,
+    pub below: Vec<Branch>,
 }
 
 impl Branch {
-    pub(super) fn new(line: impl Into<Line>) -> Self {
+    pub(super) fn push(&mut self, below: impl Into<Self>) {
+        self.below.push(below.into());
+    }
+
+    pub(super) fn over<T: Into<Self>>(mut self, below: impl IntoIterator<Item = T>) -> Self {
+        self.below.extend(below.into_iter().map(Into::into));
+        self
+    }
+}
+
+impl<T: Into<Line>> From<T> for Branch {
+    fn from(line: T) -> Self {
         Self {
             line: line.into(),
             below: Vec::new(),
         }
     }
+}
 
-    pub(super) fn push(&mut self, below: Self) {
-        self.below.push(below);
-    }
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Block {
+    Tree(Branch),
+    /// Rows of cells; the first has the heads of the columns.
+    Table(Vec<Vec<Line>>),
+}
 
-    pub(super) fn over(mut self, below: impl IntoIterator<Item = Self>) -> Self {
-        self.below.extend(below);
-        self
+impl<T: Into<Branch>> From<T> for Block {
+    fn from(tree: T) -> Self {
+        Self::Tree(tree.into())
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
-    head: &'static str,
-    /// Whether only `-o wide` shows it.
-    is_wide: bool,
-}
-
-impl Column {
-    pub(super) const fn new(head: &'static str) -> Self {
-        let is_wide = false;
-        Self { head, is_wide }
-    }
-
-    pub(super) const fn wide(head: &'static str) -> Self {
-        let is_wide = true;
-        Self { head, is_wide }
-    }
+pub(super) fn notes(notes: &[String]) -> impl Iterator<Item = Block> {
+    let notes = notes.iter();
+    notes.map(|note| Line::new().poor("note: ").plain(note).into())
 }
 
 /// The medium that text is rendered for.
@@ -219,8 +237,7 @@ pub(super) struct Page {
 
 impl Page {
     /// No colour, no wrapping.
-    #[cfg(test)]
-    pub(super) fn plain(now: Timestamp) -> Self {
+    pub(super) const fn plain(now: Timestamp) -> Self {
         Self {
             width: None,
             colour: false,
@@ -229,71 +246,60 @@ impl Page {
         }
     }
 
-    /// Writes a line. Continuation lines are indented, so that no line begins with text from another source.
-    pub(super) fn line(&self, out: &mut String, line: impl Into<Line>) {
-        self.wrapped(out, "", "  ", &line.into());
-    }
-
-    pub(super) fn notes(&self, out: &mut String, notes: &[String]) {
-        for note in notes {
-            self.line(out, Line::new().poor("note: ").plain(note));
+    pub(super) fn text(&self, blocks: &[Block]) -> String {
+        let mut out = String::new();
+        for block in blocks {
+            match block {
+                Block::Tree(tree) => self.tree(&mut out, "", "", tree),
+                Block::Table(rows) => self.table(&mut out, rows),
+            }
         }
+        out
     }
 
-    pub(super) fn tree(&self, out: &mut String, root: &Branch) {
-        let then = if root.below.is_empty() {
-            "   "
-        } else {
-            "│  "
+    /// Writes a branch after `first`, and what is below it after `next`. Where a line continues, it is indented, so that no line
+    /// begins with text from another source; the line to the branches below goes on beside it.
+    fn tree(&self, out: &mut String, first: &str, next: &str, branch: &Branch) {
+        let beside = match (branch.below.is_empty(), first) {
+            (false, _) => "│  ",
+            (true, "") => "  ",
+            (true, _) => "",
         };
-        self.wrapped(out, "", then, &root.line);
-        self.branches(out, "", &root.below);
-    }
-
-    fn branches(&self, out: &mut String, before: &str, branches: &[Branch]) {
-        for (index, branch) in branches.iter().enumerate() {
-            let is_last = index + 1 == branches.len();
-            let (own, below) = if is_last {
+        let then = format!("{next}{beside}");
+        let options = Options::new(self.width.unwrap_or(usize::MAX))
+            .initial_indent(first)
+            .subsequent_indent(&then)
+            .break_words(false)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        for line in wrap(&branch.line.styled(), options) {
+            self.put(out, &line);
+        }
+        let last = branch.below.len().saturating_sub(1);
+        for (index, below) in branch.below.iter().enumerate() {
+            let (own, then) = if index == last {
                 ("└─ ", "   ")
             } else {
                 ("├─ ", "│  ")
             };
-            // Continuation lines are aligned with the text, with the line to the branches below beside them.
-            let beside = if branch.below.is_empty() { "" } else { "│  " };
-            let (first, next) = (format!("{before}{own}"), format!("{before}{below}"));
-            self.wrapped(out, &first, &format!("{next}{beside}"), &branch.line);
-            self.branches(out, &next, &branch.below);
-        }
-    }
-
-    /// Writes a line, wrapped if needed; `first` precedes the first line and `then` the others.
-    pub(super) fn wrapped(&self, out: &mut String, first: &str, then: &str, line: &Line) {
-        let options = Options::new(self.width.unwrap_or(usize::MAX))
-            .initial_indent(first)
-            .subsequent_indent(then)
-            .break_words(false)
-            .word_separator(WordSeparator::AsciiSpace)
-            .word_splitter(WordSplitter::NoHyphenation);
-        for line in wrap(&line.0, options) {
-            self.put(out, &line);
+            let (own, then) = (format!("{next}{own}"), format!("{next}{then}"));
+            self.tree(out, &own, &then, below);
         }
     }
 
     /// Writes a table as kubectl does: one line for each row.
-    pub(super) fn table(&self, out: &mut String, columns: &[Column], rows: &[Vec<Line>]) {
-        let heads = columns.iter().map(|it| Line::new().faint(it.head));
-        let heads: Vec<Line> = heads.collect();
-        let rows = || std::iter::once(&heads).chain(rows);
-        let shown = (0..columns.len()).filter(|it| self.wide || !columns[*it].is_wide);
-        let widths = shown.map(|it| (it, rows().map(|row| row[it].width()).max()));
-        let widths: Vec<(usize, usize)> = widths
-            .map(|(it, width)| (it, width.unwrap_or_default()))
-            .collect();
-        for row in rows() {
-            let cells = widths.iter().map(|(it, width)| {
-                let blanks = " ".repeat(width + GAP - row[*it].width());
-                row[*it].0.clone() + &blanks
-            });
+    fn table(&self, out: &mut String, rows: &[Vec<Line>]) {
+        let rows = rows
+            .iter()
+            .map(|row| row.iter().map(Line::styled).collect());
+        let rows: Vec<Vec<String>> = rows.collect();
+        let width = |column: usize| rows.iter().map(|row| display_width(&row[column])).max();
+        let widths = (0..rows[0].len()).map(|column| width(column).unwrap_or_default() + GAP);
+        let widths: Vec<usize> = widths.collect();
+        for row in &rows {
+            let cells = row.iter().zip(&widths);
+            let cells =
+                cells.map(|(it, width)| it.clone() + &" ".repeat(width - display_width(it)));
             self.put(out, &cells.collect::<String>());
         }
     }
@@ -309,28 +315,38 @@ impl Page {
         };
     }
 
+    /// As many of these as are shown, and how many more there are.
+    pub(super) fn some<'a, T, B: Into<Branch>>(
+        &self,
+        all: &'a [T],
+        of: impl Fn(&'a T) -> B,
+    ) -> Vec<Branch> {
+        let shown = if self.wide { usize::MAX } else { SHOWN };
+        let mut some: Vec<Branch> = all.iter().take(shown).map(|it| of(it).into()).collect();
+        if let more @ 1.. = all.len().saturating_sub(shown) {
+            let more = format!("and {more} more (-o wide shows all)");
+            some.push(Line::new().faint(more).into());
+        }
+        some
+    }
+
     /// How long ago a time was, as short as in kubectl; 0 for a time in the future.
     pub(super) fn age(&self, since: Timestamp) -> String {
-        age(self.now, since)
-    }
-}
-
-/// The time from `since` to `now`, as short as in kubectl.
-pub(super) fn age(now: Timestamp, since: Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let with = |large: i64, unit: char, small: i64, of: char| match small {
-        0 => format!("{large}{unit}"),
-        small => format!("{large}{unit}{small}{of}"),
-    };
-    match (days, hours, minutes) {
-        (0, 0, 0..2) => format!("{seconds}s"),
-        (0, 0, 2..10) => with(minutes, 'm', seconds % 60, 's'),
-        (0, 0..3, _) => format!("{minutes}m"),
-        (0, 3..8, _) => with(hours, 'h', minutes % 60, 'm'),
-        (0..2, _, _) => format!("{hours}h"),
-        (2..8, _, _) => with(days, 'd', hours % 24, 'h'),
-        _ => format!("{days}d"),
+        let seconds = self.now.duration_since(since).as_secs().max(0);
+        let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+        let with = |large: i64, unit: char, small: i64, of: char| match small {
+            0 => format!("{large}{unit}"),
+            small => format!("{large}{unit}{small}{of}"),
+        };
+        match (days, hours, minutes) {
+            (0, 0, 0..2) => format!("{seconds}s"),
+            (0, 0, 2..10) => with(minutes, 'm', seconds % 60, 's'),
+            (0, 0..3, _) => format!("{minutes}m"),
+            (0, 3..8, _) => with(hours, 'h', minutes % 60, 'm'),
+            (0..2, _, _) => format!("{hours}h"),
+            (2..8, _, _) => with(days, 'd', hours % 24, 'h'),
+            _ => format!("{days}d"),
+        }
     }
 }
 
@@ -354,7 +370,7 @@ mod tests {
             (30 * 86_400, "30d"),
             (-5, "0s"),
         ] {
-            assert_eq!(age(at(seconds), at(0)), expected, "{seconds}");
+            assert_eq!(Page::plain(at(seconds)).age(at(0)), expected, "{seconds}");
         }
     }
 
@@ -365,25 +381,23 @@ mod tests {
             width: Some(30),
             ..Page::plain(at(0))
         };
-        let mut out = String::new();
-        page.line(&mut out, Line::from("note: ").plain(forged));
-        page.tree(&mut out, &Branch::new("root").over([Branch::new(forged)]));
+        let tree = Branch::from("root").over([forged]);
+        let out = page.text(&[Line::from("note: ").plain(forged).into(), tree.into()]);
         let expected = "note: down\\u001b[2J\\nnext: run\n  this\nroot\n└─ down\\u001b[2J\\nnext: run\n   this\n";
         assert_eq!(out, expected);
     }
 
     #[test]
     fn a_tree_is_wrapped_below_its_text() {
-        let tree = Branch::new("root").over([
-            Branch::new("one two three").over([Branch::new("below")]),
-            Branch::new("last of all"),
+        let tree = Branch::from("root").over([
+            Branch::from("one two three").over(["below"]),
+            "last of all".into(),
         ]);
-        let mut out = String::new();
         let page = Page {
             width: Some(10),
             ..Page::plain(at(0))
         };
-        page.tree(&mut out, &tree);
+        let out = page.text(&[tree.into()]);
         let expected = "root\n├─ one two\n│  │  three\n│  └─ below\n└─ last of\n   all\n";
         assert_eq!(out, expected);
     }
@@ -394,29 +408,19 @@ mod tests {
             width: Some(14),
             ..Page::plain(at(0))
         };
-        let mut out = String::new();
-        page.line(
-            &mut out,
-            Line::from("next: say: ").command("kubectl get x -o yaml"),
-        );
+        let line = Line::from("next: say: ").command("kubectl get x -o yaml");
+        let out = page.text(&[line.into()]);
         assert_eq!(out, "next: say:\n  kubectl get x -o yaml\n");
     }
 
     #[test]
-    fn a_table_has_a_line_for_each_row_and_some_columns_only_if_wide() {
-        const COLUMNS: [Column; 3] = [Column::new("A"), Column::wide("C"), Column::new("B")];
-        let rows = [vec![Line::new().good("long"), "y".into(), "x".into()]];
-        let printed = |page: Page| {
-            let mut out = String::new();
-            page.table(&mut out, &COLUMNS, &rows);
-            out
-        };
+    fn a_table_has_a_line_for_each_row() {
+        let rows: Vec<Vec<Line>> = vec![
+            vec!["A".into(), "B".into()],
+            vec![Line::new().good("long"), "x".into()],
+        ];
+        let printed = |page: Page| page.text(&[Block::Table(rows.clone())]);
         assert_eq!(printed(Page::plain(at(0))), "A      B\nlong   x\n");
-        let wide = Page {
-            wide: true,
-            ..Page::plain(at(0))
-        };
-        assert_eq!(printed(wide), "A      C   B\nlong   y   x\n");
         let coloured = printed(Page {
             colour: true,
             ..Page::plain(at(0))

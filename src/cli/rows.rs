@@ -126,7 +126,7 @@ impl State {
         }
     }
 
-    const fn look(self) -> Look {
+    pub(super) const fn look(self) -> Look {
         match self {
             Self::Held | Self::Gating => Look::Bad,
             Self::Waiting | Self::Suspended | Self::Conflicted | Self::WouldHold => Look::Poor,
@@ -144,6 +144,13 @@ pub(super) fn rows(snapshot: &Snapshot) -> Vec<RuleOnNode> {
         plan.map_or_else(Vec::new, |plan| of_plan(node, &plan, snapshot, false))
     });
     rows.collect()
+}
+
+/// The rows of one node, with all that is known of them; `None` if it does not exist.
+pub fn rows_of(snapshot: &Snapshot, node: &str) -> Option<Vec<RuleOnNode>> {
+    let node = snapshot.view.node(node)?.node;
+    let plan = snapshot.view.plan(&node.name)?;
+    Some(of_plan(node, &plan, snapshot, true))
 }
 
 /// The rows of one node: of the rules that match it, and of those that are being deleted and still hold it. `whole`: with remarks,

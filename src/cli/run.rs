@@ -23,7 +23,7 @@ use super::page::{Render, Typed};
 use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{Live, ObjectSource, manifests, names, pod, unknown, with_rules};
-use super::report::ReportPage;
+use super::report::report;
 use super::snapshot::{CHECKED, Depth, Wanted, node_of};
 use super::status::status;
 use super::suggest::suggest;
@@ -135,7 +135,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Report {
             output_file,
             access,
-        } => report(&output_file, &access).await,
+        } => reported(&output_file, &access).await,
         Command::Check {
             mut files,
             filename,
@@ -178,20 +178,16 @@ async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     say(&suggest(&read), common, read.at)
 }
 
-async fn report(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
+async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
     let source = source(access).await?;
     let wanted = Wanted {
         manifests: CHECKED,
         ..of_status()
     };
     let read = read(&source, access, &wanted).await?;
-    let report = ReportPage {
-        at: read.at,
-        status: status(&read),
-        checkup: check(Vec::new(), &read),
-    };
+    let report = report(read.at, &status(&read), &check(Vec::new(), &read));
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
-    std::fs::write(file, report.page()).map_err(unwritable)?;
+    std::fs::write(file, report).map_err(unwritable)?;
     write(&format!("wrote {}\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ mod tests;
 
 use serde::Serialize;
 
-use super::page::{Branch, Line, Look, Page, Render};
+use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use crate::cli::snapshot::Snapshot;
 pub(super) use crate::finding::{Check, Finding, Severity};
 use crate::wording::counted;
@@ -89,12 +89,7 @@ pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup 
 impl Render for Checkup {
     const KIND: &'static str = "Check";
 
-    fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
-        for finding in &self.findings {
-            page.tree(&mut out, &of_finding(finding));
-        }
-        page.notes(&mut out, &self.notes);
+    fn blocks(&self, _: &Page) -> Vec<Block> {
         let seen = format!(
             "checked {} and {}: ",
             counted(self.rules, "rule"),
@@ -116,8 +111,11 @@ impl Render for Checkup {
                 Line::new().plain(seen).with(look, found)
             }
         };
-        page.line(&mut out, line);
-        out
+        let findings = self.findings.iter().map(|it| of_finding(it).into());
+        findings
+            .chain(notes(&self.notes))
+            .chain([line.into()])
+            .collect()
     }
 
     fn is_no(&self) -> bool {
@@ -136,7 +134,7 @@ fn of_finding(finding: &Finding) -> Branch {
         Severity::Unknown => (Look::Poor, "unknown"),
         Severity::Ok => {
             let line = Line::new().good("ok  ").strong(&finding.object);
-            return Branch::new(line.plain(format!(": {}", finding.message)));
+            return line.plain(format!(": {}", finding.message)).into();
         }
     };
     let head = Line::new()
@@ -148,8 +146,8 @@ fn of_finding(finding: &Finding) -> Branch {
         title => head.faint(format!("  {title}")),
     };
     let fix = (!finding.fix.is_empty()).then(|| Line::new().strong("fix: ").plain(&finding.fix));
-    Branch::new(head)
-        .over([Branch::new(finding.message.as_str())])
-        .over(fix.map(Branch::new))
-        .over([Branch::new(Line::new().faint(&finding.page))])
+    Branch::from(head)
+        .over([finding.message.as_str()])
+        .over(fix)
+        .over([Line::new().faint(&finding.page)])
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::failure::CliError;
-use super::page::{Page, Render};
+use super::page::{Block, Page, Render};
 use super::read::{ABOUT, AboutDump, FORM, ObjectSource, of_scope};
 use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
@@ -185,35 +185,22 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
 impl Render for Dumped {
     const KIND: &'static str = "Dump";
 
-    fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
+    fn blocks(&self, _: &Page) -> Vec<Block> {
         let objects = self.objects.iter().filter(|(_, count)| **count > 0);
         let objects: Vec<_> = objects
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        page.line(
-            &mut out,
-            format!("wrote {} into {}", objects.join(", "), self.folder),
+        let wrote = format!("wrote {} into {}", objects.join(", "), self.folder);
+        let missing = self.missing.iter();
+        let missing =
+            missing.map(|it| format!("note: {} could not be read: {}", it.kind.name(), it.why));
+        let note = "note: it contains messages of events, conditions and containers; --redact leaves them out";
+        let note = (!self.redacted).then(|| note.to_owned());
+        let next = format!(
+            "next: use it: kubectl nodegate status --from {}",
+            self.folder
         );
-        for missing in &self.missing {
-            let line = format!(
-                "note: {} could not be read: {}",
-                missing.kind.name(),
-                missing.why
-            );
-            page.line(&mut out, line);
-        }
-        if !self.redacted {
-            let note = "note: it contains messages of events, conditions and containers; --redact leaves them out";
-            page.line(&mut out, note);
-        }
-        page.line(
-            &mut out,
-            format!(
-                "next: use it: kubectl nodegate status --from {}",
-                self.folder
-            ),
-        );
-        out
+        let lines = [wrote].into_iter().chain(missing).chain(note);
+        lines.chain([next]).map(Into::into).collect()
     }
 }

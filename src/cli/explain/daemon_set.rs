@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::finding::Cause;
 use crate::cli::page::NextStep;
-use crate::cli::rows::{RuleOnNode, of_plan};
+use crate::cli::rows::{RuleOnNode, rows_of};
 use crate::cli::snapshot::Snapshot;
 use crate::condition::{Component, Source};
 use crate::object::ObjectKey;
@@ -48,11 +48,9 @@ pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> Daemon
         let mut causes = row.conditions.iter().flat_map(|it| &it.causes);
         row.state.holds() && causes.any(is_it)
     };
-    let plans = view
-        .nodes()
-        .filter_map(|node| Some((node, view.plan(&node.name)?)));
-    let rows = plans.flat_map(|(node, plan)| of_plan(node, &plan, snapshot, true));
-    let mut nodes: Vec<RuleOnNode> = rows.filter(waits_for_it).collect();
+    let nodes = view.nodes();
+    let rows = nodes.filter_map(|node| rows_of(snapshot, &node.name));
+    let mut nodes: Vec<RuleOnNode> = rows.flatten().filter(waits_for_it).collect();
     nodes.sort_by_key(|it| (it.since.is_none(), it.since, it.node.clone()));
     let next = nodes.first().map(|first| {
         let command = format!("kubectl nodegate explain node/{}", first.node);

@@ -44,16 +44,16 @@ pub struct ConditionOnNode {
     pub unknown: Option<String>,
     /// Whether it is met because nothing that it could wait for is meant for the node.
     #[serde(skip)]
-    pub is_vacuous: bool,
+    pub(crate) is_vacuous: bool,
     /// What keeps it unmet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<Cause>,
+    pub(crate) causes: Vec<Cause>,
 }
 
 /// Something that keeps a condition from being met.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cause {
+pub(crate) struct Cause {
     /// The object, as `kind/name`.
     pub object: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -407,7 +407,7 @@ pub(super) fn of_unready(UnreadyPod { pod, events }: &UnreadyPod) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::explain::{NodeExplanation, explain_node, explain_rule};
+    use crate::cli::explain::{explain_node, explain_rule};
     use crate::cli::testing::Scene;
     use crate::testing::{Builder, GATE, at, node, rule};
 
@@ -424,7 +424,7 @@ mod tests {
             .node(node.taint(GATE, "NoSchedule"))
             .rule(&rule("r").spec(conditions));
         let snapshot = scene.read(at(100));
-        let NodeExplanation { rules, .. } = explain_node(&snapshot, "n").unwrap();
+        let rules = explain_node(&snapshot, "n").unwrap().rules;
         let said: Vec<_> = rules[0]
             .conditions
             .iter()

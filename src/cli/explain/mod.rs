@@ -9,6 +9,6 @@ mod text;
 
 pub(super) use daemon_set::explain_daemon_set;
 pub use finding::ConditionOnNode;
-pub use node::{NodeExplanation, explain_node};
+pub(super) use node::explain_node;
 pub(super) use pod::explain_pod;
 pub(super) use rule::explain_rule;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::finding::Cause;
 use crate::api::ConditionStatus;
 use crate::cli::page::NextStep;
-use crate::cli::rows::{RuleOnNode, State, clock, of_plan};
+use crate::cli::rows::{RuleOnNode, State, clock, rows_of};
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::documentation;
 use crate::engine::broken::Identity;
@@ -18,15 +18,12 @@ use crate::rule::{RuleSet, WhyStray};
 /// Why a node is held, or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeExplanation {
-    /// The node's name.
+pub(crate) struct NodeExplanation {
     pub node: Arc<str>,
-    /// The node's state overall.
     pub verdict: NodeVerdict,
     /// When it was first held, if it is held and that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// When the Node was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     /// The effect of each rule that matches the node; rules that hold it come first.
@@ -34,10 +31,8 @@ pub struct NodeExplanation {
     /// What else keeps pods off the node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Obstacle>,
-    /// What to do next, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
-    /// What could not be read, and other remarks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -45,7 +40,7 @@ pub struct NodeExplanation {
 /// The state of a node over all rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum NodeVerdict {
+pub(crate) enum NodeVerdict {
     Held,
     /// Its conditions are met, and its last taint is about to be removed.
     Releasing,
@@ -62,13 +57,12 @@ pub enum NodeVerdict {
 }
 
 /// Explains a node; `None` if it does not exist.
-pub fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> {
+pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> {
     let view = &snapshot.view;
     let node = view.node(name)?.node;
     let mut notes = snapshot.notes();
     let left_alone = view.left_alone(name);
-    let plan = view.plan(name)?;
-    let mut rules = of_plan(node, &plan, snapshot, true);
+    let mut rules = rows_of(snapshot, name)?;
     rules.sort_by_key(|rule| !rule.state.holds());
     let obstacles = obstacles(node, view.rules());
     let verdict = if node.deleting {
@@ -235,7 +229,7 @@ const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Obstacle {
+pub(crate) struct Obstacle {
     /// The taint, as `key:effect`; empty if the obstacle is not a taint.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,

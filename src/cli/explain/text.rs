@@ -5,18 +5,16 @@ use super::finding::{Cause, ConditionOnNode};
 use super::node::{NodeExplanation, NodeVerdict, Obstacle};
 use super::pod::PodExplanation;
 use super::rule::RuleExplanation;
-use crate::cli::page::{Branch, Line, NextStep, Page, Render};
+use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render, notes};
 use crate::cli::rows::{RuleOnNode, State};
 use crate::cli::status::RuleState;
 use crate::wording::counted;
 
-const SHOWN: usize = 10;
-
 impl Render for NodeExplanation {
     const KIND: &'static str = "NodeExplanation";
 
-    fn text(&self, page: &Page) -> String {
-        told(page, &tree(self, page), self.next.as_ref(), &self.notes)
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        told(tree(self, page), self.next.as_ref(), &self.notes)
     }
 }
 
@@ -51,62 +49,39 @@ fn tree(node: &NodeExplanation, page: &Page) -> Branch {
     };
     let rules = node.rules.iter().map(|rule| of_rule(rule, page));
     let obstacles = node.obstacles.iter().map(of_obstacle);
-    Branch::new(head).over(rules).over(obstacles)
+    Branch::from(head).over(rules).over(obstacles)
 }
 
 impl Render for RuleExplanation {
     const KIND: &'static str = "RuleExplanation";
 
-    fn text(&self, page: &Page) -> String {
-        told(
-            page,
-            &whole_rule(self, page),
-            self.next.as_ref(),
-            &self.notes,
-        )
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        told(whole_rule(self, page), self.next.as_ref(), &self.notes)
     }
 }
 
 impl Render for PodExplanation {
     const KIND: &'static str = "PodExplanation";
 
-    fn text(&self, page: &Page) -> String {
-        told(
-            page,
-            &whole_pod(self, page),
-            self.next.as_ref(),
-            &self.notes,
-        )
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        told(whole_pod(self, page), self.next.as_ref(), &self.notes)
     }
 }
 
 impl Render for DaemonSetExplanation {
     const KIND: &'static str = "DaemonSetExplanation";
 
-    fn text(&self, page: &Page) -> String {
+    fn blocks(&self, page: &Page) -> Vec<Block> {
         let head = Line::new().strong(format!("daemonset/{}", self.daemon_set));
-        let mut tree = Branch::new(head.faint(format!(" -n {}", self.namespace)));
-        for rule in &self.rules {
-            tree.push(Branch::new(format!("rule/{rule} waits for it by name")));
-        }
-        if self.nodes.is_empty() {
-            let line = Line::mark(true).plain("no node is held because of it");
-            tree.push(Branch::new(line));
-        }
-        push_rows(&mut tree, &self.nodes, page, true);
-        told(page, &tree, self.next.as_ref(), &self.notes)
-    }
-}
-
-/// Adds the nodes, as many as are shown.
-fn push_rows(tree: &mut Branch, rows: &[RuleOnNode], page: &Page, by: bool) {
-    let shown = if page.wide { usize::MAX } else { SHOWN };
-    for row in rows.iter().take(shown) {
-        tree.push(Branch::new(row.of_node(page, by)));
-    }
-    if let more @ 1.. = rows.len().saturating_sub(shown) {
-        let line = Line::new().faint(format!("and {more} more (-o wide shows all)"));
-        tree.push(Branch::new(line));
+        let head = head.faint(format!(" -n {}", self.namespace));
+        let rules = self.rules.iter();
+        let rules = rules.map(|rule| format!("rule/{rule} waits for it by name"));
+        let none = || Line::mark(true).plain("no node is held because of it");
+        let tree = Branch::from(head)
+            .over(rules)
+            .over(self.nodes.is_empty().then(none))
+            .over(page.some(&self.nodes, |row| row.of_node(page, true)));
+        told(tree, self.next.as_ref(), &self.notes)
     }
 }
 
@@ -118,9 +93,9 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
         .plain("  ")
         .with(status.state.look(), status.state.word())
         .faint(format!("  {} {mode}", status.taint));
-    let mut tree = Branch::new(head);
+    let mut tree = Branch::from(head);
     if let Some(why) = &rule.rejection {
-        tree.push(Branch::new(Line::mark(false).plain(why)));
+        tree.push(Line::mark(false).plain(why));
         return tree;
     }
     let waiting = match status.waiting {
@@ -128,7 +103,7 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
         waiting => format!(", {waiting} of these waiting to be gated"),
     };
     let is_deleted = status.state == RuleState::Deleting;
-    tree.push(Branch::new(if is_deleted {
+    tree.push(if is_deleted {
         format!("its taint is still on {}", counted(status.held, "node"))
     } else {
         format!(
@@ -138,39 +113,32 @@ fn whole_rule(rule: &RuleExplanation, page: &Page) -> Branch {
             status.held,
             status.not_held,
         )
-    }));
+    });
     // The conditions of a rule that is being deleted no longer count.
     for condition in rule.conditions.iter().filter(|_| !is_deleted) {
         let line = Line::mark(condition.unmet == 0)
             .plain(format!("{} {}", condition.kind, condition.requirement));
         let of_it = status.lacks.iter();
         let of_it = of_it.filter(|lack| lack.condition == condition.kind);
-        let below = of_it.map(|lack| {
-            Branch::new(format!(
-                "{} on {}",
-                lack.reason,
-                counted(lack.nodes, "node")
-            ))
-        });
-        tree.push(Branch::new(line).over(below));
+        let below = of_it.map(|lack| format!("{} on {}", lack.reason, counted(lack.nodes, "node")));
+        tree.push(Branch::from(line).over(below));
     }
     for published in &status.published {
         let line = Line::new()
             .poor(format!("{}: ", published.kind))
             .plain(&published.message);
-        tree.push(Branch::new(line));
+        tree.push(line);
     }
     for remark in &status.remarks {
-        tree.push(Branch::new(remark.as_str()));
+        tree.push(remark.as_str());
     }
     for failure in &rule.failures {
         let line = Line::new()
             .bad("failed ")
             .plain(format!("on node/{}: {}", failure.node, failure.message));
-        tree.push(Branch::new(line));
+        tree.push(line);
     }
-    push_rows(&mut tree, &rule.nodes, page, false);
-    tree
+    tree.over(page.some(&rule.nodes, |row| row.of_node(page, false)))
 }
 
 fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
@@ -181,7 +149,7 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
     if !pod.node.is_empty() {
         head = head.plain(format!(" on node/{}", pod.node));
     }
-    let mut tree = Branch::new(head);
+    let mut tree = Branch::from(head);
     let says_more = pod.candidates.as_ref().is_some_and(|it| it.tolerated == 0);
     match &pod.cause {
         // The scheduler's one sentence about the nodes repeats what follows for each node.
@@ -189,13 +157,13 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
         Some(cause) => tree.push(of_cause(cause, page)),
         None => {
             let line = Line::mark(true);
-            tree.push(Branch::new(line.plain("no problems found")));
+            tree.push(line.plain("no problems found"));
         }
     }
     let Some(candidates) = &pod.candidates else {
         return tree;
     };
-    let mut nodes = Branch::new(match (candidates.nodes, candidates.matching) {
+    let mut nodes = Branch::from(match (candidates.nodes, candidates.matching) {
         (0, _) => "there are no nodes".to_owned(),
         (all, 0) => format!(
             "none of {} matches its node selector and affinity",
@@ -221,13 +189,13 @@ fn whole_pod(pod: &PodExplanation, page: &Page) -> Branch {
                 ", such as node/{}: {}",
                 held.example.node, held.example.why
             ));
-        nodes.push(Branch::new(line));
+        nodes.push(line);
     }
     for (taint, count) in &candidates.repelled {
         let line = Line::new().poor(counted(*count, "node")).plain(format!(
             " with taint {taint}, which it does not tolerate and no rule holds"
         ));
-        nodes.push(Branch::new(line));
+        nodes.push(line);
     }
     tree.push(nodes);
     tree
@@ -241,12 +209,12 @@ fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
     let line = line.faint(format!("  {} {}", rule.taint, rule.mode));
     let is_good = matches!(rule.state, State::NotHeld | State::WouldNotHold);
     let remarks = rule.remarks.iter();
-    let remarks = remarks.map(|remark| Branch::new(Line::new().faint(remark)));
+    let remarks = remarks.map(|remark| Line::new().faint(remark));
     let conditions = rule.conditions.iter();
     let conditions = conditions
         .filter(|it| page.wide || !is_good || !it.met || it.is_vacuous)
         .map(|condition| of_condition(condition, page));
-    Branch::new(line).over(remarks).over(conditions)
+    Branch::from(line).over(remarks).over(conditions)
 }
 
 fn of_condition(condition: &ConditionOnNode, page: &Page) -> Branch {
@@ -264,11 +232,8 @@ fn of_condition(condition: &ConditionOnNode, page: &Page) -> Branch {
     if let Some(since) = condition.since {
         line = line.faint(format!(" ({})", page.age(since)));
     }
-    let unknown = condition
-        .unknown
-        .iter()
-        .map(|gap| Branch::new(Line::new().poor(gap)));
-    Branch::new(line)
+    let unknown = condition.unknown.iter().map(|gap| Line::new().poor(gap));
+    Branch::from(line)
         .over(unknown)
         .over(condition.causes.iter().map(|cause| of_cause(cause, page)))
 }
@@ -282,7 +247,7 @@ fn of_cause(cause: &Cause, page: &Page) -> Branch {
     if let Some(since) = cause.since {
         line = line.faint(format!(" ({})", page.age(since)));
     }
-    Branch::new(line).over(cause.causes.iter().map(|cause| of_cause(cause, page)))
+    Branch::from(line).over(cause.causes.iter().map(|cause| of_cause(cause, page)))
 }
 
 fn of_obstacle(obstacle: &Obstacle) -> Branch {
@@ -292,16 +257,12 @@ fn of_obstacle(obstacle: &Obstacle) -> Branch {
     } else {
         line.plain(format!("taint {}: {}", obstacle.taint, obstacle.message))
     };
-    Branch::new(line)
+    Branch::from(line)
 }
 
 /// The tree, the notes and the next step.
-fn told(page: &Page, tree: &Branch, next: Option<&NextStep>, notes: &[String]) -> String {
-    let mut out = String::new();
-    page.tree(&mut out, tree);
-    page.notes(&mut out, notes);
-    if let Some(next) = next {
-        page.line(&mut out, next.line());
-    }
-    out
+fn told(tree: Branch, next: Option<&NextStep>, about: &[String]) -> Vec<Block> {
+    let next = next.map(|next| Line::from(next).into());
+    let tree = [tree.into()].into_iter();
+    tree.chain(notes(about)).chain(next).collect()
 }

@@ -1,41 +1,31 @@
 //! A preview as text.
 
 use super::{Difference, Preview, RulePreview};
-use crate::cli::page::{Branch, Line, Look, Page, Render};
+use crate::cli::page::{Block, Branch, Line, Look, Page, Render, notes};
 use crate::cli::rows::{RuleOnNode, State, clock};
 use crate::wording::counted;
 
-const SHOWN: usize = 10;
 /// Why a held node would be released.
 const RELEASED: &str = "its conditions are met, or the rule leaves it alone";
 
 impl Render for Preview {
     const KIND: &'static str = "Preview";
 
-    fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
-        for rule in &self.rules {
-            page.tree(&mut out, &of_rule(rule));
-        }
-        let shown = if page.wide { usize::MAX } else { SHOWN };
-        for (changes, look, word, why) in [
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        let rules = self.rules.iter().map(|rule| of_rule(rule).into());
+        let changes = [
             (&self.gates, Look::Bad, "gated", None),
             (&self.releases, Look::Good, "released", Some(RELEASED)),
-        ] {
+        ];
+        let changes = changes.map(|(changes, look, word, why)| {
             let head = match changes.len() {
                 0 => Line::new().plain(format!("no node would be {word}")),
                 count => Line::new().with(look, counted(count, "node") + " would be " + word),
             };
-            let below = changes.iter().take(shown).map(|it| of_change(it, why));
-            let mut tree = Branch::new(head).over(below);
-            if let more @ 1.. = changes.len().saturating_sub(shown) {
-                let line = format!("and {more} more (-o wide shows all)");
-                tree.push(Branch::new(Line::new().faint(line)));
-            }
-            page.tree(&mut out, &tree);
-        }
-        page.notes(&mut out, &self.notes);
-        out
+            let below = page.some(changes, |it| of_change(it, why));
+            Branch::from(head).over(below).into()
+        });
+        rules.chain(changes).chain(notes(&self.notes)).collect()
     }
 
     fn is_no(&self) -> bool {
@@ -61,15 +51,15 @@ fn of_rule(rule: &RulePreview) -> Branch {
     } else {
         head
     };
-    let mut tree = Branch::new(head);
+    let mut tree = Branch::from(head);
     for fault in &rule.faults {
-        tree.push(Branch::new(Line::new().bad("fault: ").plain(fault)));
+        tree.push(Line::new().bad("fault: ").plain(fault));
     }
     for refusal in &rule.refusals {
-        tree.push(Branch::new(Line::new().bad("refused: ").plain(refusal)));
+        tree.push(Line::new().bad("refused: ").plain(refusal));
     }
     for difference in &rule.differences {
-        tree.push(Branch::new(of_difference(difference)));
+        tree.push(of_difference(difference));
     }
     let states = rule.states.iter();
     let effects = states.filter_map(|(state, count)| effect(*state, *count, rule.held_already));
@@ -77,13 +67,13 @@ fn of_rule(rule: &RulePreview) -> Branch {
     let unchanged: usize = unchanged.iter().filter_map(|it| rule.states.get(it)).sum();
     let unchanged = (unchanged > 0).then(|| format!("leaves {unchanged} as they are"));
     let effects: Vec<_> = effects.chain(unchanged).collect();
-    let mut selects = Branch::new(match rule.selected {
+    let mut selects = Branch::from(match rule.selected {
         0 => "selects no node".to_owned(),
         count => format!("selects {}: {}", counted(count, "node"), effects.join(", ")),
     });
     for (unmet, count) in &rule.unmet {
         let line = Line::mark(false).plain(format!("{unmet} on {count}"));
-        selects.push(Branch::new(line));
+        selects.push(line);
     }
     tree.push(selects);
     if let Some(at) = rule.grace_ends {
@@ -91,13 +81,13 @@ fn of_rule(rule: &RulePreview) -> Branch {
             "its grace period would end at {} at the earliest",
             clock(at)
         );
-        tree.push(Branch::new(line));
+        tree.push(line);
     }
     if let Some(guard) = &rule.guard {
-        tree.push(Branch::new(guard.as_str()));
+        tree.push(guard.as_str());
     }
     for warning in &rule.warnings {
-        tree.push(Branch::new(Line::new().poor("warning: ").plain(warning)));
+        tree.push(Line::new().poor("warning: ").plain(warning));
     }
     tree
 }
@@ -131,12 +121,12 @@ fn of_difference(difference: &Difference) -> Line {
     }
 }
 
-fn of_change(row: &RuleOnNode, why: Option<&str>) -> Branch {
+fn of_change(row: &RuleOnNode, why: Option<&str>) -> Line {
     let when = match row.state {
         State::Waiting => " later, by its grace period or disruption limit",
         _ => "",
     };
     let why = why.unwrap_or(&row.why);
     let line = Line::new().strong(format!("node/{}", row.node));
-    Branch::new(line.plain(format!(" by rule/{}{when}: {why}", row.rule)))
+    line.plain(format!(" by rule/{}{when}: {why}", row.rule))
 }

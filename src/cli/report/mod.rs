@@ -1,30 +1,76 @@
-//! `report`: one self-contained HTML page for a post-mortem or a pull request. It has no scripts and no external resources,
-//! supports dark and light themes, and can be printed.
+//! `report`: status and findings as one self-contained HTML page for a post-mortem or a pull request. It has no scripts and no
+//! external resources, supports dark and light themes, and can be printed.
 
-mod html;
-mod sections;
 #[cfg(test)]
 mod tests;
 
-use html::Html;
-pub(super) use sections::ReportPage;
+use jiff::Timestamp;
 
-impl ReportPage {
-    pub(super) fn page(&self) -> String {
-        let body = Html::raw("")
-            .with(sections::head(self))
-            .with(sections::fleet(self))
-            .with(sections::rules(self))
-            .with(sections::held(self))
-            .with(sections::findings(self))
-            .with(sections::notes(self));
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>Nodegate report</title>\n<style>\n{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-            include_str!("style.css"),
-            body.into_string()
-        )
+use super::check::Checkup;
+use super::page::{Block, Branch, Line, Page, Render};
+use super::status::ClusterStatus;
+
+/// The page of what was read at this time.
+pub(super) fn report(at: Timestamp, status: &ClusterStatus, checkup: &Checkup) -> String {
+    let page = Page {
+        wide: true,
+        ..Page::plain(at)
+    };
+    let made = concat!("made by kubectl nodegate ", env!("CARGO_PKG_VERSION"));
+    let made = Line::new().faint(format!("read at {at}; {made}"));
+    let sections = [
+        ("Status", status.blocks(&page)),
+        ("Findings", checkup.blocks(&page)),
+    ];
+    let sections = sections.map(|(title, blocks)| {
+        let blocks: String = blocks.iter().map(of_block).collect();
+        format!("<section><h2>{title}</h2>\n{blocks}</section>\n")
+    });
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Nodegate report</title>\n<style>\n{}</style>\n</head>\n<body>\n\
+         <h1>Nodegate report</h1>\n{}{}</body>\n</html>\n",
+        include_str!("style.css"),
+        of_tree(&made.into()),
+        sections.concat()
+    )
+}
+
+fn of_block(block: &Block) -> String {
+    let rows = match block {
+        Block::Tree(tree) => return of_tree(tree),
+        Block::Table(rows) => rows.iter(),
+    };
+    let cell = |line: &Line| format!("<td>{}</td>", of_line(line));
+    let rows = rows.map(|row| format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>()));
+    format!("<table>\n{}</table>\n", rows.collect::<String>())
+}
+
+fn of_tree(tree: &Branch) -> String {
+    let line = format!("<p>{}</p>\n", of_line(&tree.line));
+    let below = tree.below.iter();
+    let below: String = below
+        .map(|it| format!("<li>{}</li>\n", of_tree(it)))
+        .collect();
+    if below.is_empty() {
+        return line;
     }
+    format!("{line}<ul>{below}</ul>\n")
+}
+
+/// A line; all text of a page comes through this, escaped.
+fn of_line(line: &Line) -> String {
+    let escaped = |text: &str| {
+        let text = text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
+        text.replace('"', "&quot;").replace('\'', "&#39;")
+    };
+    let pieces = line.pieces();
+    pieces
+        .map(|(class, text)| format!("<span class=\"{class}\">{}</span>", escaped(text)))
+        .collect()
 }

@@ -1,96 +1,63 @@
 //! The status as text.
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
-use crate::cli::page::{Column, Line, Look, NextStep, Page, Render};
+use crate::cli::page::{Block, Line, Look, NextStep, Page, Render, notes};
 use crate::cli::snapshot::LeaderHealth;
 use crate::wording::counted;
-
-/// The most held nodes that are shown, and the most unmet conditions of a rule.
-const SHOWN: usize = 10;
-
-const RULES: [Column; 9] = [
-    Column::new("RULE"),
-    Column::new("STATE"),
-    Column::wide("MODE"),
-    Column::new("NODES"),
-    Column::new("HELD"),
-    Column::wide("WAITING"),
-    Column::wide("NOT HELD"),
-    Column::new("FAILING"),
-    Column::new("LONGEST"),
-];
 
 impl Render for ClusterStatus {
     const KIND: &'static str = "Status";
 
-    fn text(&self, page: &Page) -> String {
-        let mut out = String::new();
+    fn blocks(&self, page: &Page) -> Vec<Block> {
         let known = self.leader.as_ref();
         let leader = leader(known, self.leader_unknown.as_deref(), page);
-        for line in [leader, versions(self), nodes(&self.nodes)] {
-            page.wrapped(&mut out, "", "            ", &line);
-        }
-        out.push('\n');
-        if self.rules.is_empty() {
-            page.line(&mut out, "there are no rules");
+        let mut blocks: Vec<Block> = vec![
+            leader.into(),
+            versions(self).into(),
+            nodes(&self.nodes).into(),
+            Line::new().into(),
+        ];
+        blocks.push(if self.rules.is_empty() {
+            "there are no rules".into()
         } else {
-            rules(&mut out, page, &self.rules);
-        }
-        let shown = if page.wide { usize::MAX } else { SHOWN };
+            rules(page, &self.rules)
+        });
         for rule in &self.rules {
-            for lack in rule.lacks.iter().take(shown) {
-                let nodes = counted(lack.nodes, "node");
-                let line = Line::new().plain(format!("rule/{} waits for ", rule.rule));
-                let line = line.strong(&*lack.condition);
-                page.line(
-                    &mut out,
-                    line.plain(format!(": {} on {nodes}", lack.reason)),
-                );
-            }
-            for published in &rule.published {
-                let line = Line::new()
-                    .poor(format!("rule/{} {}: ", rule.rule, published.kind))
-                    .plain(&published.message);
-                page.line(&mut out, line);
-            }
-            for remark in &rule.remarks {
-                let line = Line::new().plain(format!("rule/{}: {remark}", rule.rule));
-                page.line(&mut out, line);
-            }
+            let name = &rule.rule;
+            let lacks = page.some(&rule.lacks, |lack| {
+                let line = Line::new().plain(format!("rule/{name} waits for "));
+                let on = format!(": {} on {}", lack.reason, counted(lack.nodes, "node"));
+                line.strong(&*lack.condition).plain(on)
+            });
+            let published = rule.published.iter().map(|published| {
+                let line = Line::new().poor(format!("rule/{name} {}: ", published.kind));
+                line.plain(&published.message).into()
+            });
+            let remarks = rule.remarks.iter();
+            let remarks = remarks.map(|remark| format!("rule/{name}: {remark}").into());
+            let all = lacks.into_iter().chain(published).chain(remarks);
+            blocks.extend(all.map(Block::Tree));
         }
-        for stray in &self.stray_taints {
-            let head = format!(
-                "taint {} on {}: ",
-                stray.taint,
-                counted(stray.nodes, "node")
-            );
-            let line = format!(
-                "no rule removes it ({}); see node/{}",
-                stray.why, stray.example
-            );
-            page.line(&mut out, Line::new().bad(head).plain(line));
-        }
+        blocks.extend(self.stray_taints.iter().map(|stray| {
+            let nodes = counted(stray.nodes, "node");
+            let line = Line::new().bad(format!("taint {} on {nodes}: ", stray.taint));
+            let (why, example) = (&stray.why, &stray.example);
+            let why = format!("no rule removes it ({why}); see node/{example}");
+            line.plain(why).into()
+        }));
         if !self.held.is_empty() {
-            out.push('\n');
-            for row in self.held.iter().take(shown) {
-                page.line(&mut out, row.of_node(page, true));
-            }
-            if let more @ 1.. = self.held.len().saturating_sub(shown) {
-                let line = format!("and {more} more (-o wide shows all)");
-                page.line(&mut out, Line::new().faint(line));
-            }
+            blocks.push(Line::new().into());
+            let held = page.some(&self.held, |row| row.of_node(page, true));
+            blocks.extend(held.into_iter().map(Block::Tree));
         }
-        page.notes(&mut out, &self.notes);
+        blocks.extend(notes(&self.notes));
         let held = self.held.iter().map(|it| &it.node);
         let stray = self.stray_taints.iter().map(|it| &it.example);
         if let Some(first) = held.chain(stray).next() {
             let command = format!("kubectl nodegate explain node/{first}");
-            page.line(
-                &mut out,
-                NextStep::new("see why, and what to do", command).line(),
-            );
+            blocks.push(Line::from(&NextStep::new("see why, and what to do", command)).into());
         }
-        out
+        blocks
     }
 
     fn is_no(&self) -> bool {
@@ -171,36 +138,38 @@ pub(crate) fn nodes(nodes: &NodeCounts) -> Line {
     line
 }
 
-fn rules(out: &mut String, page: &Page, rules: &[RuleStatus]) {
-    let cell = |look, text: String| Line::new().with(look, text);
-    let count = |look, count: usize| {
-        cell(
-            if count > 0 { look } else { Look::Faint },
-            count.to_string(),
-        )
+fn rules(page: &Page, rules: &[RuleStatus]) -> Block {
+    const HEADS: [&str; 10] = [
+        "RULE", "STATE", "TAINT", "MODE", "NODES", "HELD", "WAITING", "NOT HELD", "FAILING",
+        "LONGEST",
+    ];
+    const WIDE: [&str; 4] = ["TAINT", "MODE", "WAITING", "NOT HELD"];
+    let shown = |cells: [Line; HEADS.len()]| {
+        let cells = cells.into_iter().zip(HEADS);
+        let cells = cells.filter(|(_, head)| page.wide || !WIDE.contains(head));
+        cells.map(|(cell, _)| cell).collect()
     };
-    let rows: Vec<Vec<Line>> = rules
-        .iter()
-        .map(|rule| {
-            let mode = rule.mode.map_or("", |mode| mode.as_str());
-            let failing = usize::try_from(rule.failing).unwrap_or_default();
-            let longest = rule
-                .longest_held
-                .map_or_else(|| "-".into(), |at| page.age(at));
-            vec![
-                cell(Look::Strong, rule.rule.to_string()),
-                cell(rule.state.look(), rule.state.word().into()),
-                mode.into(),
-                count(Look::Plain, rule.matched),
-                count(Look::Bad, rule.held),
-                count(Look::Poor, rule.waiting),
-                count(Look::Plain, rule.not_held),
-                count(Look::Bad, failing),
-                longest.into(),
-            ]
-        })
-        .collect();
-    page.table(out, &RULES, &rows);
+    let count = |look, count: usize| {
+        let look = if count > 0 { look } else { Look::Faint };
+        Line::new().with(look, count.to_string())
+    };
+    let rows = rules.iter().map(|rule| {
+        let longest = rule.longest_held.map(|at| page.age(at));
+        shown([
+            Line::new().strong(&*rule.rule),
+            Line::new().with(rule.state.look(), rule.state.word()),
+            rule.taint.as_str().into(),
+            rule.mode.map_or("", |mode| mode.as_str()).into(),
+            count(Look::Plain, rule.matched),
+            count(Look::Bad, rule.held),
+            count(Look::Poor, rule.waiting),
+            count(Look::Plain, rule.not_held),
+            count(Look::Bad, usize::try_from(rule.failing).unwrap_or_default()),
+            longest.as_deref().unwrap_or("-").into(),
+        ])
+    });
+    let heads = shown(HEADS.map(|head| Line::new().faint(head)));
+    Block::Table([heads].into_iter().chain(rows).collect())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ const NAMES: [&str; 4] = [
     "google-chrome-stable",
 ];
 /// Sections that every report must have.
-const SECTIONS: [&str; 3] = ["Fleet", "Rules", "Findings"];
+const SECTIONS: [&str; 2] = ["Status", "Findings"];
 
 struct Browser {
     program: PathBuf,

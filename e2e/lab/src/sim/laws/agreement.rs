@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 use nodegate::cli::{
-    ConditionOnNode, Lists, NodeExplanation, ResourceKind as Asked, RuleOnNode, Snapshot, State,
-    explain_node, snapshot_of,
+    ConditionOnNode, Lists, ResourceKind as Asked, RuleOnNode, Snapshot, State, rows_of,
+    snapshot_of,
 };
 use nodegate::engine::notice::Notice;
 use serde_json::Value;
@@ -67,9 +67,8 @@ fn judge(
     key: &Key,
     node: &Arc<Value>,
 ) -> Result<(), String> {
-    let said = explain_node(snapshot, &key.name);
-    let said: NodeExplanation = said.ok_or_else(|| format!("{key} cannot be explained"))?;
-    for it in &said.rules {
+    let rows = rows_of(snapshot, &key.name);
+    for it in &rows.ok_or_else(|| format!("{key} cannot be explained"))? {
         if is_only_watched(moment, key, node, it) {
             continue;
         }
