@@ -38,5 +38,4 @@ pub(crate) use status::{
     TaintStatus,
 };
 
-pub(crate) use taint::time_if_readable;
 pub(crate) use words::UnknownWord;

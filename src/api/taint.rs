@@ -68,9 +68,7 @@ pub struct TaintSpec {
 }
 
 /// Parses a time; `None` if `jiff` cannot represent it, such as the last day of the year 9999.
-pub(crate) fn time_if_readable<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Time>, D::Error> {
+fn time_if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
     let time = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(time).unwrap_or_default())
 }

@@ -20,43 +20,25 @@ pub(super) struct Endpoint {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EndpointCheck {
-    /// A GET request; any 2xx answer is good.
-    Http(HttpRequest),
+    /// A GET request, over TCP or through a Unix socket; any 2xx answer is good.
+    Http { uri: Uri, socket: Option<PathBuf> },
     /// The gRPC health protocol; `SERVING` is good.
     Grpc {
-        target: EndpointAddress,
+        /// HOST:PORT.
         authority: String,
         /// Empty for the server as a whole.
         service: String,
     },
-    /// A connection; accepting it is good.
-    Connect(EndpointAddress),
+    /// A connection to HOST:PORT; accepting it is good.
+    Tcp(String),
+    /// A connection to a socket; accepting it is good.
+    Unix(PathBuf),
     /// A program; exit code 0 is good.
     Command {
         /// An absolute path.
         program: PathBuf,
         arguments: Vec<String>,
     },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HttpRequest {
-    pub(super) target: EndpointAddress,
-    pub(super) tls: bool,
-    /// The `Host` header.
-    pub(super) authority: String,
-    /// With the query.
-    pub(super) path: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum EndpointAddress {
-    Tcp {
-        /// A name or an address, without the brackets of IPv6.
-        host: String,
-        port: u16,
-    },
-    Unix(PathBuf),
 }
 
 /// Why a text is not an endpoint; continues a sentence that starts with the variable's name.
@@ -84,7 +66,10 @@ impl Endpoint {
         let unknown = || EndpointError::Scheme(text.to_owned());
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
         let check = match scheme {
-            "http" | "https" => http(text, scheme == "https")?,
+            "http" | "https" => {
+                let uri = address(text, "http[s]://HOST[:PORT][/PATH]", false)?;
+                EndpointCheck::Http { uri, socket: None }
+            }
             "grpc" => grpc(text)?,
             "tcp" => tcp(text)?,
             "unix" => unix(text, rest)?,
@@ -98,26 +83,17 @@ impl Endpoint {
     }
 
     pub(super) fn is_tls(&self) -> bool {
-        matches!(&self.check, EndpointCheck::Http(request) if request.tls)
+        matches!(&self.check, EndpointCheck::Http { uri, .. } if uri.scheme_str() == Some("https"))
     }
 
-    /// Whether the endpoint is on this host: it has a loopback name or address, or none at all.
+    /// Whether an HTTP endpoint is on this host: it has a loopback name or address.
     pub(super) fn is_loopback(&self) -> bool {
-        let (EndpointCheck::Http(HttpRequest { target, .. })
-        | EndpointCheck::Grpc { target, .. }
-        | EndpointCheck::Connect(target)) = &self.check
-        else {
-            return true;
+        let EndpointCheck::Http { uri, .. } = &self.check else {
+            return false;
         };
-        match target {
-            EndpointAddress::Unix(_) => true,
-            EndpointAddress::Tcp { host, .. } => {
-                host == "localhost"
-                    || host
-                        .parse::<std::net::IpAddr>()
-                        .is_ok_and(|address| address.is_loopback())
-            }
-        }
+        let host = uri.host().unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -127,30 +103,13 @@ impl fmt::Display for Endpoint {
     }
 }
 
-fn http(text: &str, tls: bool) -> Result<EndpointCheck, EndpointError> {
-    let form = if tls {
-        "https://HOST[:PORT][/PATH]"
-    } else {
-        "http://HOST[:PORT][/PATH]"
-    };
-    let uri = address(text, form)?;
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    Ok(EndpointCheck::Http(HttpRequest {
-        target: target(&uri, Some(if tls { 443 } else { 80 }), text, form)?,
-        tls,
-        authority: authority(&uri),
-        path: path.to_owned(),
-    }))
-}
-
 fn grpc(text: &str) -> Result<EndpointCheck, EndpointError> {
     let form = "grpc://HOST:PORT[/SERVICE]";
-    let uri = address(text, form)?;
+    let uri = address(text, form, true)?;
     if uri.query().is_some() {
         return Err(EndpointError::Form(text.to_owned(), form));
     }
     Ok(EndpointCheck::Grpc {
-        target: target(&uri, None, text, form)?,
         authority: authority(&uri),
         service: uri.path().trim_start_matches('/').to_owned(),
     })
@@ -158,11 +117,11 @@ fn grpc(text: &str) -> Result<EndpointCheck, EndpointError> {
 
 fn tcp(text: &str) -> Result<EndpointCheck, EndpointError> {
     let form = "tcp://HOST:PORT";
-    let uri = address(text, form)?;
+    let uri = address(text, form, true)?;
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
         return Err(EndpointError::Form(text.to_owned(), form));
     }
-    target(&uri, None, text, form).map(EndpointCheck::Connect)
+    Ok(EndpointCheck::Tcp(authority(&uri)))
 }
 
 fn unix(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
@@ -175,19 +134,17 @@ fn unix(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
     if !socket.starts_with('/') || socket.len() < 2 {
         return Err(wrong());
     }
-    let target = EndpointAddress::Unix(socket.into());
     let Some(path) = path else {
-        return Ok(EndpointCheck::Connect(target));
+        return Ok(EndpointCheck::Unix(socket.into()));
     };
-    if !path.starts_with('/') || path.parse::<Uri>().is_err() {
-        return Err(wrong());
-    }
-    Ok(EndpointCheck::Http(HttpRequest {
-        target,
-        tls: false,
-        authority: "localhost".to_owned(),
-        path: path.to_owned(),
-    }))
+    let uri = format!("http://localhost{path}").parse();
+    Ok(EndpointCheck::Http {
+        uri: uri
+            .ok()
+            .filter(|_| path.starts_with('/'))
+            .ok_or_else(wrong)?,
+        socket: Some(socket.into()),
+    })
 }
 
 fn command(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
@@ -203,118 +160,69 @@ fn command(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
     })
 }
 
-/// Parses an address that has a host.
-fn address(text: &str, form: &'static str) -> Result<Uri, EndpointError> {
+/// Parses an address that has a host and, if it must have one, a port.
+fn address(text: &str, form: &'static str, needs_port: bool) -> Result<Uri, EndpointError> {
     let wrong = || EndpointError::Form(text.to_owned(), form);
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?;
     if authority.as_str().contains('@') {
         return Err(EndpointError::Password);
     }
+    let host = authority.host();
+    // A port that is not a number is none to `port_u16`.
+    let has_port = authority.as_str().len() > host.len();
+    let is_port = match authority.port_u16() {
+        Some(port) => port > 0,
+        None => !has_port && !needs_port,
+    };
+    if !is_port || host.trim_matches(['[', ']']).is_empty() {
+        return Err(wrong());
+    }
     Ok(uri)
 }
 
-fn target(
-    uri: &Uri,
-    default_port: Option<u16>,
-    text: &str,
-    form: &'static str,
-) -> Result<EndpointAddress, EndpointError> {
-    let wrong = || EndpointError::Form(text.to_owned(), form);
-    let host = uri.host().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    // `port_u16` is also `None` for a port that is not a number, which must not become the default.
-    let has_port = authority(uri).len() > uri.host().unwrap_or_default().len();
-    let port = match uri.port_u16() {
-        None if has_port => None,
-        port => port.or(default_port),
-    };
-    match port {
-        Some(port) if !host.is_empty() && port > 0 => Ok(EndpointAddress::Tcp {
-            host: host.to_owned(),
-            port,
-        }),
-        _ => Err(wrong()),
-    }
-}
-
 fn authority(uri: &Uri) -> String {
-    uri.authority()
-        .map_or_else(String::new, |authority| authority.as_str().to_owned())
+    uri.authority().map(ToString::to_string).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tcp_target(host: &str, port: u16) -> EndpointAddress {
-        EndpointAddress::Tcp {
-            host: host.to_owned(),
-            port,
+    fn http(uri: &str, socket: Option<&str>) -> EndpointCheck {
+        EndpointCheck::Http {
+            uri: uri.parse().unwrap(),
+            socket: socket.map(PathBuf::from),
         }
-    }
-
-    fn http_check(host: &str, port: u16, tls: bool, authority: &str, path: &str) -> EndpointCheck {
-        EndpointCheck::Http(HttpRequest {
-            target: tcp_target(host, port),
-            tls,
-            authority: authority.to_owned(),
-            path: path.to_owned(),
-        })
     }
 
     #[test]
     fn every_form_of_an_endpoint_is_read() {
-        let grpc = |host, port, authority: &str, service: &str| EndpointCheck::Grpc {
-            target: tcp_target(host, port),
+        let grpc = |authority: &str, service: &str| EndpointCheck::Grpc {
             authority: authority.to_owned(),
             service: service.to_owned(),
         };
+        let tcp = |address: &str| EndpointCheck::Tcp(address.to_owned());
+        let local = "http://localhost:9099/readiness";
+        let v6 = "https://[::1]/ready?full=1";
+        let socket = "/run/agent.sock";
+        let through = "http://localhost/v1/healthz?brief";
         for (text, expected) in [
-            (
-                "http://localhost:9099/readiness",
-                http_check("localhost", 9099, false, "localhost:9099", "/readiness"),
-            ),
-            (
-                "http://node.local",
-                http_check("node.local", 80, false, "node.local", "/"),
-            ),
-            (
-                "https://[::1]/ready?full=1",
-                http_check("::1", 443, true, "[::1]", "/ready?full=1"),
-            ),
-            (
-                "tcp://127.0.0.1:53",
-                EndpointCheck::Connect(tcp_target("127.0.0.1", 53)),
-            ),
-            (
-                "tcp://[::1]:53",
-                EndpointCheck::Connect(tcp_target("::1", 53)),
-            ),
-            (
-                "grpc://localhost:9000",
-                grpc("localhost", 9000, "localhost:9000", ""),
-            ),
+            (local, http(local, None)),
+            ("http://node.local", http("http://node.local/", None)),
+            (v6, http(v6, None)),
+            ("tcp://127.0.0.1:53", tcp("127.0.0.1:53")),
+            ("tcp://[::1]:53", tcp("[::1]:53")),
+            ("grpc://localhost:9000", grpc("localhost:9000", "")),
             (
                 "grpc://localhost:9000/my.Service",
-                grpc("localhost", 9000, "localhost:9000", "my.Service"),
+                grpc("localhost:9000", "my.Service"),
             ),
-            (
-                "unix:///run/agent.sock",
-                EndpointCheck::Connect(EndpointAddress::Unix("/run/agent.sock".into())),
-            ),
-            (
-                "unix:/run/agent.sock",
-                EndpointCheck::Connect(EndpointAddress::Unix("/run/agent.sock".into())),
-            ),
+            ("unix:///run/agent.sock", EndpointCheck::Unix(socket.into())),
+            ("unix:/run/agent.sock", EndpointCheck::Unix(socket.into())),
             (
                 "unix:///run/agent.sock:/v1/healthz?brief",
-                EndpointCheck::Http(HttpRequest {
-                    target: EndpointAddress::Unix("/run/agent.sock".into()),
-                    tls: false,
-                    authority: "localhost".to_owned(),
-                    path: "/v1/healthz?brief".to_owned(),
-                }),
+                http(through, Some(socket)),
             ),
             (
                 "exec:/usr/bin/nvidia-smi -L  --id=0",
@@ -336,7 +244,7 @@ mod tests {
             ("localhost:9099/ready", "no known scheme; write http://"),
             ("/healthz", "no known scheme"),
             ("ftp://localhost/", "no known scheme"),
-            ("http://", "no address of the form http://HOST"),
+            ("http://", "no address of the form http[s]://HOST"),
             ("http://:80/", "no address"),
             ("http://localhost:port/", "no address"),
             ("http://localhost:99999/", "no address"),
@@ -368,7 +276,6 @@ mod tests {
             ("https://localhost/", true),
             ("https://127.0.0.2:8443/", true),
             ("https://[::1]:8443/", true),
-            ("unix:///run/agent.sock", true),
             ("https://10.0.0.1/", false),
             ("https://localhost.example.com/", false),
         ] {

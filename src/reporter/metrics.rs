@@ -18,14 +18,10 @@ use crate::serve::Server;
 /// Buckets of a check's duration in seconds.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// The result of writing a condition.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum WriteResult {
-    Success,
-    Error,
-    /// Nothing had changed.
-    Skipped,
-}
+/// Results of writing a condition; it is skipped where nothing has changed.
+pub(super) const SUCCESS: &str = "success";
+pub(super) const ERROR: &str = "error";
+pub(super) const SKIPPED: &str = "skipped";
 
 metrics! {
     ReporterMetrics in Registry::default();
@@ -49,23 +45,13 @@ impl ReporterMetrics {
     /// With counters at zero, so that Prometheus sees the first increase.
     pub(super) fn at_zero() -> Self {
         let metrics = Self::new();
-        let build_info = &metrics.build_info;
-        build_info
-            .with_label_values(&[env!("CARGO_PKG_VERSION")])
-            .set(1.0);
-        for finding in [
-            CheckFinding::Ok,
-            CheckFinding::NotReady,
-            CheckFinding::NoAnswer,
-        ] {
-            metrics.checks.with_label_values(&[finding.label()]);
+        let version = [env!("CARGO_PKG_VERSION")];
+        metrics.build_info.with_label_values(&version).set(1.0);
+        for finding in ["healthy", "unhealthy", "error"] {
+            metrics.checks.with_label_values(&[finding]);
         }
-        for write in [
-            WriteResult::Success,
-            WriteResult::Error,
-            WriteResult::Skipped,
-        ] {
-            metrics.writes.with_label_values(&[write.label()]);
+        for write in [SUCCESS, ERROR, SKIPPED] {
+            metrics.writes.with_label_values(&[write]);
         }
         metrics
     }
@@ -76,8 +62,8 @@ impl ReporterMetrics {
         duration.observe(took.as_secs_f64());
     }
 
-    pub(super) fn wrote(&self, write: WriteResult) {
-        self.writes.with_label_values(&[write.label()]).inc();
+    pub(super) fn wrote(&self, result: &str) {
+        self.writes.with_label_values(&[result]).inc();
     }
 
     /// Records the status on the Node.
@@ -86,16 +72,6 @@ impl ReporterMetrics {
             self.status
                 .with_label_values(&[condition_type, other.as_str()])
                 .set(f64::from(other == status));
-        }
-    }
-}
-
-impl WriteResult {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Error => "error",
-            Self::Skipped => "skipped",
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::serve::address::{BindAddress, listen};
 use crate::shutdown::told_to_stop;
 use boot::Boot;
 use check::{Checker, command};
-use metrics::{ReporterHealth, ReporterMetrics, WriteResult};
+use metrics::{ERROR, ReporterHealth, ReporterMetrics, SKIPPED, SUCCESS};
 use node::{FoundCondition, ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
 pub use settings::ReporterArgs;
@@ -33,6 +33,8 @@ use settings::ReporterSettings;
 pub(crate) use settings::SettingError;
 use state::ReporterState;
 
+/// The user agent towards endpoints and the API server.
+const AGENT: &str = concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
 /// The most outcomes that may wait during a write to the API server.
 const OUTCOMES: usize = 16;
 /// The shortest and the longest pause before a request to the API server is retried.
@@ -255,13 +257,13 @@ impl Reporter<'_> {
 
     async fn write_if_due(&mut self, last_check: Timestamp) {
         let Some(condition) = self.state.due(Instant::now()).cloned() else {
-            self.metrics.wrote(WriteResult::Skipped);
+            self.metrics.wrote(SKIPPED);
             return self.settled();
         };
         if let Err(problem) = self.node.write(&condition, last_check).await {
             return self.failed(problem);
         }
-        self.metrics.wrote(WriteResult::Success);
+        self.metrics.wrote(SUCCESS);
         self.succeeded();
         if self.state.published_status() != Some(condition.status) {
             info!(
@@ -288,7 +290,7 @@ impl Reporter<'_> {
 
     /// Logs a failed request, once for each problem, and schedules a retry.
     fn failed(&mut self, problem: RequestFailure) {
-        self.metrics.wrote(WriteResult::Error);
+        self.metrics.wrote(ERROR);
         self.retry.failed(PAUSES, Instant::now());
         self.health.send_modify(|health| {
             if let Some(why) = &mut health.unready {

@@ -3,31 +3,30 @@
 //! A write is a patch of this one condition and needs no read. If roles grant only `update` on `nodes/status`, as the Node
 //! Readiness Controller's do, the reporter reads the status and replaces it with this one condition changed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{GetParams, Patch, PatchParams, PostParams, Request};
-use kube::core::request;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::ReporterArgs;
 use super::settings::ReporterSettings;
 use super::state::ReportedCondition;
-use crate::api::{ConditionStatus, time_if_readable};
+use super::{AGENT, ReporterArgs};
 use crate::causes::with_causes;
 use crate::client;
 use crate::documentation;
+use crate::object::{Node, Watched};
 
+const NODES: &str = "/api/v1/nodes";
+const WRITE: &str = "write the status of";
 /// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The field manager of all writes.
 const FIELD_MANAGER: &str = "nodegate-reporter";
-
 /// How often an update is retried on conflicts.
 const UPDATES: usize = 5;
 
@@ -50,14 +49,8 @@ pub(super) struct ReportedNode {
     client: Client,
     name: String,
     condition_type: String,
-    means: Means,
-}
-
-/// The kind of request that writes the condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Means {
-    Patch,
-    Update,
+    /// Whether the status may be updated, and not patched.
+    updates: bool,
 }
 
 /// A condition on the Node.
@@ -67,7 +60,7 @@ pub(super) struct FoundCondition {
     /// The condition's last heartbeat.
     pub(super) written: Option<Timestamp>,
     /// The boot ID in the Node's status; empty if the kubelet reports none.
-    pub(super) node_boot_id: String,
+    pub(super) node_boot_id: Arc<str>,
 }
 
 impl ReportedNode {
@@ -76,7 +69,7 @@ impl ReportedNode {
         settings: &ReporterSettings,
     ) -> Result<Self, client::Error> {
         let kubeconfig = args.kubeconfig.as_deref();
-        let mut config = client::config(kubeconfig, None, super::check::USER_AGENT).await?;
+        let mut config = client::config(kubeconfig, None, AGENT).await?;
         if settings.impersonate {
             // Only the user: constrained impersonation adds the nodes' group itself, and rejects any requested group.
             config.auth_info.impersonate = Some(format!("system:node:{}", settings.node));
@@ -91,7 +84,7 @@ impl ReportedNode {
             client: client::connect(config)?,
             name: settings.node.clone(),
             condition_type: settings.condition_type.clone(),
-            means: Means::Patch,
+            updates: false,
         })
     }
 
@@ -106,15 +99,23 @@ impl ReportedNode {
     }
 
     async fn find(&self, version: &GetParams) -> Result<Option<FoundCondition>, RequestFailure> {
-        let node: WireNode = self.get(version).await?;
-        let WireStatus {
-            conditions,
-            node_info: WireNodeInfo { boot_id },
-        } = node.status;
-        let found = conditions
-            .into_iter()
-            .find(|condition| condition.kind == self.condition_type);
-        Ok(found.map(|condition| condition.found_in(boot_id)))
+        let node: Watched<Node> = self.get(version).await?;
+        let node = node.read().map_err(|why| RequestFailure {
+            words: format!("Node {} cannot be parsed: {why}", self.name),
+            kind: FailureKind::Other,
+        })?;
+        let mut conditions = node.conditions.into_iter();
+        let found = conditions.find(|condition| condition.kind == self.condition_type);
+        Ok(found.map(|found| FoundCondition {
+            condition: ReportedCondition {
+                status: found.status,
+                reason: found.reason,
+                message: found.message,
+                transition: found.transition.unwrap_or_else(Timestamp::now),
+            },
+            written: found.heartbeat,
+            node_boot_id: node.boot_id,
+        }))
     }
 
     /// Writes the condition, last confirmed at `heartbeat`. Other conditions are unchanged.
@@ -124,12 +125,10 @@ impl ReportedNode {
         heartbeat: Timestamp,
     ) -> Result<(), RequestFailure> {
         let condition = wire(&self.condition_type, condition, heartbeat);
-        if self.means == Means::Update {
+        if self.updates {
             let updated = self.update(&condition).await;
-            // The permissions have changed.
-            if updated.as_ref().is_err_and(RequestFailure::is_not_granted) {
-                self.means = Means::Patch;
-            }
+            // While it may be updated: permissions change.
+            self.updates = !updated.as_ref().is_err_and(RequestFailure::is_not_granted);
             return updated;
         }
         let not_granted = match self.patch(&condition).await {
@@ -142,7 +141,7 @@ impl ReportedNode {
                     node = self.name,
                     "nodes/status may not be patched, but updated: from now on each write reads the Node before"
                 );
-                self.means = Means::Update;
+                self.updates = true;
                 Ok(())
             }
             Err(error) if error.is_not_granted() => Err(not_granted),
@@ -157,7 +156,8 @@ impl ReportedNode {
             ..PatchParams::default()
         };
         let request = Request::new(NODES).patch_subresource("status", &self.name, &params, &patch);
-        self.write_status(request).await
+        let patched = client::write::<IgnoredAny>(&self.client, request);
+        self.request(WRITE, patched).await.map(|_| ())
     }
 
     /// Reads the Node and replaces its status with the condition changed. The API server rejects the write if anything changed
@@ -172,45 +172,27 @@ impl ReportedNode {
             let mut node: Value = self.get(&GetParams::default()).await?;
             put(&mut node, condition);
             let body = node.to_string().into_bytes();
-            let request =
-                Request::new(NODES).replace_subresource("status", &self.name, &params, body);
-            match self.write_status(request).await {
+            let request = Request::new(NODES);
+            let request = request.replace_subresource("status", &self.name, &params, body);
+            let updated = client::write::<IgnoredAny>(&self.client, request);
+            match self.request(WRITE, updated).await {
                 Err(error) if error.kind == FailureKind::Conflict && tries < UPDATES => tries += 1,
-                updated => return updated,
+                updated => return updated.map(|_| ()),
             }
         }
     }
 
-    async fn get<T: for<'de> Deserialize<'de>>(
-        &self,
-        version: &GetParams,
-    ) -> Result<T, RequestFailure> {
+    async fn get<T: DeserializeOwned>(&self, version: &GetParams) -> Result<T, RequestFailure> {
         let request = Request::new(NODES).get(&self.name, version);
-        self.request("read", request).await
+        let answer = client::send(&self.client, request);
+        self.request("read", answer).await
     }
 
-    async fn write_status(
-        &self,
-        request: Result<axum::http::Request<Vec<u8>>, request::Error>,
-    ) -> Result<(), RequestFailure> {
-        let request = request.map(|mut request| {
-            client::answer_with_metadata(&mut request);
-            request
-        });
-        let written = self.request::<IgnoredAny>("write the status of", request);
-        written.await.map(|_| ())
-    }
-
-    async fn request<T: for<'de> Deserialize<'de>>(
+    async fn request<T>(
         &self,
         verb: &str,
-        request: Result<axum::http::Request<Vec<u8>>, request::Error>,
+        answer: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestFailure> {
-        let answer = async {
-            self.client
-                .request(request.map_err(kube::Error::BuildRequest)?)
-                .await
-        };
         let (problem, kind) = match tokio::time::timeout(DEADLINE, answer).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => explain(error),
@@ -231,8 +213,6 @@ impl RequestFailure {
     }
 }
 
-const NODES: &str = "/api/v1/nodes";
-
 /// The cause of a failed request and its remedy.
 fn explain(error: kube::Error) -> (String, FailureKind) {
     let status = match error {
@@ -241,79 +221,23 @@ fn explain(error: kube::Error) -> (String, FailureKind) {
     };
     let is_policy = status.message.contains("ValidatingAdmissionPolicy");
     let (kind, remedy) = match status.code {
-        404 => (
-            FailureKind::Other,
-            "is NODE_NAME right? Take it from the downward API: spec.nodeName".to_owned(),
-        ),
+        404 => {
+            let remedy = "is NODE_NAME right? Take it from the downward API: spec.nodeName";
+            (FailureKind::Other, remedy.to_owned())
+        }
         403 if !is_policy => {
             let page = documentation::page("reporter.md");
             let remedy = format!("grant it with `kubectl apply -k config/reporter`, see {page}");
             (FailureKind::NotGranted, remedy)
         }
-        401 => (
-            FailureKind::Other,
-            "the API server does not accept these credentials".to_owned(),
-        ),
+        401 => {
+            let remedy = "the API server does not accept these credentials";
+            (FailureKind::Other, remedy.to_owned())
+        }
         409 => return (status.message, FailureKind::Conflict),
         _ => return (status.message, FailureKind::Other),
     };
     (format!("{} ({remedy})", status.message), kind)
-}
-
-/// The fields of a Node that are read.
-#[derive(Debug, Deserialize)]
-struct WireNode {
-    #[serde(default)]
-    status: WireStatus,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireStatus {
-    #[serde(default)]
-    conditions: Vec<WireCondition>,
-    #[serde(default)]
-    node_info: WireNodeInfo,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct WireNodeInfo {
-    #[serde(default, rename = "bootID")]
-    boot_id: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireCondition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    message: String,
-    // An unreadable time in another condition must not keep this one from being read.
-    #[serde(default, deserialize_with = "time_if_readable")]
-    last_heartbeat_time: Option<Time>,
-    #[serde(default, deserialize_with = "time_if_readable")]
-    last_transition_time: Option<Time>,
-}
-
-impl WireCondition {
-    fn found_in(self, node_boot_id: String) -> FoundCondition {
-        FoundCondition {
-            condition: ReportedCondition {
-                status: self.status.parse().unwrap_or(ConditionStatus::Unknown),
-                reason: self.reason,
-                message: self.message,
-                transition: self
-                    .last_transition_time
-                    .map_or_else(Timestamp::now, |time| time.0),
-            },
-            written: self.last_heartbeat_time.map(|time| time.0),
-            node_boot_id,
-        }
-    }
 }
 
 /// The condition as sent, last confirmed at `heartbeat`.
@@ -362,6 +286,7 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::ConditionStatus;
 
     fn ready() -> Value {
         let ready = ReportedCondition {

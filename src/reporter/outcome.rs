@@ -8,7 +8,7 @@ const MAX_MESSAGE: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CheckOutcome {
     pub(super) finding: CheckFinding,
-    /// At most [`MAX_MESSAGE`] characters on one line.
+    /// The rest of a sentence that starts with the endpoint; once [`Self::of`] has been called, the whole sentence.
     pub(super) message: String,
 }
 
@@ -24,20 +24,21 @@ pub(super) enum CheckFinding {
 }
 
 impl CheckOutcome {
-    /// An outcome with its message cut to one line.
-    pub(super) fn new(finding: CheckFinding, message: &str) -> Self {
-        Self {
-            finding,
-            message: one_line(message, MAX_MESSAGE),
-        }
-    }
-
-    pub(super) fn is_good(&self) -> bool {
-        self.finding == CheckFinding::Ok
+    /// The outcome of a check of this endpoint, with a message of one line and at most [`MAX_MESSAGE`] characters.
+    pub(super) fn of(self, endpoint: impl std::fmt::Display) -> Self {
+        let message = one_line(&format!("{endpoint} {}", self.message), MAX_MESSAGE);
+        Self { message, ..self }
     }
 }
 
 impl CheckFinding {
+    pub(super) fn because(self, message: impl Into<String>) -> CheckOutcome {
+        CheckOutcome {
+            finding: self,
+            message: message.into(),
+        }
+    }
+
     pub(super) fn status(self) -> ConditionStatus {
         match self {
             Self::Ok => ConditionStatus::True,
@@ -64,46 +65,11 @@ impl CheckFinding {
     }
 }
 
-/// Why a check failed.
-#[derive(Debug)]
-pub(super) struct CheckFailure {
-    pub(super) finding: CheckFinding,
-    /// The rest of a sentence that starts with the endpoint.
-    pub(super) words: String,
-}
-
-impl CheckFailure {
-    pub(super) fn not_ready(words: impl Into<String>) -> Self {
-        Self::new(CheckFinding::NotReady, words)
-    }
-
-    pub(super) fn no_answer(words: impl Into<String>) -> Self {
-        Self::new(CheckFinding::NoAnswer, words)
-    }
-
-    pub(super) fn broken(words: impl Into<String>) -> Self {
-        Self::new(CheckFinding::Broken, words)
-    }
-
-    fn new(finding: CheckFinding, words: impl Into<String>) -> Self {
-        Self {
-            finding,
-            words: words.into(),
-        }
-    }
-}
-
 /// Joins a text into one line of at most `longest` characters.
 fn one_line(text: &str, longest: usize) -> String {
-    let mut line = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if !word.is_empty() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let mut line = words.join(" ");
     if let Some((end, _)) = line.char_indices().nth(longest) {
         line.truncate(end);
         line.push_str("...");

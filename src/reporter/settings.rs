@@ -167,105 +167,87 @@ impl SettingError {
 impl ReporterSettings {
     /// Parses the settings; an error names the first one that cannot be used.
     pub(super) fn read(args: &ReporterArgs) -> Result<Self, SettingError> {
-        let node = node_name(args.node_name.as_deref())?;
-        let endpoint = required(
-            "CHECK_ENDPOINT",
-            args.check_endpoint.as_deref(),
-            "say what to check, as in http://localhost:9099/readiness",
-        )?;
-        let endpoint = Endpoint::parse(endpoint)
-            .map_err(|error| SettingError::new("CHECK_ENDPOINT", error.to_string()))?;
-        let condition_type = condition_type(args.condition_type.as_deref())?;
+        let node = read("NODE_NAME", &args.node_name, "", node_name)?;
+        let endpoint = read("CHECK_ENDPOINT", &args.check_endpoint, "", endpoint)?;
+        let condition_type = read("CONDITION_TYPE", &args.condition_type, "", condition_type)?;
+        let interval = |text: &str| duration(text, MIN_INTERVAL);
+        let heartbeat = |text: &str| duration(text, MIN_HEARTBEAT);
+        let (succeed, fail) = (&args.success_threshold, &args.failure_threshold);
         let policy = Policy {
-            success_threshold: count("SUCCESS_THRESHOLD", args.success_threshold.as_deref())?,
-            failure_threshold: count("FAILURE_THRESHOLD", args.failure_threshold.as_deref())?,
-            heartbeat: duration(
-                "HEARTBEAT_PERIOD",
-                args.heartbeat_period.as_deref(),
-                Duration::from_secs(300),
-                MIN_HEARTBEAT,
-            )?,
+            success_threshold: read("SUCCESS_THRESHOLD", succeed, "1", count)?,
+            failure_threshold: read("FAILURE_THRESHOLD", fail, "1", count)?,
+            heartbeat: read("HEARTBEAT_PERIOD", &args.heartbeat_period, "5m", heartbeat)?,
             phase: phase(&node, &condition_type),
         };
-        let metrics = given(args.metrics_bind_address.as_deref()).unwrap_or(":9445");
-        let metrics = parse_address(metrics).map_err(|problem| {
-            SettingError::new("METRICS_BIND_ADDRESS", format!("is {metrics:?}: {problem}"))
-        })?;
+        let metrics = &args.metrics_bind_address;
         Ok(Self {
-            interval: duration(
-                "CHECK_INTERVAL",
-                args.check_interval.as_deref(),
-                Duration::from_secs(30),
-                MIN_INTERVAL,
-            )?,
-            timeout: duration(
-                "CHECK_TIMEOUT",
-                args.check_timeout.as_deref(),
-                Duration::from_secs(10),
-                MIN_INTERVAL,
-            )?,
+            interval: read("CHECK_INTERVAL", &args.check_interval, "30s", interval)?,
+            timeout: read("CHECK_TIMEOUT", &args.check_timeout, "10s", interval)?,
             verify: verify(args, &endpoint)?,
-            once: flag("REPORT_ONCE", args.report_once.as_deref())?,
+            once: read("REPORT_ONCE", &args.report_once, "false", flag)?,
             // As in the Node Readiness Controller's reporter, only this word turns it on.
             impersonate: args.impersonate_node.as_deref() == Some("true"),
+            metrics: read("METRICS_BIND_ADDRESS", metrics, ":9445", bind_address)?,
             node,
             endpoint,
             condition_type,
             policy,
-            metrics,
         })
     }
 }
 
-/// A setting that is not empty: manifests often set a variable to nothing to leave it at its default.
-fn given(text: Option<&str>) -> Option<&str> {
-    text.map(str::trim).filter(|text| !text.is_empty())
-}
-
-fn required<'a>(
+/// Reads a setting. An empty one has its default: manifests often set a variable to nothing. The problem that `parse` returns
+/// continues a sentence that starts with the variable's name.
+#[allow(clippy::ref_option, reason = "each is a field")]
+fn read<T>(
     variable: &'static str,
-    text: Option<&'a str>,
-    remedy: &str,
-) -> Result<&'a str, SettingError> {
-    given(text).ok_or_else(|| SettingError::new(variable, format!("is not set; {remedy}")))
+    text: &Option<String>,
+    default: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, SettingError> {
+    let text = text.as_deref().unwrap_or_default().trim();
+    let text = if text.is_empty() { default } else { text };
+    parse(text).map_err(|problem| SettingError::new(variable, problem))
 }
 
-fn node_name(text: Option<&str>) -> Result<String, SettingError> {
-    const VARIABLE: &str = "NODE_NAME";
+fn node_name(text: &str) -> Result<String, String> {
     let remedy = "take it from the downward API (valueFrom: fieldRef: fieldPath: spec.nodeName)";
-    let name = required(VARIABLE, text, remedy)?;
-    if name.len() > MAX_NODE_NAME || !is_subdomain(name) {
-        let problem = format!("is {name:?}, which cannot be the name of a Node; {remedy}");
-        return Err(SettingError::new(VARIABLE, problem));
+    match text {
+        "" => Err(format!("is not set; {remedy}")),
+        name if is_subdomain(name) => Ok(name.to_owned()),
+        name => Err(format!(
+            "is {name:?}, which cannot be the name of a Node; {remedy}"
+        )),
     }
-    Ok(name.to_owned())
 }
 
-fn condition_type(text: Option<&str>) -> Result<String, SettingError> {
-    const VARIABLE: &str = "CONDITION_TYPE";
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    match text {
+        "" => Err("is not set; say what to check, as in http://localhost:9099/readiness".into()),
+        text => Endpoint::parse(text).map_err(|error| error.to_string()),
+    }
+}
+
+fn condition_type(text: &str) -> Result<String, String> {
     let remedy = "name the condition to report, as in example.com/NetworkReady";
-    let kind = required(VARIABLE, text, remedy)?;
-    let problem = if kind.len() > MAX_CONDITION_TYPE {
+    let is_reserved = || RESERVED_PREFIXES.iter().any(|it| text.starts_with(*it));
+    Err(if text.is_empty() {
+        format!("is not set; {remedy}")
+    } else if text.len() > MAX_CONDITION_TYPE {
+        let length = text.len();
+        format!("is {length} characters long; at most {MAX_CONDITION_TYPE} fit")
+    } else if !is_qualified_name(text) {
         format!(
-            "is {} characters long; at most {MAX_CONDITION_TYPE} fit",
-            kind.len()
-        )
-    } else if !is_qualified_name(kind) {
-        format!(
-            "is {kind:?}, which is no qualified name: NAME or DOMAIN/NAME, where NAME has at most {MAX_NAME_PART} \
+            "is {text:?}, which is no qualified name: NAME or DOMAIN/NAME, where NAME has at most {MAX_NAME_PART} \
              letters, digits, '-', '_' and '.' and starts and ends with a letter or digit; {remedy}"
         )
-    } else if TAKEN_TYPES.contains(&kind) {
-        format!("is {kind:?}, which belongs to the kubelet or the network; {remedy}")
-    } else if RESERVED_PREFIXES
-        .iter()
-        .any(|prefix| kind.starts_with(*prefix))
-    {
-        format!("is {kind:?}, which the Nodegate controller makes itself; {remedy}")
+    } else if TAKEN_TYPES.contains(&text) {
+        format!("is {text:?}, which belongs to the kubelet or the network; {remedy}")
+    } else if is_reserved() {
+        format!("is {text:?}, which the Nodegate controller makes itself; {remedy}")
     } else {
-        return Ok(kind.to_owned());
-    };
-    Err(SettingError::new(VARIABLE, problem))
+        return Ok(text.to_owned());
+    })
 }
 
 fn is_qualified_name(text: &str) -> bool {
@@ -274,83 +256,65 @@ fn is_qualified_name(text: &str) -> bool {
         None => (None, text),
     };
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let is_outer = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     domain.is_none_or(is_subdomain)
-        && name.len() <= MAX_NAME_PART
-        && is_outer(name.chars().next())
-        && is_outer(name.chars().next_back())
+        && (1..=MAX_NAME_PART).contains(&name.len())
         && name.chars().all(is_inner)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 /// Whether a text is a DNS subdomain (RFC 1123).
 fn is_subdomain(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_label = |label: &str| {
-        !label.is_empty()
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        let is_outside = label.starts_with('-') || label.ends_with('-');
+        !label.is_empty() && !is_outside && label.chars().all(is_inner)
     };
     text.len() <= MAX_NODE_NAME && text.split('.').all(is_label)
 }
 
-fn duration(
-    variable: &'static str,
-    text: Option<&str>,
-    default: Duration,
-    shortest: Duration,
-) -> Result<Duration, SettingError> {
-    let Some(text) = given(text) else {
-        return Ok(default);
-    };
-    let read: api::Duration = text
-        .parse()
-        .map_err(|error| SettingError::new(variable, format!("cannot be used: {error}")))?;
-    if read.as_std() < shortest {
-        let problem = format!("is {text}; give at least {shortest:?}");
-        return Err(SettingError::new(variable, problem));
-    }
-    Ok(read.as_std())
-}
-
-fn count(variable: &'static str, text: Option<&str>) -> Result<u32, SettingError> {
-    match given(text).map(str::parse) {
-        None => Ok(1),
-        Some(Ok(number @ 1..=1000)) => Ok(number),
-        Some(_) => {
-            let problem = format!(
-                "is {:?}; give a number of checks from 1 to 1000",
-                text.unwrap_or_default()
-            );
-            Err(SettingError::new(variable, problem))
+fn duration(text: &str, shortest: Duration) -> Result<Duration, String> {
+    match text.parse::<api::Duration>() {
+        Err(error) => Err(format!("cannot be used: {error}")),
+        Ok(read) if read.as_std() < shortest => {
+            Err(format!("is {text}; give at least {shortest:?}"))
         }
+        Ok(read) => Ok(read.as_std()),
     }
 }
 
-fn flag(variable: &'static str, text: Option<&str>) -> Result<bool, SettingError> {
-    match given(text) {
-        None | Some("false" | "0") => Ok(false),
-        Some("true" | "1") => Ok(true),
-        Some(other) => {
-            let problem = format!("is {other:?}; give true or false");
-            Err(SettingError::new(variable, problem))
-        }
+fn count(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| (1..=1000).contains(number));
+    number.ok_or_else(|| format!("is {text:?}; give a number of checks from 1 to 1000"))
+}
+
+fn flag(text: &str) -> Result<bool, String> {
+    match text {
+        "false" | "0" => Ok(false),
+        "true" | "1" => Ok(true),
+        other => Err(format!("is {other:?}; give true or false")),
     }
+}
+
+fn bind_address(text: &str) -> Result<BindAddress, String> {
+    parse_address(text).map_err(|problem| format!("is {text:?}: {problem}"))
 }
 
 fn verify(args: &ReporterArgs, endpoint: &Endpoint) -> Result<Verify, SettingError> {
     const SKIP: &str = "CHECK_SKIP_TLS_VERIFY";
-    let file = given(args.check_ca_file.as_deref());
-    if !flag(SKIP, args.check_skip_tls_verify.as_deref())? {
-        return Ok(file.map_or(Verify::System, |file| Verify::File(file.into())));
-    }
-    let problem = if !endpoint.is_tls() {
+    let file = args.check_ca_file.as_deref().unwrap_or_default().trim();
+    let problem = if !read(SKIP, &args.check_skip_tls_verify, "false", flag)? {
+        return Ok(match file {
+            "" => Verify::System,
+            file => Verify::File(file.into()),
+        });
+    } else if !endpoint.is_tls() {
         "is true, but CHECK_ENDPOINT is not https; leave it out"
     } else if !endpoint.is_loopback() {
         "is true, but CHECK_ENDPOINT is not on localhost, the only host where no other machine can answer in its place; give \
          CHECK_CA_FILE"
-    } else if file.is_some() {
+    } else if !file.is_empty() {
         "is true, and CHECK_CA_FILE is set; leave one of them out"
     } else {
         return Ok(Verify::Nothing);
@@ -361,10 +325,9 @@ fn verify(args: &ReporterArgs, endpoint: &Endpoint) -> Result<Verify, SettingErr
 /// A reporter's phase, at least 0 and below 1: stable across restarts, and different for each Node and condition.
 fn phase(node: &str, condition_type: &str) -> f64 {
     // FNV-1a, because the hash in `std` may change with its version.
-    let hash = node
-        .bytes()
-        .chain([0])
-        .chain(condition_type.bytes())
+    let hash = [node, "\0", condition_type]
+        .iter()
+        .flat_map(|text| text.bytes())
         .fold(0x811c_9dc5_u32, |hash, byte| {
             (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });

@@ -100,12 +100,12 @@ impl ReporterState {
 
     /// Processes the outcome of a check that just ended.
     pub(super) fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
-        let good = outcome.is_good();
+        let status = outcome.finding.status();
+        let good = status == ConditionStatus::True;
         self.streak = match self.streak {
             (was, length) if was == good => (good, length.saturating_add(1)),
             _ => (good, 1),
         };
-        let status = outcome.finding.status();
         let (transition, believed) = match &self.current {
             Some(current) if current.status == status => (current.transition, true),
             Some(current) => (now, self.has_reached_threshold(current.status)),

@@ -11,7 +11,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use crate::reporter::outcome::CheckFailure;
+use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
 /// How many bytes of each output stream are kept.
 const SHOWN: u64 = 256;
@@ -19,7 +19,7 @@ const SHOWN: u64 = 256;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs the program and says how it ended. If the future is dropped, the program and all processes it started are killed.
-pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String, CheckFailure> {
+pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String, CheckOutcome> {
     let started = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -28,8 +28,8 @@ pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String
         .process_group(0)
         .kill_on_drop(true)
         .spawn();
-    let mut child =
-        started.map_err(|error| CheckFailure::broken(format!("cannot be started: {error}")))?;
+    let broken = |words: &str, error| CheckFinding::Broken.because(format!("{words}: {error}"));
+    let mut child = started.map_err(|error| broken("cannot be started", error))?;
     let _group = ProcessGroup::of(child.id());
     let mut output = Vec::new();
     let mut errors = Vec::new();
@@ -47,14 +47,13 @@ pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String
             () = &mut reading => child.wait().await,
         }
     };
-    let ended =
-        ended.map_err(|error| CheckFailure::broken(format!("could not be waited for: {error}")))?;
+    let ended = ended.map_err(|error| broken("could not be waited for", error))?;
     if ended.success() {
         return Ok("succeeded".to_owned());
     }
     let shown = if errors.is_empty() { output } else { errors };
     let shown = String::from_utf8_lossy(&shown);
-    Err(CheckFailure::not_ready(match shown.trim() {
+    Err(CheckFinding::NotReady.because(match shown.trim() {
         "" => failure(ended),
         shown => format!("{}: {shown}", failure(ended)),
     }))
@@ -113,7 +112,6 @@ pub(in crate::reporter) fn collect_orphans() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reporter::outcome::CheckFinding;
 
     #[tokio::test]
     async fn a_program_is_judged_by_its_exit_code() {
@@ -134,7 +132,7 @@ mod tests {
             let arguments = ["-c".to_owned(), script.to_owned()];
             let result = check(Path::new("/bin/sh"), &arguments).await;
             let result = result.as_ref().map(String::as_str);
-            let result = result.map_err(|failure| failure.words.as_str());
+            let result = result.map_err(|failure| failure.message.as_str());
             assert_eq!(result, expected, "{script}");
         }
     }
@@ -144,6 +142,6 @@ mod tests {
         let result = check(Path::new("/no/such/program"), &[]).await;
         let failure = result.unwrap_err();
         assert_eq!(failure.finding, CheckFinding::Broken);
-        assert!(failure.words.contains("cannot be started"), "{failure:?}");
+        assert!(failure.message.contains("cannot be started"), "{failure:?}");
     }
 }

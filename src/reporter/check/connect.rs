@@ -1,53 +1,76 @@
-//! Connections to the checked endpoint, over TCP and Unix sockets.
+//! Connections to the checked endpoint, each for one check.
 
-use std::convert::Infallible;
+use std::error::Error;
+use std::path::Path;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::USER_AGENT;
+use hyper::http::request::Builder;
+use hyper::{Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::Connect;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpStream, UnixStream};
+use tower::service_fn;
 
-use crate::reporter::endpoint::EndpointAddress;
-use crate::reporter::outcome::CheckFailure;
+use crate::causes::with_causes;
+use crate::reporter::AGENT;
+use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
-/// The user agent towards endpoints and the API server.
-pub(in crate::reporter) const USER_AGENT: &str =
-    concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
-
-pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
-
-/// Checks that the endpoint accepts a connection.
-pub(super) async fn check(target: &EndpointAddress) -> Result<String, CheckFailure> {
-    connect(target)
-        .await
-        .map(|_| "accepts connections".to_owned())
+/// Checks that a TCP port accepts a connection.
+pub(super) async fn tcp(address: &str) -> Result<String, CheckOutcome> {
+    accepted(TcpStream::connect(address).await.err())
 }
 
-/// Connects, without TLS.
-pub(super) async fn connect(target: &EndpointAddress) -> Result<Box<dyn ByteStream>, CheckFailure> {
-    let connected: std::io::Result<Box<dyn ByteStream>> = match target {
-        EndpointAddress::Tcp { host, port } => TcpStream::connect((host.as_str(), *port))
-            .await
-            .map(|stream| Box::new(stream) as _),
-        EndpointAddress::Unix(socket) => UnixStream::connect(socket)
-            .await
-            .map(|stream| Box::new(stream) as _),
-    };
-    connected.map_err(|error| CheckFailure::no_answer(format!("cannot be connected to: {error}")))
+/// Checks that a Unix socket accepts a connection.
+pub(super) async fn unix(socket: &Path) -> Result<String, CheckOutcome> {
+    accepted(UnixStream::connect(socket).await.err())
 }
 
-/// Runs an exchange over a connection while driving the connection.
-pub(super) async fn drive<T>(
-    exchange: impl Future<Output = T>,
-    connection: impl Future<Output = hyper::Result<()>>,
-) -> T {
-    let driver = async {
-        // On a connection error, the exchange gets an error too.
-        let _ = connection.await;
-        std::future::pending::<Infallible>().await
-    };
-    tokio::select! {
-        result = exchange => result,
-        never = driver => match never {},
+fn accepted(problem: Option<std::io::Error>) -> Result<String, CheckOutcome> {
+    match problem {
+        None => Ok("accepts connections".to_owned()),
+        Some(error) => Err(unconnected(&error)),
     }
+}
+
+fn unconnected(error: &dyn Error) -> CheckOutcome {
+    let words = format!("cannot be connected to: {}", with_causes(error));
+    CheckFinding::NoAnswer.because(words)
+}
+
+/// Connects to a Unix socket, whatever the address.
+pub(super) fn through(socket: &Path) -> impl Connect + Clone + Send + Sync + 'static {
+    let socket = socket.to_owned();
+    service_fn(move |_: Uri| {
+        let connected = UnixStream::connect(socket.clone());
+        Box::pin(async { connected.await.map(TokioIo::new) })
+    })
+}
+
+/// Makes a request on a connection of its own; `unanswered` begins the words for a failure after the connection was made.
+pub(super) async fn ask(
+    connector: impl Connect + Clone + Send + Sync + 'static,
+    is_http2: bool,
+    request: Builder,
+    body: Vec<u8>,
+    unanswered: &str,
+) -> Result<Response<Incoming>, CheckOutcome> {
+    let request = request.header(USER_AGENT, AGENT);
+    let request = request.body(Full::new(Bytes::from(body)));
+    let request = request.map_err(|error| {
+        let words = format!("cannot be asked: {error}");
+        CheckFinding::Broken.because(words)
+    })?;
+    let mut client = Client::builder(TokioExecutor::new());
+    let client = client.pool_max_idle_per_host(0).http2_only(is_http2);
+    let answer = client.build(connector).request(request).await;
+    answer.map_err(|error| match error.source() {
+        Some(cause) if error.is_connect() => unconnected(cause),
+        cause => {
+            let why = with_causes(cause.unwrap_or(&error));
+            CheckFinding::NoAnswer.because(format!("{unanswered}: {why}"))
+        }
+    })
 }

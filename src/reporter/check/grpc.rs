@@ -3,17 +3,14 @@
 //! See <https://github.com/grpc/grpc/blob/master/doc/health-checking.md> and
 //! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Two fields do not ask for a code generator.
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http2;
-use hyper::header::{CONTENT_TYPE, HeaderMap, TE, USER_AGENT};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, TE};
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::client::legacy::connect::HttpConnector;
 
-use super::connect::{self, connect, drive};
-use crate::causes::with_causes;
-use crate::reporter::endpoint::EndpointAddress;
-use crate::reporter::outcome::CheckFailure;
+use super::connect::ask;
+use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
 /// The called method.
 const METHOD: &str = "/grpc.health.v1.Health/Check";
@@ -25,58 +22,42 @@ const SERVICE: u8 = 0x0a;
 const STATUS: u8 = 0x08;
 
 /// Checks the health of a service, or of the whole server if `service` is empty.
-pub(super) async fn check(
-    target: &EndpointAddress,
-    authority: &str,
-    service: &str,
-) -> Result<String, CheckFailure> {
-    let stream = connect(target).await?;
-    let unanswered = |error: hyper::Error| {
-        CheckFailure::no_answer(format!("did not answer as gRPC: {}", with_causes(&error)))
-    };
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-        .await
-        .map_err(unanswered)?;
-    let message = Request::post(format!("http://{authority}{METHOD}"))
+pub(super) async fn check(authority: &str, service: &str) -> Result<String, CheckOutcome> {
+    let call = Request::post(format!("http://{authority}{METHOD}"))
         .header(CONTENT_TYPE, "application/grpc")
-        .header(TE, "trailers")
-        .header(USER_AGENT, connect::USER_AGENT)
-        .body(Full::new(Bytes::from(request(service))))
-        .map_err(|error| CheckFailure::broken(format!("cannot be asked: {error}")))?;
-    let exchange = async {
-        let response = sender.send_request(message).await.map_err(unanswered)?;
-        read(response).await
-    };
-    drive(exchange, connection).await
+        .header(TE, "trailers");
+    let unanswered = "did not answer as gRPC";
+    let answer = ask(
+        HttpConnector::new(),
+        true,
+        call,
+        request(service),
+        unanswered,
+    );
+    read(answer.await?).await
 }
 
-async fn read(response: Response<Incoming>) -> Result<String, CheckFailure> {
+async fn read(response: Response<Incoming>) -> Result<String, CheckOutcome> {
+    use CheckFinding::{Broken, NoAnswer, NotReady};
     let (head, body) = response.into_parts();
     if head.status != StatusCode::OK {
-        return Err(CheckFailure::broken(format!(
-            "does not speak gRPC: it answered {}",
-            head.status
-        )));
+        let words = format!("does not speak gRPC: it answered {}", head.status);
+        return Err(Broken.because(words));
     }
     let body = Limited::new(body, MAX_ANSWER).collect().await;
-    let body =
-        body.map_err(|error| CheckFailure::no_answer(format!("broke off its answer: {error}")))?;
+    let body = body.map_err(|error| NoAnswer.because(format!("broke off its answer: {error}")))?;
     // A call that fails at once has its status in the headers.
     let trailers = body.trailers().unwrap_or(&head.headers);
     let code = header(trailers, "grpc-status");
     if code != "0" {
-        return Err(CheckFailure::not_ready(refusal(
-            code,
-            header(trailers, "grpc-message"),
-        )));
+        let message = header(trailers, "grpc-message");
+        return Err(NotReady.because(refusal(code, message)));
     }
     match status(&body.to_bytes()) {
         Some(1) => Ok("answered SERVING".to_owned()),
-        Some(2) => Err(CheckFailure::not_ready("answered NOT_SERVING")),
-        Some(_) => Err(CheckFailure::not_ready("answered UNKNOWN")),
-        None => Err(CheckFailure::broken(
-            "answered something else than a health status",
-        )),
+        Some(2) => Err(NotReady.because("answered NOT_SERVING")),
+        Some(_) => Err(NotReady.because("answered UNKNOWN")),
+        None => Err(Broken.because("answered something else than a health status")),
     }
 }
 

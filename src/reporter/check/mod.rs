@@ -8,10 +8,11 @@ mod tls;
 
 use std::time::Duration;
 
+use hyper_util::client::legacy::connect::HttpConnector;
+
 use super::endpoint::{Endpoint, EndpointCheck};
 use super::outcome::{CheckFinding, CheckOutcome};
 use super::settings::{ReporterSettings, SettingError};
-pub(super) use connect::USER_AGENT;
 use tls::Tls;
 
 #[derive(Debug)]
@@ -35,29 +36,29 @@ impl Checker {
 
     /// Makes one check. It ends within the timeout, or slightly later if a command must be killed.
     pub(super) async fn check(&self) -> CheckOutcome {
-        let endpoint = &self.endpoint;
         let check = async {
-            match &endpoint.check {
-                EndpointCheck::Http(request) => http::check(request, self.tls.as_ref()).await,
-                EndpointCheck::Grpc {
-                    target,
-                    authority,
-                    service,
-                } => grpc::check(target, authority, service).await,
-                EndpointCheck::Connect(target) => connect::check(target).await,
+            match &self.endpoint.check {
+                EndpointCheck::Http { uri, socket } => match (socket, &self.tls) {
+                    (Some(socket), _) => http::check(connect::through(socket), uri).await,
+                    (None, Some(tls)) => http::check(tls.connector()?, uri).await,
+                    (None, None) => http::check(HttpConnector::new(), uri).await,
+                },
+                EndpointCheck::Grpc { authority, service } => grpc::check(authority, service).await,
+                EndpointCheck::Tcp(address) => connect::tcp(address).await,
+                EndpointCheck::Unix(socket) => connect::unix(socket).await,
                 EndpointCheck::Command { program, arguments } => {
                     command::check(program, arguments).await
                 }
             }
         };
-        let (finding, words) = match tokio::time::timeout(self.timeout, check).await {
-            Ok(Ok(words)) => (CheckFinding::Ok, words),
-            Ok(Err(failure)) => (failure.finding, failure.words),
-            Err(_) => (
-                CheckFinding::NoAnswer,
-                format!("did not answer within {:?}", self.timeout),
-            ),
+        let outcome = match tokio::time::timeout(self.timeout, check).await {
+            Ok(Ok(words)) => CheckFinding::Ok.because(words),
+            Ok(Err(outcome)) => outcome,
+            Err(_) => {
+                let words = format!("did not answer within {:?}", self.timeout);
+                CheckFinding::NoAnswer.because(words)
+            }
         };
-        CheckOutcome::new(finding, &format!("{endpoint} {words}"))
+        outcome.of(&self.endpoint)
     }
 }

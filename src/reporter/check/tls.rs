@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio_rustls::TlsConnector;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -17,10 +18,7 @@ use tokio_rustls::rustls::{
     WantsVerifier,
 };
 
-use super::connect::ByteStream;
-use crate::causes::with_causes;
-use crate::reporter::endpoint::EndpointAddress;
-use crate::reporter::outcome::CheckFailure;
+use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 use crate::reporter::settings::{SettingError, Verify};
 use crate::serve::tls::provider;
 
@@ -28,7 +26,7 @@ use crate::serve::tls::provider;
 #[derive(Debug)]
 pub(super) enum Tls {
     /// The same configuration for every check.
-    Fixed(Arc<ClientConfig>),
+    Fixed(ClientConfig),
     /// Verifies against this file and re-reads it for each check, because it changes when the authority is rotated.
     File(PathBuf),
 }
@@ -38,58 +36,44 @@ impl Tls {
     pub(super) fn new(verify: &Verify) -> Result<Self, SettingError> {
         let unusable = |problem| SettingError::new("CHECK_CA_FILE", problem);
         match verify {
-            Verify::System => system_roots()
-                .map(|roots| Self::Fixed(verified(roots)))
-                .map_err(unusable),
-            Verify::File(path) => roots_in(path)
-                .map(|_| Self::File(path.clone()))
-                .map_err(unusable),
-            Verify::Nothing => Ok(Self::Fixed(unverified())),
-        }
-    }
-
-    /// Starts TLS on a connection to `target`.
-    pub(super) async fn connect(
-        &self,
-        target: &EndpointAddress,
-        connection: Box<dyn ByteStream>,
-    ) -> Result<Box<dyn ByteStream>, CheckFailure> {
-        let config = match self {
-            Self::Fixed(config) => Arc::clone(config),
-            Self::File(path) => verified(roots_in(path).map_err(|problem| {
-                CheckFailure::broken(format!("cannot be verified: CHECK_CA_FILE {problem}"))
-            })?),
-        };
-        let host = match target {
-            EndpointAddress::Tcp { host, .. } => host.as_str(),
-            EndpointAddress::Unix(_) => "localhost",
-        };
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
-            CheckFailure::broken(format!("cannot be verified: {host} is no DNS name"))
-        })?;
-        let stream = TlsConnector::from(config).connect(name, connection).await;
-        match stream {
-            Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => {
-                let words = format!("fails the TLS handshake: {}", with_causes(&error));
-                Err(CheckFailure::no_answer(words))
+            Verify::System => {
+                let builder = builder().with_native_roots().map_err(|_| {
+                    unusable(
+                        "is not set, and this system has no certificate authorities of its own (an image without \
+                         ca-certificates?); name a PEM file with those that signed the endpoint's certificate"
+                            .to_owned(),
+                    )
+                })?;
+                Ok(Self::Fixed(builder.with_no_client_auth()))
+            }
+            Verify::File(path) => {
+                roots_in(path).map_err(unusable)?;
+                Ok(Self::File(path.clone()))
+            }
+            Verify::Nothing => {
+                let verifier = Arc::new(Anybody(provider()));
+                let builder = builder().dangerous();
+                let builder = builder.with_custom_certificate_verifier(verifier);
+                Ok(Self::Fixed(builder.with_no_client_auth()))
             }
         }
     }
-}
 
-/// The system's certificate authorities. The error text continues a sentence that starts with `CHECK_CA_FILE`.
-fn system_roots() -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(
-            "is not set, and this system has no certificate authorities of its own (an image without \
-             ca-certificates?); name a PEM file with those that signed the endpoint's certificate"
-                .to_owned(),
-        );
+    pub(super) fn connector(&self) -> Result<HttpsConnector<HttpConnector>, CheckOutcome> {
+        let config = match self {
+            Self::Fixed(config) => config.clone(),
+            Self::File(path) => {
+                let roots = roots_in(path).map_err(|problem| {
+                    let words = format!("cannot be verified: CHECK_CA_FILE {problem}");
+                    CheckFinding::Broken.because(words)
+                })?;
+                let builder = builder().with_root_certificates(roots);
+                builder.with_no_client_auth()
+            }
+        };
+        let connector = HttpsConnectorBuilder::new().with_tls_config(config);
+        Ok(connector.https_only().enable_http1().build())
     }
-    Ok(roots)
 }
 
 /// The certificate authorities in a PEM file. The error text continues a sentence that starts with `CHECK_CA_FILE`.
@@ -103,22 +87,6 @@ fn roots_in(path: &Path) -> Result<RootCertStore, String> {
         return Err(unusable("it has no PEM certificate".to_owned()));
     }
     Ok(roots)
-}
-
-fn verified(roots: RootCertStore) -> Arc<ClientConfig> {
-    Arc::new(
-        builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth(),
-    )
-}
-
-fn unverified() -> Arc<ClientConfig> {
-    let verifier = Arc::new(Anybody(provider()));
-    let builder = builder()
-        .dangerous()
-        .with_custom_certificate_verifier(verifier);
-    Arc::new(builder.with_no_client_auth())
 }
 
 fn builder() -> ConfigBuilder<ClientConfig, WantsVerifier> {

@@ -48,8 +48,7 @@ impl World {
 
     /// Makes a check, and writes what is due.
     fn check(&mut self, finding: CheckFinding, message: &str) {
-        self.state
-            .observe(&CheckOutcome::new(finding, message), self.now);
+        self.state.observe(&finding.because(message), self.now);
         self.write_what_is_due();
     }
 
@@ -179,7 +178,7 @@ fn a_restart_writes_once_and_keeps_the_transition() {
         let mut world = World::new(POLICY);
         world.wait(1000);
         if check_first {
-            let outcome = CheckOutcome::new(CheckFinding::Ok, "ok");
+            let outcome = CheckFinding::Ok.because("ok");
             world.state.observe(&outcome, world.now);
         }
         world.resume(ConditionStatus::True, "ok", 5);
@@ -205,7 +204,7 @@ fn a_resumed_condition_changes_only_at_the_threshold() {
         let mut world = World::new(policy);
         world.wait(1000);
         if check_first {
-            let outcome = CheckOutcome::new(CheckFinding::NotReady, "503");
+            let outcome = CheckFinding::NotReady.because("503");
             world.state.observe(&outcome, world.now);
         }
         world.resume(ConditionStatus::True, "ok", 5);
@@ -247,7 +246,7 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
     ] {
         // The API server is unreachable.
         world.wait(10);
-        let outcome = CheckOutcome::new(finding, finding.reason());
+        let outcome = finding.because(finding.reason());
         world.state.observe(&outcome, world.now);
     }
     world.wait(1);

@@ -93,7 +93,7 @@ async fn https_is_verified_unless_it_is_on_localhost_and_that_is_asked_for() -> 
     let condition = world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
     let message = condition.message.unwrap_or_default();
     ensure!(
-        message.contains("fails the TLS handshake: invalid peer certificate"),
+        message.contains("cannot be connected to: invalid peer certificate"),
         "{message}"
     );
     drop(reporter);
