@@ -1,8 +1,7 @@
 //! The controller connects the [`engine`](crate::engine) to the cluster: `driver` is the loop, `watch` feeds it and `requests`
-//! carries out its requests. The other files serve probes and metrics, elect a leader, and log what they find at startup.
+//! carries out its requests. The other files serve probes and metrics, and elect a leader.
 
 mod answer;
-mod birth;
 mod brake;
 mod counts;
 mod driver;
@@ -12,7 +11,6 @@ pub(crate) mod health;
 mod lease;
 mod limiter;
 pub(crate) mod metrics;
-mod owner;
 mod requests;
 mod unused;
 pub(crate) mod watch;
@@ -221,8 +219,6 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         "Starting Controller"
     );
     args.unused.log();
-    tokio::spawn(birth::tell(client.clone()));
-    tokio::spawn(owner::tell(client.clone()));
     let (sender, seen) = mpsc::channel(CHANGES);
     let watches = Watches::new(watching, sender, readiness.clone(), metrics.clone(), server);
     let (restored, is_restored) = cell::channel(());

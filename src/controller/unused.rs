@@ -3,79 +3,44 @@
 
 use tracing::info;
 
-/// Flags that are accepted and change nothing.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct UnusedArgs {
-    #[arg(long, value_name = "RULES", hide = true)]
-    rule_concurrent_reconciles: Option<i64>,
+macro_rules! unused {
+    ($($field:ident $flag:literal: $why:literal;)+) => {
+        /// Flags that are accepted and change nothing.
+        #[derive(Debug, Clone, Default, clap::Args)]
+        pub struct UnusedArgs {
+            $(#[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
+            $field: Option<String>,)+
+        }
 
-    #[arg(long, value_name = "ADDRESS", hide = true)]
-    pprof_bind_address: Option<String>,
+        impl UnusedArgs {
+            /// The given flags that would mean something upstream, each with the reason why it does not here.
+            fn given(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+                let flags = [$((&self.$field, $flag, $why)),+];
+                let is_on = |text: &String| !text.is_empty() && text != "0";
+                let given = flags.into_iter().filter(move |it| it.0.as_ref().is_some_and(is_on));
+                given.map(|(_, flag, why)| (flag, why))
+            }
+        }
+    };
+}
 
-    #[arg(long, value_name = "BOOL", hide = true, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    enable_node_state_metrics: Option<bool>,
-
-    #[arg(long, value_name = "BOOL", hide = true, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    zap_devel: Option<bool>,
-
-    #[arg(long, value_name = "LEVEL", hide = true)]
-    zap_stacktrace_level: Option<String>,
-
-    #[arg(long, value_name = "ENCODING", hide = true)]
-    zap_time_encoding: Option<String>,
+unused! {
+    rule_concurrent_reconciles "--rule-concurrent-reconciles": "all rules of a node are decided together, and only the writes \
+        to nodes run side by side (--node-concurrent-reconciles)";
+    pprof_bind_address "--pprof-bind-address": "there is no Go runtime to profile";
+    enable_node_state_metrics "--enable-node-state-metrics":
+        "the metrics of node states cost nothing here and are always served";
+    zap_devel "--zap-devel": "give --log-format and --zap-log-level";
+    zap_stacktrace_level "--zap-stacktrace-level": "log lines have no stack traces";
+    zap_time_encoding "--zap-time-encoding": "times are logged as RFC 3339";
 }
 
 impl UnusedArgs {
     /// Logs which given flags change nothing.
-    pub fn log(&self) {
+    pub(super) fn log(&self) {
         for (flag, why) in self.given() {
             info!("{flag} is ignored: {why}");
         }
-    }
-
-    /// The given flags that would mean something upstream, each with the reason why it does not here.
-    fn given(&self) -> Vec<(&'static str, &'static str)> {
-        let is_on = |address: &String| !address.is_empty() && address != "0";
-        let flags = [
-            (
-                "--rule-concurrent-reconciles",
-                self.rule_concurrent_reconciles.is_some(),
-                "all rules of a node are decided together, and only the writes to nodes run side by side \
-                 (--node-concurrent-reconciles)",
-            ),
-            (
-                "--pprof-bind-address",
-                self.pprof_bind_address.as_ref().is_some_and(is_on),
-                "there is no Go runtime to profile",
-            ),
-            (
-                "--enable-node-state-metrics",
-                self.enable_node_state_metrics.is_some(),
-                "the metrics of node states cost nothing here and are always served",
-            ),
-            (
-                "--zap-devel",
-                self.zap_devel.is_some(),
-                "give --log-format and --zap-log-level",
-            ),
-            (
-                "--zap-stacktrace-level",
-                self.zap_stacktrace_level.is_some(),
-                "log lines have no stack traces",
-            ),
-            (
-                "--zap-time-encoding",
-                self.zap_time_encoding.is_some(),
-                "times are logged as RFC 3339",
-            ),
-        ];
-        flags
-            .into_iter()
-            .filter(|(_, is_given, _)| *is_given)
-            .map(|(flag, _, why)| (flag, why))
-            .collect()
     }
 }
 
@@ -93,7 +58,7 @@ mod tests {
     fn given(arguments: &[&str]) -> Vec<&'static str> {
         let cli = Cli::try_parse_from([&["nodegate"], arguments].concat());
         let cli = cli.unwrap_or_else(|error| panic!("{error}"));
-        cli.args.given().into_iter().map(|(flag, _)| flag).collect()
+        cli.args.given().map(|(flag, _)| flag).collect()
     }
 
     #[test]

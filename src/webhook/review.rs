@@ -3,11 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use kube::api::ObjectMeta;
-use kube::core::DynamicObject;
-use kube::core::admission::{AdmissionRequest, Operation};
-use serde_json::Value;
-
+use super::envelope::ReviewRequest;
 use super::surroundings::Surroundings;
 use super::warnings::{shortened, warnings};
 use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
@@ -31,41 +27,26 @@ pub(super) struct Subject {
     pub(super) before: Option<Rule>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ReviewResult {
-    Accepted {
-        warnings: Vec<String>,
-    },
-    /// With the reason.
-    Rejected(String),
-}
-
 impl Subject {
     /// The rule that a request wants reviewed; `None` if the request can do no harm.
     ///
     /// The webhook never blocks a deletion, the removal of a finalizer, or any other change that leaves the spec alone. Its
     /// `matchConditions` say the same, so that the API server need not even ask.
-    pub(super) fn of(
-        request: &AdmissionRequest<DynamicObject>,
-        classes: &[CriticalComponentClass],
-    ) -> Option<Self> {
-        let object = request.object.as_ref()?;
-        let before = match request.operation {
-            Operation::Create => None,
-            Operation::Update => request.old_object.as_ref(),
-            Operation::Delete | Operation::Connect => return None,
+    pub(super) fn of(request: ReviewRequest, classes: &[CriticalComponentClass]) -> Option<Self> {
+        let object = request.object?;
+        let before = match &*request.operation {
+            "CREATE" => None,
+            "UPDATE" => request.old_object,
+            _ => return None,
         };
-        let is_subresource = request
-            .sub_resource
-            .as_deref()
-            .is_some_and(|sub| !sub.is_empty());
+        let is_subresource = request.sub_resource.is_some_and(|sub| !sub.is_empty());
         let is_going = object.metadata.deletion_timestamp.is_some();
-        let is_unchanged = before.is_some_and(|before| spec(before) == spec(object));
+        let is_unchanged = (before.as_ref()).is_some_and(|before| before.spec == object.spec);
         if is_subresource || is_going || is_unchanged {
             return None;
         }
-        let object = read(object);
-        let before = before.map(read);
+        let object = RuleObject::new(object.metadata, object.spec, None);
+        let before = before.map(|it| RuleObject::new(it.metadata, it.spec, None));
         let known = before.as_ref().map_or_else(Vec::new, faults);
         let mut faults = faults(&object);
         faults.retain(|fault| !known.contains(fault));
@@ -90,20 +71,7 @@ fn faults(rule: &RuleObject) -> Vec<Rejection> {
     }
 }
 
-fn spec(object: &DynamicObject) -> Option<&Value> {
-    object.data.get("spec")
-}
-
-/// The object as a rule; a spec that cannot be parsed becomes a fault.
-fn read(object: &DynamicObject) -> RuleObject {
-    let metadata = ObjectMeta {
-        managed_fields: None,
-        ..object.metadata.clone()
-    };
-    RuleObject::new(metadata, spec(object).cloned(), None)
-}
-
-/// Reviews a rule against the cluster's state.
+/// Reviews a rule against the cluster's state: the warnings about an accepted one, or why it is rejected.
 ///
 /// A rule that was already unusable, for example one made under the upstream project's CRD, may be changed as long as the
 /// change adds no fault.
@@ -111,7 +79,7 @@ pub(super) fn review(
     subject: &Subject,
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
-) -> ReviewResult {
+) -> Result<Vec<String>, String> {
     let mut faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
     let conflicts = conflicts(&subject.rule, &surroundings.rules);
     if let [first, ..] = &*conflicts
@@ -124,15 +92,14 @@ pub(super) fn review(
         ));
     }
     if !faults.is_empty() {
-        return ReviewResult::Rejected(failed(&faults.join(", ")));
+        // As the upstream project's webhook formats its errors.
+        return Err(format!("validation failed: [{}]", faults.join(", ")));
     }
     let spec = match &subject.rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
             let warning = format!("the rule stays without effect: {rejection}");
-            return ReviewResult::Accepted {
-                warnings: vec![shortened(warning)],
-            };
+            return Ok(vec![shortened(warning)]);
         }
     };
     let mut warnings = warnings(
@@ -145,12 +112,7 @@ pub(super) fn review(
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
     }
-    ReviewResult::Accepted { warnings }
-}
-
-/// A rejection, formatted as the upstream project's webhook formats its errors.
-fn failed(errors: &str) -> String {
-    format!("validation failed: [{errors}]")
+    Ok(warnings)
 }
 
 impl Subject {

@@ -10,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
 use kube::Client;
-use kube::core::admission::{AdmissionRequest, AdmissionResponse};
-use kube::core::{DynamicObject, Status};
+use kube::core::Status;
+use serde_json::json;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use super::envelope;
-use super::review::{ReviewResult, Subject, review};
+use super::envelope::{Envelope, ReviewRequest};
+use super::review::{Subject, review};
 use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
 use crate::serve::{Peer, Permits};
@@ -65,51 +65,53 @@ async fn answer(
         Ok(Err(rejection)) => return rejection.into_response(),
         Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
     };
-    let request = match envelope::open(&body) {
-        Ok(request) => request,
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    let request = match serde_json::from_slice(&body) {
+        Ok(Envelope { request }) => request,
+        Err(error) => {
+            let text = format!("not an AdmissionReview: {error}\n");
+            return (StatusCode::BAD_REQUEST, text).into_response();
+        }
     };
     drop(body);
-    let review = Box::pin(webhook.judge(&request)).await.into_review();
-    match serde_json::to_vec(&review) {
-        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
+    let uid = request.uid.clone();
+    let response = match Box::pin(webhook.judge(request)).await {
+        Ok(warnings) => json!({"uid": uid, "allowed": true, "warnings": warnings}),
+        Err(status) => json!({"uid": uid, "allowed": false, "status": status}),
+    };
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": response,
+    });
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        review.to_string(),
+    )
+        .into_response()
 }
 
 impl Webhook {
-    async fn judge(&self, request: &AdmissionRequest<DynamicObject>) -> AdmissionResponse {
-        let mut response = AdmissionResponse::from(request);
+    /// The warnings about an accepted rule, or why it is rejected.
+    async fn judge(&self, request: ReviewRequest) -> Result<Vec<String>, Status> {
+        let rule = request.name.clone();
         let Some(subject) = Subject::of(request, &self.classes) else {
-            return response;
+            return Ok(Vec::new());
         };
-        let rule = request.name.as_str();
         let surroundings = match &subject.rule.spec {
-            Ok(spec) if subject.faults.is_empty() => match self.surveyor.survey(spec).await {
-                Ok(surroundings) => surroundings,
-                Err(why) => {
+            Ok(spec) if subject.faults.is_empty() => {
+                self.surveyor.survey(spec).await.map_err(|why| {
                     warn!(rule, "rule rejected without a review: {why}");
-                    response.allowed = false;
-                    response.result = unavailable(&why);
-                    return response;
-                }
-            },
+                    unavailable(&why)
+                })?
+            }
             // It was unusable before, and stays so.
             _ if subject.faults.is_empty() => Surroundings::default(),
             _ => self.surveyor.other_rules().await,
         };
-        match review(&subject, &self.classes, &surroundings) {
-            ReviewResult::Accepted { warnings } => {
-                response.warnings = Some(warnings).filter(|warnings| !warnings.is_empty());
-                response
-            }
-            ReviewResult::Rejected(why) => {
-                info!(rule, "rule rejected: {why}");
-                response.allowed = false;
-                response.result = forbidden(&why);
-                response
-            }
-        }
+        review(&subject, &self.classes, &surroundings).map_err(|why| {
+            info!(rule, "rule rejected: {why}");
+            forbidden(&why)
+        })
     }
 }
 

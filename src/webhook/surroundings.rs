@@ -2,20 +2,19 @@
 //! a recent write. Anyone who can reach the webhook can trigger these reads, so their number is limited.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kube::api::{ListParams, ObjectList};
-use kube::{Api, Client, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::{Mutex, Semaphore};
+use tokio::time::timeout;
 use tracing::debug;
 
 use crate::causes::with_causes;
 use crate::condition::{CriticalComponentClass, Source};
 use crate::finding::Facts;
-use crate::object::{CsiNode, DaemonSet, Node, RuleObject, Watched};
+use crate::object::{CsiNode, DaemonSet, Kind, Node, RuleObject, Watched};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
@@ -123,45 +122,34 @@ impl Surveyor {
         }
     }
 
-    /// Lists objects, with at most [`READS`] lists at a time.
-    async fn list<K: Clone + Debug + DeserializeOwned>(
-        &self,
-        api: &Api<K>,
-        params: &ListParams,
-    ) -> kube::Result<ObjectList<K>> {
+    /// Lists objects, with at most [`READS`] lists at a time, and says whether these are all.
+    async fn list<K: Kind>(&self, params: &ListParams) -> kube::Result<(Vec<Watched<K>>, bool)>
+    where
+        Watched<K>: Resource<DynamicType = ()>,
+    {
         // The semaphore is never closed.
         let _turn = self.reads.acquire().await;
-        api.list(params).await
+        let api = Api::<Watched<K>>::all(self.client.clone());
+        let list = api.list(params).await?;
+        let is_whole = list.metadata.continue_.is_none_or(|token| token.is_empty());
+        Ok((list.items, is_whole))
     }
 
     async fn rules(&self) -> Result<Vec<Rule>, String> {
-        let api: Api<Watched<RuleObject>> = Api::all(self.client.clone());
         let params = ListParams::default();
-        let listed = tokio::time::timeout(RULES_DEADLINE, self.list(&api, &params)).await;
-        let error = match listed {
-            Ok(Ok(list)) => {
-                return Ok(list
-                    .items
-                    .into_iter()
-                    .filter_map(|rule| rule.read().ok())
-                    .map(|rule| Rule::compile(&rule.metadata, rule.spec, &self.classes))
-                    .collect());
-            }
-            Ok(Err(error)) => error,
-            Err(_) => {
-                let seconds = RULES_DEADLINE.as_secs();
-                return Err(format!(
-                    "the rules could not be listed within {seconds} s; try again"
-                ));
-            }
-        };
-        Err(match error {
+        let listed = timeout(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
+        let seconds = RULES_DEADLINE.as_secs();
+        let late = |_| format!("the rules could not be listed within {seconds} s; try again");
+        let (rules, _) = listed.map_err(late)?.map_err(|error| match error {
             kube::Error::Api(status) if status.code == 403 => format!(
                 "the webhook has no permission to list rules ({}): grant it with `kubectl apply -k config/rbac`",
                 status.message
             ),
             error => format!("the rules cannot be listed: {}", with_causes(&error)),
-        })
+        })?;
+        let rules = rules.into_iter().filter_map(|rule| rule.read().ok());
+        let compiled = rules.map(|it| Rule::compile(&it.metadata, it.spec, &self.classes));
+        Ok(compiled.collect())
     }
 
     /// The `DaemonSet`s of the cluster, unless there are too many. Concurrent reviews share a read that began after each of them.
@@ -174,13 +162,11 @@ impl Surveyor {
             return Ok(Some(daemon_sets.clone()));
         }
         let began = Instant::now();
-        let api: Api<Watched<DaemonSet>> = Api::all(self.client.clone());
         let some = ListParams::default().limit(DAEMON_SETS);
-        let list = self.list(&api, &some).await?;
-        if !is_whole(&list) {
+        let (daemon_sets, true) = self.list::<DaemonSet>(&some).await? else {
             return Ok(None);
-        }
-        let daemon_sets = list.items.into_iter().filter_map(|object| {
+        };
+        let daemon_sets = daemon_sets.into_iter().filter_map(|object| {
             let labels = object.labels().clone();
             Some((object.read().ok()?, labels))
         });
@@ -195,10 +181,9 @@ impl Surveyor {
         if !spec.conditions.iter().any(is_driver) {
             return Ok(None);
         }
-        let api: Api<Watched<CsiNode>> = Api::all(self.client.clone());
-        let list = self.list(&api, &ListParams::default().limit(NODES)).await?;
-        let is_whole = is_whole(&list);
-        let csi_nodes = list.items.into_iter().filter_map(|it| it.read().ok());
+        let some = ListParams::default().limit(NODES);
+        let (csi_nodes, is_whole) = self.list::<CsiNode>(&some).await?;
+        let csi_nodes = csi_nodes.into_iter().filter_map(|it| it.read().ok());
         let drivers = csi_nodes.flat_map(|it| it.drivers);
         let drivers = drivers.map(|driver| driver.name).collect();
         Ok(is_whole.then_some(drivers))
@@ -206,43 +191,30 @@ impl Surveyor {
 
     /// Some nodes that the rule matches; any nodes if it matches none.
     async fn nodes(&self, spec: &CompiledSpec) -> kube::Result<NodeSample> {
-        let api: Api<Watched<Node>> = Api::all(self.client.clone());
         let some = ListParams::default().limit(NODES);
         let selecting = some.clone().labels(&spec.selector.to_string());
-        let selected = self.list(&api, &selecting).await?;
-        let is_selected = !selected.items.is_empty();
-        let list = if is_selected {
-            selected
-        } else {
-            self.list(&api, &some).await?
-        };
-        let more = !is_whole(&list);
-        let count = list.items.len();
-        let nodes: Vec<_> = list
-            .items
-            .into_iter()
-            .filter_map(|node| node.read().ok())
-            .collect();
+        let mut listed = self.list::<Node>(&selecting).await?;
+        let selected = !listed.0.is_empty();
+        if !selected {
+            listed = self.list(&some).await?;
+        }
+        let (nodes, is_whole) = listed;
+        let count = nodes.len();
+        let nodes: Vec<_> = nodes.into_iter().filter_map(|it| it.read().ok()).collect();
         let conditions = nodes.iter().flat_map(|node| &node.conditions);
         Ok(NodeSample {
             count,
             condition_types: conditions.map(|condition| condition.kind.clone()).collect(),
-            nodes: if is_selected { nodes } else { Vec::new() },
-            selected: is_selected,
-            more,
+            nodes: if selected { nodes } else { Vec::new() },
+            selected,
+            more: !is_whole,
         })
     }
 }
 
-/// Whether the list has all objects, although it had a limit.
-fn is_whole<K: Clone>(list: &ObjectList<K>) -> bool {
-    let token = list.metadata.continue_.as_ref();
-    token.is_none_or(String::is_empty)
-}
-
 /// The result of a read, unless it failed or took longer than [`WARNINGS_DEADLINE`].
 async fn in_time<T>(what: &str, read: impl Future<Output = kube::Result<T>>) -> Option<T> {
-    match tokio::time::timeout(WARNINGS_DEADLINE, read).await {
+    match timeout(WARNINGS_DEADLINE, read).await {
         Ok(Ok(read)) => Some(read),
         Ok(Err(error)) => {
             debug!("no warnings about {what}: {}", with_causes(&error));

@@ -2,7 +2,6 @@
 //! others.
 
 use anyhow::Result;
-use nodegate_suite::versions::is_since;
 use nodegate_testbed::install::{CONTROLLER, config};
 use nodegate_testbed::{Cluster, Options};
 
@@ -12,7 +11,6 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
     cluster.install().await?;
     let webhook = config("webhook").to_string_lossy().into_owned();
     cluster.kubectl(&["apply", "-k", &webhook]).await?;
-    let knows_birth = is_since(&cluster.client().await?, 36, "MutatingAdmissionPolicy").await?;
     let user = format!("--as={CONTROLLER}");
     for (question, expected) in [
         ("patch nodes", true),
@@ -51,21 +49,11 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ),
         ("patch validatingwebhookconfigurations/another", false),
         ("create validatingwebhookconfigurations", false),
-        ("get mutatingadmissionpolicies/nrr-gate-at-birth", true),
         (
             "get customresourcedefinitions/nodereadinessrules.readiness.node.x-k8s.io",
-            true,
+            false,
         ),
-        (
-            "get mutatingadmissionpolicybindings/nrr-gate-at-birth",
-            true,
-        ),
-        ("get mutatingadmissionpolicies/another", false),
-        ("patch mutatingadmissionpolicies/nrr-gate-at-birth", false),
     ] {
-        if !knows_birth && question.contains("mutatingadmission") {
-            continue;
-        }
         let mut arguments = vec!["auth", "can-i", &user];
         arguments.extend(question.split(' '));
         // kubectl fails if the answer is `no`.
