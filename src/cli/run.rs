@@ -28,7 +28,7 @@ use super::snapshot::{CHECKED, Depth, Wanted, node_of};
 use super::status::status;
 use super::suggest::suggest;
 use crate::cluster::ResourceKind;
-use crate::object::{ObjectKey, RuleObject};
+use crate::object::ObjectKey;
 use access::{configured, page, read, source, write};
 
 const FOUND: u8 = 2;
@@ -107,7 +107,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         } => wait(timeout, &common).await,
         Command::Status { common, .. } => {
             let source = source(&common.access).await?;
-            let read = read(&source, &common.access, &of_status()).await?;
+            let read = read(&source, &common.access, &Wanted::default()).await?;
             say(&status(&read), &common, read.at)
         }
         Command::Preview {
@@ -182,7 +182,7 @@ async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> 
     let source = source(access).await?;
     let wanted = Wanted {
         manifests: CHECKED,
-        ..of_status()
+        ..Wanted::default()
     };
     let read = read(&source, access, &wanted).await?;
     let report = report(read.at, &status(&read), &check(Vec::new(), &read));
@@ -247,22 +247,11 @@ async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result
         .collect::<Result<_, _>>()?;
     let written = preview::rules(&files).map_err(CliError::Input)?;
     let source = source(&common.access).await?;
-    let applied = |there: &dyn Fn(&str) -> Option<RuleObject>, at| {
-        let rules = written
-            .iter()
-            .map(|it| it.applied(there(&it.name).as_ref(), at));
-        rules
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(CliError::Input)
-    };
-    let wanted = Wanted {
-        rules: applied(&|_| None, Timestamp::now())?,
-        limits: true,
-        ..Wanted::default()
-    };
-    let read = read(&source, &common.access, &wanted).await?;
+    let read = read(&source, &common.access, &Wanted::default()).await?;
     let (at, before) = (read.at, Before::of(&read, &written));
-    let rules = applied(&|name| before.rule(name).cloned(), at)?;
+    let rules = written.iter();
+    let rules = rules.map(|it| it.applied(before.rule(&it.name), at));
+    let rules = rules.collect::<Result<_, _>>().map_err(CliError::Input)?;
     let answers = written.iter().map(async |it| {
         let there = before.rule(&it.name);
         let version = there.and_then(|rule| rule.metadata.resource_version.as_deref());
@@ -291,7 +280,7 @@ fn file(path: &Path) -> Result<File, CliError> {
 async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
     let end = Instant::now() + timeout.as_std();
-    let wanted = of_status();
+    let wanted = Wanted::default();
     let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
     let mut told = None;
     loop {
@@ -314,13 +303,6 @@ async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Res
             told = Some(awaited);
         }
         follow::change(&mut live, end).await;
-    }
-}
-
-fn of_status() -> Wanted {
-    Wanted {
-        controllers: true,
-        ..Wanted::default()
     }
 }
 

@@ -42,37 +42,34 @@ impl Scene {
             wall: at,
             monotonic: Instant::now(),
         };
-        let mut view = View::new(classes, Vec::new(), true, now);
-        for watch in Watch::KINDS {
-            view.listing(watch);
-            let objects: Vec<Object> = match watch {
-                Watch::Rules => self
-                    .rules
-                    .iter()
-                    .map(|it| Object::Rule(it.clone().into()))
-                    .collect(),
-                Watch::Nodes => self
-                    .nodes
-                    .iter()
-                    .map(|it| Object::Node(it.object()))
-                    .collect(),
-                _ => Vec::new(),
-            };
-            for object in objects {
-                view.put(object);
+        let mut view = View::new(classes, Vec::new(), now);
+        // The rules name no `DaemonSet` that exists.
+        while let wanted @ [_, ..] = &*view.wanted() {
+            for (watch, _) in wanted {
+                view.listing(*watch);
+                match watch {
+                    Watch::Rules => {
+                        for rule in &self.rules {
+                            view.put(Object::Rule(rule.clone().into()));
+                        }
+                    }
+                    Watch::Nodes => {
+                        for node in &self.nodes {
+                            view.put(Object::Node(node.object()));
+                        }
+                    }
+                    _ => {}
+                }
+                view.listed(*watch);
             }
-            view.listed(watch);
-        }
-        // The `DaemonSet`s that rules name: there are none.
-        for (watch, _) in view.wanted() {
-            view.listing(watch);
-            view.listed(watch);
         }
         view.settle();
         Snapshot {
             at,
             rules: self.rules,
             view,
+            listed: Vec::new(),
+            unlisted: Vec::new(),
             limits: None,
             leader: None,
             controllers: Vec::new(),

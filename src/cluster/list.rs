@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::path::Path;
-use std::time::Duration;
 
 use futures::stream::{self, LocalBoxStream, StreamExt, TryStreamExt};
 use kube::api::{ListParams, Request};
@@ -10,17 +9,15 @@ use kube::{Api, Client, Error, Resource};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
 
 use super::filter::Filter;
 use super::kind::ResourceKind;
 use super::unreadable::{Unreadable, why};
+use super::watch;
 use crate::client;
 
 /// The most objects of a page.
 const PAGE: u32 = 500;
-/// The timeout of a request.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// How often a list is restarted after its pages have expired.
 const ATTEMPTS: usize = 3;
 
@@ -65,12 +62,10 @@ impl Cluster {
         context: Option<&str>,
         agent: &str,
     ) -> Result<Self, client::Error> {
-        let mut config = client::config(kubeconfig, context, agent).await?;
-        // No watch is silent for as long, and no page may take as long.
-        config.read_timeout = Some(LIMIT * 2);
+        let config = client::config(kubeconfig, context, agent).await?;
         Ok(Self {
             server: config.cluster_url.to_string(),
-            client: client::connect(config)?,
+            client: watch::client(config)?,
         })
     }
 
@@ -116,7 +111,7 @@ impl Cluster {
     ) -> kube::Result<(Vec<String>, Option<String>)> {
         let request = Request::new(path).list(params);
         let request = request.map_err(Error::BuildRequest)?;
-        let text = self.in_time(self.client.request_text(request)).await?;
+        let text = self.client.request_text(request).await?;
         let page: ListPage = serde_json::from_str(&text).map_err(Error::SerdeError)?;
         let token = page.metadata.token.clone();
         Ok((page.objects(), token.filter(|it| !it.is_empty())))
@@ -128,24 +123,11 @@ impl Cluster {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let api = Api::<K>::all(self.client.clone());
-        let found = self.in_time(api.get_opt(name)).await;
-        found.map_err(|error| self.why(&error))
+        self.told(api.get_opt(name).await)
     }
 
-    /// Why this API server gave no answer.
-    pub(crate) fn why(&self, error: &Error) -> String {
-        why(error, &self.server)
-    }
-
-    /// The answer to a request, or an error after [`LIMIT`].
-    pub(crate) async fn in_time<T>(
-        &self,
-        request: impl Future<Output = kube::Result<T>>,
-    ) -> kube::Result<T> {
-        let late = |_| {
-            let seconds = LIMIT.as_secs();
-            Error::Service(format!("it did not answer within {seconds} s").into())
-        };
-        timeout(LIMIT, request).await.map_err(late)?
+    /// The answer, or why this API server gave none.
+    pub(crate) fn told<T>(&self, answer: kube::Result<T>) -> Result<T, String> {
+        answer.map_err(|error| why(&error, &self.server))
     }
 }

@@ -1,5 +1,5 @@
-//! What the webhook and the command line share to read a cluster: the kinds of objects, filters, paged lists, and why something
-//! could not be read; and the layer that makes bookmarks of watches visible.
+//! Reads a cluster for the command line: the kinds of objects, filters, paged lists, and why something could not be read. The
+//! client's layer makes bookmarks of watches visible, for the controller too.
 
 mod filter;
 mod kind;

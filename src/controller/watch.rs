@@ -33,7 +33,7 @@ const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
 /// The least time between two starts of a watch: an API server may end each at once.
 const SPACING: Duration = Duration::from_secs(1);
 
-type Events = BoxStream<'static, watcher::Result<Event<Object>>>;
+pub(crate) type Events = BoxStream<'static, watcher::Result<Event<Object>>>;
 
 /// The watches that are under way.
 pub(crate) struct Watches {
@@ -112,7 +112,7 @@ impl Watches {
 }
 
 /// What a watch of these objects shows.
-fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
+pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
     let client = client.clone();
     let config = Config {
         label_selector: scope.labels(),

@@ -37,18 +37,14 @@ pub struct View {
 }
 
 impl View {
-    /// An empty view. Every kind must be listed, even if empty, before plans are made.
+    /// An empty view. Everything wanted must be listed, even if empty, before plans are made.
     pub fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
-        with_karpenter: bool,
         now: Now,
     ) -> Self {
-        let mut cache = Cache::new(classes, passing_taints, true, with_karpenter, now);
-        // What does not depend on rules is listed anyway.
-        cache.take_orders();
         Self {
-            cache,
+            cache: Cache::new(classes, passing_taints, true, true, now),
             now,
             limits: Limits::default(),
         }
@@ -100,7 +96,7 @@ impl View {
         self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
-    /// What must be listed in addition, given what is listed so far: what rules name.
+    /// What must be listed in addition, given what is listed so far.
     pub fn wanted(&mut self) -> Vec<(Watch, Scope)> {
         let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
@@ -236,7 +232,7 @@ mod tests {
             wall: at(0),
             monotonic: Instant::now(),
         };
-        let mut view = View::new(Vec::new(), Vec::new(), false, now);
+        let mut view = View::new(Vec::new(), Vec::new(), now);
         let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
         view.listing(Watch::Nodes);
         view.put(Object::Node(serde_json::from_value(odd).unwrap()));

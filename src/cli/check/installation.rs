@@ -111,10 +111,7 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
         let (head, body) = cluster.client.send(request).await?.into_parts();
         Ok((head, body.collect().await?.to_bytes()))
     };
-    let (head, body) = cluster
-        .in_time(answer)
-        .await
-        .map_err(|error| cluster.why(&error))?;
+    let (head, body) = cluster.told(answer.await)?;
     let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| rfc2822::parse(date).ok());
     let version = serde_json::from_slice(&body);
@@ -218,8 +215,7 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
         };
         let api = Api::all(cluster.client.clone());
         let params = PostParams::default();
-        let answer = cluster.in_time(api.create(&params, &review)).await;
-        let answer = answer.map_err(|error| cluster.why(&error))?;
+        let answer = cluster.told(api.create(&params, &review).await)?;
         let is_allowed = answer.status.is_some_and(|status| status.allowed);
         Ok((!is_allowed).then_some(*kind))
     });
@@ -318,10 +314,7 @@ fn fields(definition: &CustomResourceDefinition) -> BTreeSet<String> {
 async fn has_policies(cluster: &Cluster) -> Result<bool, String> {
     let group = "admissionregistration.k8s.io/v1";
     let listed = cluster.client.list_api_group_resources(group);
-    let listed = cluster
-        .in_time(listed)
-        .await
-        .map_err(|error| cluster.why(&error))?;
+    let listed = cluster.told(listed.await)?;
     let mut resources = listed.resources.iter();
     Ok(resources.any(|it| it.name == "mutatingadmissionpolicies"))
 }

@@ -50,14 +50,15 @@ pub(super) async fn config(
     Ok(config?)
 }
 
-/// The instances in the Lease's namespace.
-pub(super) async fn instances(
-    source: &ObjectSource,
-    leader: Option<&Leader>,
-) -> Result<Vec<Controller>, Unreadable> {
-    let filter = Filter::of_controllers(Some(namespace(leader)));
-    let pods: Vec<Pod> = source.all(ResourceKind::Pods, &filter).await?;
-    Ok(pods.iter().filter_map(Controller::of).collect())
+/// The instances in the Lease's namespace. No decision needs them, so that a refusal is no gap.
+pub(super) async fn instances(source: &ObjectSource, leader: Option<&Leader>) -> Vec<Controller> {
+    let Some(leader) = leader else {
+        return Vec::new();
+    };
+    let filter = Filter::of_controllers(Some(&leader.namespace));
+    let pods = source.all::<Pod>(ResourceKind::Pods, &filter).await;
+    let pods = pods.iter().flatten();
+    pods.filter_map(Controller::of).collect()
 }
 
 /// The limits in the arguments of the leading pod's Deployment, or of the only Deployment.

@@ -1,144 +1,156 @@
-//! A snapshot that watches keep current. Only the Lease is polled, every ten seconds: it changes every two seconds, and no
-//! decision depends on it.
+//! A snapshot that watches by kube-runtime keep current. They do not track how stale it may be: this is for displays only. Only
+//! the Lease is polled, every ten seconds: it changes every two seconds, and no decision depends on it.
 
-use std::future::pending;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, LocalBoxStream, StreamExt};
 use jiff::Timestamp;
-use kube::runtime::watcher::Event;
+use kube::Resource;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
 use tokio::time::sleep;
 
-use super::builder::{Configured, Needs, SnapshotBuilder, now, suspends_all};
+use super::builder::{Configured, due, kind, now, snapshot};
 use super::controller::leader;
 use super::source::ObjectSource;
-use super::watches::Watchers;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Leader, Snapshot, Wanted};
 use crate::cluster::ResourceKind;
-use crate::engine::io::{Effect, Object};
-use crate::engine::kind::Watch;
+use crate::controller::watch::{Events, events, explain};
+use crate::engine::io::{Effect, Object, Seen};
+use crate::engine::kind::{Scope, Watch};
 
 /// How often the Lease is read.
 const LEASE_PAUSE: Duration = Duration::from_secs(10);
-/// How long to wait before everything is re-read after a failure.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// A snapshot that watches keep current; one of a dump never changes.
 pub(crate) struct Live<'a> {
     source: &'a ObjectSource,
-    configured: Configured<'a>,
     wanted: &'a Wanted,
-    builder: SnapshotBuilder<'a>,
+    snapshot: Snapshot,
+    watches: BTreeMap<Watch, Events>,
+    /// Why watches do not work.
+    problems: BTreeMap<Watch, String>,
     leaders: LocalBoxStream<'a, Option<Leader>>,
-    /// Whether the rules now need more than is watched.
-    is_outgrown: bool,
-    /// Why everything could not be re-read, although the rules need more than is watched.
-    failure: Option<String>,
 }
 
 impl<'a> Live<'a> {
     /// Reads what is wanted, and watches it from then on.
     pub(crate) async fn begin(
         source: &'a ObjectSource,
-        configured: Configured<'a>,
+        configured: Configured<'_>,
         wanted: &'a Wanted,
     ) -> Result<Self, CliError> {
-        let watches = match source {
-            ObjectSource::Cluster(cluster) => Some(Watchers::new(cluster)),
-            ObjectSource::Memory(_) => None,
-        };
-        let builder = SnapshotBuilder::read(source, configured.clone(), wanted, watches).await?;
-        let leaders = if builder.snapshot.gap(ResourceKind::Leases).is_none() {
-            read_leaders(source).boxed_local()
-        } else {
-            stream::pending().boxed_local()
-        };
-        Ok(Self {
+        let mut live = Self {
             source,
-            configured,
             wanted,
-            builder,
-            leaders,
-            is_outgrown: false,
-            failure: None,
-        })
+            snapshot: snapshot(source, configured, wanted).await?,
+            watches: BTreeMap::new(),
+            problems: BTreeMap::new(),
+            leaders: stream::pending().boxed_local(),
+        };
+        if live.snapshot.gap(ResourceKind::Leases).is_none() {
+            live.leaders = read_leaders(source).boxed_local();
+        }
+        live.watch(Watch::Rules, &Scope::default());
+        for (watch, scope) in std::mem::take(&mut live.snapshot.listed) {
+            if live.snapshot.gap(kind(watch)).is_none() {
+                live.watch(watch, &scope);
+            }
+        }
+        Ok(live)
     }
 
-    /// Whether it can change.
-    pub(crate) fn is_live(&self) -> bool {
-        self.builder.watches.is_some()
+    fn watch(&mut self, watch: Watch, scope: &Scope) {
+        if let ObjectSource::Cluster(cluster) = self.source {
+            let events = events(&cluster.client, watch, scope).default_backoff();
+            self.watches.insert(watch, events.boxed());
+        }
     }
 
     /// Resolves when something has changed. Cancel safe.
     pub(crate) async fn changed(&mut self) {
-        let Some(watches) = &mut self.builder.watches else {
-            return pending().await;
-        };
-        if self.is_outgrown {
-            let begun = Self::begin(self.source, self.configured.clone(), self.wanted);
-            match Box::pin(begun).await {
-                Ok(anew) => *self = anew,
-                Err(failure) => {
-                    self.failure = Some(failure.to_string());
-                    sleep(AGAIN).await;
+        let watches = &mut self.watches;
+        let next = poll_fn(|cx| {
+            for (watch, events) in &mut *watches {
+                if let Poll::Ready(Some(event)) = events.poll_next_unpin(cx) {
+                    return Poll::Ready((*watch, event));
                 }
             }
-            return;
-        }
+            Poll::Pending
+        });
         tokio::select! {
-            (watch, shown) = watches.next() => if let Ok(event) = shown {
-                self.take(watch, event);
-            },
-            Some(leader) = self.leaders.next() => self.builder.snapshot.leader = leader,
+            (watch, event) = next => self.take(watch, event),
+            Some(leader) = self.leaders.next() => self.snapshot.leader = leader,
         }
     }
 
-    /// The snapshot at this time; a dump ignores the time.
+    /// The snapshot at this time.
     pub(crate) fn at(&mut self, at: Timestamp) -> &Snapshot {
-        let is_live = self.is_live();
-        let snapshot = &mut self.builder.snapshot;
-        if is_live {
-            snapshot.at = at;
-            snapshot.view.go_on(now(at));
-            let suspends_all = suspends_all(snapshot.leader.as_ref(), &snapshot.rules);
-            snapshot.view.suspend_all(suspends_all);
-            snapshot.view.settle();
-        }
+        let snapshot = &mut self.snapshot;
+        snapshot.at = at;
+        snapshot.view.go_on(now(at));
+        snapshot.settle();
         snapshot
     }
 
     /// Why it is not current.
     pub(crate) fn problem(&self) -> Option<String> {
-        let problem = self.builder.watches.as_ref()?.problem().map(str::to_owned);
-        problem.or_else(|| self.failure.clone())
+        self.problems.values().next().cloned()
     }
 
-    /// Processes a watch event, and starts or stops watches accordingly.
-    fn take(&mut self, watch: Watch, event: Event<Object>) {
-        let builder = &mut self.builder;
-        builder.snapshot.view.go_on(now(Timestamp::now()));
-        builder.see(watch, event);
-        for order in builder.snapshot.view.orders() {
+    /// Processes what a watch shows, and starts or stops watches accordingly.
+    fn take(&mut self, watch: Watch, event: watcher::Result<Event<Object>>) {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                if let ObjectSource::Cluster(cluster) = self.source
+                    && let Some(problem) = explain(&error, watch, &cluster.server)
+                {
+                    self.problems.insert(watch, problem);
+                }
+                return;
+            }
+        };
+        // `Init` only means that the watch is being tried.
+        if !matches!(event, Event::Init) {
+            self.problems.remove(&watch);
+        }
+        let Snapshot { view, rules, .. } = &mut self.snapshot;
+        view.go_on(now(Timestamp::now()));
+        match event {
+            Event::Init => view.see(Seen::Init(watch, Instant::now())),
+            // It only tells how far the watch has come.
+            Event::Apply(object) if object.meta().name.is_none() => return,
+            Event::InitApply(object) | Event::Apply(object) => {
+                if let Object::Rule(rule) = &object {
+                    rules.retain(|it| it.metadata.name != rule.meta().name);
+                    rules.extend(rule.clone().read());
+                }
+                view.see(Seen::Apply(object));
+            }
+            Event::Delete(object) => view.see(Seen::Delete(object)),
+            Event::InitDone => view.see(Seen::InitDone(watch)),
+        }
+        let orders = view.orders();
+        if orders.is_empty() && watch != Watch::Rules {
+            return;
+        }
+        let known = view.cached_rules();
+        let is_known = |name: &String| known.contains_key(&**name);
+        rules.retain(|it| it.metadata.name.as_ref().is_some_and(is_known));
+        for order in orders {
             match order {
-                Effect::Watch(watch, scope) => {
-                    let filter = builder.of_scope(watch, &scope);
-                    if let Some(watches) = &mut builder.watches {
-                        watches.begin(watch, &filter);
-                    }
-                }
-                Effect::Unwatch(watch) => {
-                    if let Some(watches) = &mut builder.watches {
-                        watches.end(watch);
-                    }
-                }
+                Effect::Watch(watch, scope) => self.snapshot.unlisted.push((watch, scope)),
+                Effect::Unwatch(watch) => drop(self.watches.remove(&watch)),
                 _ => {}
             }
         }
-        if watch == Watch::Rules {
-            let Snapshot { rules, .. } = &builder.snapshot;
-            let needs = Needs::of(rules, builder.snapshot.classes(), self.wanted);
-            self.is_outgrown = needs.exceed(&builder.needs);
+        for (watch, scope) in due(&mut self.snapshot, self.wanted.depth) {
+            self.watch(watch, &scope);
         }
     }
 }

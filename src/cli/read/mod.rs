@@ -6,7 +6,6 @@ mod controller;
 mod files;
 mod live;
 mod source;
-mod watches;
 
 use futures::{FutureExt, TryStreamExt};
 use kube::core::{DynamicObject, PartialObjectMeta};

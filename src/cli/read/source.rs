@@ -127,10 +127,13 @@ impl ObjectSource {
             let request = request.map_err(Error::BuildRequest)?;
             cluster.client.request::<Value>(request).await
         };
-        let status = match cluster.in_time(answer).await {
+        let status = match answer.await {
             Ok(_) => return DryRunAnswer::Accepted,
             Err(Error::Api(status)) => status,
-            Err(error) => return DryRunAnswer::NotAsked(cluster.why(&error)),
+            Err(error) => {
+                let refusal = Unreadable::of(ResourceKind::Rules, &error, &cluster.server);
+                return DryRunAnswer::NotAsked(refusal.why);
+            }
         };
         let message = &status.message;
         let lacks = format!(" cannot {verb} resource ");

@@ -10,13 +10,12 @@ use jiff::Timestamp;
 use tokio::time::{sleep_until, timeout_at};
 
 use super::access::{configured, height, page, source, write_on};
-use super::of_status;
 use crate::cli::command::CommonArgs;
 use crate::cli::page::Render;
 use crate::cli::printable::printable;
 use crate::cli::read::Live;
 use crate::cli::rows::{RuleOnNode, State, clock, rows};
-use crate::cli::snapshot::Snapshot;
+use crate::cli::snapshot::{Snapshot, Wanted};
 use crate::cli::status::status;
 use crate::shutdown::told_to_stop;
 
@@ -27,7 +26,7 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Follows the status until the reader is gone or the process is told to stop.
 pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let (source, wanted) = (source(&common.access).await?, of_status());
+    let (source, wanted) = (source(&common.access).await?, Wanted::default());
     let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
     let mut stop = std::pin::pin!(told_to_stop()?);
     let is_terminal = std::io::stdout().is_terminal();

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::condition::CriticalComponentClass;
-use crate::engine::{RuleRemarks, View};
+use crate::engine::kind::{Scope, Watch};
+use crate::engine::{RuleRemarks, View, says_all_suspended};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
@@ -29,13 +30,17 @@ pub struct Snapshot {
     pub at: Timestamp,
     /// The engine's view of the cluster.
     pub view: View,
+    /// The lists that were read.
+    pub(super) listed: Vec<(Watch, Scope)>,
+    /// The lists that the rules do not need.
+    pub(super) unlisted: Vec<(Watch, Scope)>,
     /// The rules as written.
     pub rules: Vec<RuleObject>,
-    /// The controller's limits, if wanted and found in its Deployment.
+    /// The controller's limits, if found in its Deployment.
     pub limits: Option<Limits>,
     /// The leader, according to the Lease.
     pub leader: Option<Leader>,
-    /// The controller's instances, if wanted.
+    /// The controller's instances.
     pub controllers: Vec<Controller>,
     /// The pods that are not Ready.
     pub unready: BTreeMap<ObjectKey, UnreadyPod>,
@@ -53,12 +58,8 @@ pub(super) struct Wanted {
     /// Only this node, with its pods.
     pub node: Option<String>,
     pub depth: Depth,
-    pub controllers: bool,
-    pub limits: bool,
     /// The kinds that are wanted as written.
     pub manifests: &'static [ResourceKind],
-    /// Rules that are not in the cluster, whose evidence is wanted too.
-    pub rules: Vec<RuleObject>,
 }
 
 /// How much of the cluster is read.
@@ -93,7 +94,6 @@ impl Wanted {
     pub(super) fn checkup() -> Self {
         Self {
             depth: Depth::Checkup,
-            controllers: true,
             manifests: CHECKED,
             ..Self::default()
         }
@@ -103,6 +103,15 @@ impl Wanted {
 impl Snapshot {
     pub(crate) fn classes(&self) -> &[CriticalComponentClass] {
         self.view.cluster().classes
+    }
+
+    /// Prepares for plans. The Lease says that all rules are suspended, or the controller's flag does, which shows in the rules'
+    /// statuses.
+    pub(super) fn settle(&mut self) {
+        let suspends_all = self.leader.as_ref().is_some_and(|it| it.suspends_all)
+            || (self.rules.iter()).any(|rule| says_all_suspended(&rule.status));
+        self.view.suspend_all(suspends_all);
+        self.view.settle();
     }
 
     /// The gap of this kind, if any.
