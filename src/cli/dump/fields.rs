@@ -5,22 +5,10 @@ use serde_json::Value;
 
 use crate::cluster::ResourceKind;
 
-/// What is kept of every object.
-const COMMON: [&str; 13] = [
-    "apiVersion",
-    "kind",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "metadata.resourceVersion",
-    "metadata.generation",
-    "metadata.creationTimestamp",
-    "metadata.deletionTimestamp",
-    "metadata.labels",
-    "metadata.finalizers",
-    "metadata.annotations",
-    "metadata.ownerReferences",
-];
+/// The paths that are kept of every object.
+const COMMON: &str = "apiVersion kind metadata.name metadata.namespace metadata.uid metadata.resourceVersion \
+    metadata.generation metadata.creationTimestamp metadata.deletionTimestamp metadata.labels metadata.finalizers \
+    metadata.annotations metadata.ownerReferences";
 
 /// Prefixes of the annotations that are kept, besides those that name CSI drivers to wait for.
 const ANNOTATIONS: [&str; 5] = [
@@ -32,88 +20,47 @@ const ANNOTATIONS: [&str; 5] = [
 ];
 
 /// The paths that are kept of each kind, each with everything below it. A path applies to every element of a list.
-fn paths(kind: ResourceKind) -> &'static [&'static str] {
+const fn paths(kind: ResourceKind) -> &'static str {
     match kind {
-        ResourceKind::Rules => &["spec", "status"],
-        ResourceKind::Nodes => &[
-            "spec.taints",
-            "spec.unschedulable",
-            "spec.providerID",
-            "status.conditions",
-            "status.allocatable",
-            "status.nodeInfo.bootID",
-            "status.nodeInfo.kubeletVersion",
-        ],
-        ResourceKind::CsiNodes => &["spec.drivers", "status.storageHealth"],
-        ResourceKind::CsiDrivers => &["spec.preventPodSchedulingIfMissing"],
-        ResourceKind::DaemonSets => &[
-            "spec.selector",
-            "spec.template.metadata.labels",
-            "spec.template.spec.nodeName",
-            "spec.template.spec.nodeSelector",
-            "spec.template.spec.affinity",
-            "spec.template.spec.tolerations",
-            "spec.template.spec.hostNetwork",
-            "spec.template.spec.priorityClassName",
-            "spec.template.spec.containers.name",
-            "spec.template.spec.containers.image",
-            "spec.updateStrategy.type",
-        ],
-        ResourceKind::Pods => &[
-            "spec.nodeName",
-            "spec.nodeSelector",
-            "spec.affinity",
-            "spec.tolerations",
-            "spec.priorityClassName",
-            "spec.schedulerName",
-            "spec.initContainers.name",
-            "spec.initContainers.image",
-            "spec.containers.name",
-            "spec.containers.image",
-            "status.phase",
-            "status.reason",
-            "status.message",
-            "status.conditions",
-            "status.initContainerStatuses",
-            "status.containerStatuses",
-        ],
-        ResourceKind::ResourceSlices | ResourceKind::Leases => &["spec"],
-        ResourceKind::Events => &[
-            "involvedObject",
-            "reason",
-            "message",
-            "type",
-            "count",
-            "series",
-            "eventTime",
-            "firstTimestamp",
-            "lastTimestamp",
-            "reportingComponent",
-            "source.component",
-        ],
-        ResourceKind::ConfigMaps => &["data"],
-        ResourceKind::NodeClaims => &[
-            "spec.nodeClassRef",
-            "spec.requirements",
-            "spec.startupTaints",
-            "spec.taints",
-            "status.conditions",
-            "status.nodeName",
-            "status.providerID",
-        ],
-        ResourceKind::NodePools => &["spec.template", "spec.disruption", "status"],
+        ResourceKind::Rules => "spec status",
+        ResourceKind::Nodes => {
+            "spec.taints spec.unschedulable spec.providerID status.conditions status.allocatable status.nodeInfo.bootID \
+             status.nodeInfo.kubeletVersion"
+        }
+        ResourceKind::CsiNodes => "spec.drivers status.storageHealth",
+        ResourceKind::CsiDrivers => "spec.preventPodSchedulingIfMissing",
+        ResourceKind::DaemonSets => {
+            "spec.selector spec.template.metadata.labels spec.template.spec.nodeName spec.template.spec.nodeSelector \
+             spec.template.spec.affinity spec.template.spec.tolerations spec.template.spec.hostNetwork \
+             spec.template.spec.priorityClassName spec.template.spec.containers.name \
+             spec.template.spec.containers.image spec.updateStrategy.type"
+        }
+        ResourceKind::Pods => {
+            "spec.nodeName spec.nodeSelector spec.affinity spec.tolerations spec.priorityClassName spec.schedulerName \
+             spec.initContainers.name spec.initContainers.image spec.containers.name spec.containers.image status.phase \
+             status.reason status.message status.conditions status.initContainerStatuses status.containerStatuses"
+        }
+        ResourceKind::ResourceSlices | ResourceKind::Leases => "spec",
+        ResourceKind::Events => {
+            "involvedObject reason message type count series eventTime firstTimestamp lastTimestamp reportingComponent \
+             source.component"
+        }
+        ResourceKind::ConfigMaps => "data",
+        ResourceKind::NodeClaims => {
+            "spec.nodeClassRef spec.requirements spec.startupTaints spec.taints status.conditions status.nodeName \
+             status.providerID"
+        }
+        ResourceKind::NodePools => "spec.template spec.disruption status",
         // Only the controller's, whose arguments have no secrets.
-        ResourceKind::Deployments => &[
-            "spec.template.spec.containers.name",
-            "spec.template.spec.containers.image",
-            "spec.template.spec.containers.command",
-            "spec.template.spec.containers.args",
-        ],
+        ResourceKind::Deployments => {
+            "spec.template.spec.containers.name spec.template.spec.containers.image \
+             spec.template.spec.containers.command spec.template.spec.containers.args"
+        }
     }
 }
 
 /// The kept part of an object. `csi_prefixes` are the prefixes of annotations that name CSI drivers to wait for.
-pub(super) fn kept(kind: ResourceKind, mut object: Value, csi_prefixes: &[String]) -> Value {
+pub(super) fn kept(kind: ResourceKind, mut object: Value, csi_prefixes: &[&str]) -> Value {
     let annotations = object.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.retain(|key, _| {
@@ -121,8 +68,8 @@ pub(super) fn kept(kind: ResourceKind, mut object: Value, csi_prefixes: &[String
             ours || csi_prefixes.iter().any(|prefix| key.starts_with(prefix))
         });
     }
-    let paths: Vec<&str> = COMMON.iter().chain(paths(kind)).copied().collect();
-    retain(&mut object, &paths);
+    let paths = COMMON.split(' ').chain(paths(kind).split(' '));
+    retain(&mut object, &paths.collect::<Vec<_>>());
     object
 }
 
@@ -140,17 +87,12 @@ fn retain(value: &mut Value, paths: &[&str]) {
             retain(value, &below);
             !below.is_empty()
         }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        _ => {}
     }
 }
 
-/// The object with all messages emptied, since they may contain anything.
-pub(super) fn redacted(mut object: Value) -> Value {
-    redact(&mut object);
-    object
-}
-
-fn redact(value: &mut Value) {
+/// Empties all messages, since they may contain anything.
+pub(super) fn redact(value: &mut Value) {
     match value {
         Value::Array(elements) => elements.iter_mut().for_each(redact),
         Value::Object(fields) => {
@@ -162,7 +104,7 @@ fn redact(value: &mut Value) {
                 }
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        _ => {}
     }
 }
 
@@ -173,7 +115,7 @@ mod tests {
 
     #[test]
     fn messages_are_emptied() {
-        let pod = json!({
+        let mut pod = json!({
             "metadata": {"labels": {"message": "kept"}},
             "status": {
                 "message": "secret",
@@ -189,7 +131,8 @@ mod tests {
                 "containerStatuses": [{"lastState": {"terminated": {"exitCode": 1, "message": ""}}}],
             },
         });
-        assert_eq!(redacted(pod), expected);
+        redact(&mut pod);
+        assert_eq!(pod, expected);
     }
 
     #[test]
@@ -219,9 +162,6 @@ mod tests {
             "spec": {"nodeName": "n", "containers": [{"name": "a", "image": "i"}, {"name": "b"}]},
             "status": {"phase": "Running"},
         });
-        assert_eq!(
-            kept(ResourceKind::Pods, pod, &["a.io/csi-".into()]),
-            expected
-        );
+        assert_eq!(kept(ResourceKind::Pods, pod, &["a.io/csi-"]), expected);
     }
 }

@@ -21,7 +21,7 @@ use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::engine::kind::Watch;
-use fields::{kept, redacted};
+use fields::{kept, redact};
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Dumped {
@@ -45,26 +45,16 @@ pub(super) async fn dump(
         let why = "the folder is not empty, and nothing in it is overwritten; name another one";
         return Err(CliError::dump(folder, why));
     }
-    let mut missing = Vec::new();
-    let mut lists = BTreeMap::new();
-    let prefixes: Vec<String> = (snapshot.classes().iter())
-        .map(|class| class.csi_annotation_prefix.clone())
-        .collect();
+    let (mut objects, mut missing) = (BTreeMap::new(), Vec::new());
     for kind in ResourceKind::ALL.iter().copied() {
-        match read(source, kind, snapshot, &prefixes).await {
-            Ok(objects) => drop(lists.insert(kind, objects)),
-            Err(refusal) if refusal.absent => {}
-            Err(refusal) => missing.push(refusal),
-        }
-    }
-    if redact {
-        for text in lists.values_mut().flatten() {
-            let object = serde_json::from_str(text).unwrap_or_default();
-            *text = redacted(object).to_string();
-        }
-    }
-    let mut objects = BTreeMap::new();
-    for (kind, items) in lists {
+        let items = match read(source, kind, snapshot, redact).await {
+            Ok(items) => items,
+            Err(refusal) if refusal.absent => continue,
+            Err(refusal) => {
+                missing.push(refusal);
+                continue;
+            }
+        };
         objects.insert(kind.name(), items.len());
         let path = folder.join(kind.file());
         write_list(&path, &items).map_err(|error| CliError::dump(&path, error))?;
@@ -124,8 +114,10 @@ async fn read(
     source: &ObjectSource,
     kind: ResourceKind,
     snapshot: &Snapshot,
-    prefixes: &[String],
+    redacts: bool,
 ) -> Result<Vec<String>, Unreadable> {
+    let classes = snapshot.classes().iter();
+    let prefixes: Vec<&str> = classes.map(|it| &*it.csi_annotation_prefix).collect();
     let mut all: BTreeMap<(String, String), String> = BTreeMap::new();
     for filter in filters(kind, snapshot) {
         let mut objects = source.list(kind, &filter);
@@ -138,7 +130,11 @@ async fn read(
                 text.unwrap_or_default().to_owned()
             };
             let key = (text("namespace"), text("name"));
-            all.insert(key, kept(kind, object, prefixes).to_string());
+            let mut kept = kept(kind, object, &prefixes);
+            if redacts {
+                redact(&mut kept);
+            }
+            all.insert(key, kept.to_string());
         }
     }
     Ok(all.into_values().collect())
@@ -149,14 +145,6 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
     let all = Filter::default();
     let leaders = snapshot.leader.as_ref().map(|it| it.namespace.as_str());
     match kind {
-        ResourceKind::Rules
-        | ResourceKind::Nodes
-        | ResourceKind::CsiNodes
-        | ResourceKind::CsiDrivers
-        | ResourceKind::DaemonSets
-        | ResourceKind::ResourceSlices
-        | ResourceKind::NodeClaims
-        | ResourceKind::NodePools => vec![all],
         // These filters match the ones for reading the limits.
         ResourceKind::Deployments => vec![Filter::of_controllers(leaders.or(Some(NAMESPACE)))],
         ResourceKind::Leases => vec![Filter::named(LEASE)],
@@ -179,6 +167,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
                 .chain([Filter::of_controllers(leaders), unbound])
                 .collect()
         }
+        _ => vec![all],
     }
 }
 

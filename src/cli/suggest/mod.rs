@@ -16,7 +16,7 @@ use crate::condition::{names_nothing, tolerates};
 use crate::object::Taint;
 use crate::rule::RuleSet;
 use crate::wording::counted;
-use known::ComponentPurpose;
+use known::{ComponentPurpose, PURPOSES};
 
 /// The prefix of conditions that name a `DaemonSet`.
 const CONDITION: &str = "daemonset.nodegate.dev/";
@@ -56,11 +56,11 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
         checked: agents.len(),
         notes: snapshot.notes(),
     };
-    for purpose in ComponentPurpose::ALL {
+    for purpose in &PURPOSES {
         let mut recognised = Vec::new();
         for agent in agents {
             let key = &agent.daemon_set.key;
-            let Some(what) = known::recognise(agent, purpose) else {
+            let Some(what) = purpose.recognise(agent) else {
                 continue;
             };
             let mut rules = snapshot.view.rules().rules().iter();
@@ -80,7 +80,7 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
         }
         recognised.sort_by(|a, b| a.1.cmp(&b.1));
         if !recognised.is_empty() {
-            let name = free_name(purpose.name(), snapshot.view.rules());
+            let name = free_name(purpose.name, snapshot.view.rules());
             answer.rules.push(suggestion(&name, purpose, &recognised));
         }
     }
@@ -105,7 +105,7 @@ fn free_name(name: &str, rules: &RuleSet) -> String {
 /// The rule that waits for these `DaemonSet`s, each with its condition and a description.
 fn suggestion(
     name: &str,
-    purpose: ComponentPurpose,
+    purpose: &ComponentPurpose,
     recognised: &[(&Agent, String, String)],
 ) -> Suggestion {
     let key = format!("{TAINT_PREFIX}{name}");
@@ -115,7 +115,7 @@ fn suggestion(
         effect: "NoSchedule".into(),
         time_added: None,
     };
-    let mut comments = vec![purpose.why().to_owned()];
+    let mut comments = vec![purpose.why.to_owned()];
     for (Agent { daemon_set, .. }, _, what) in recognised {
         comments.push(format!("{}: {what}", daemon_set.key));
         if !tolerates(daemon_set, &taint) {
