@@ -22,8 +22,9 @@ use kube::api::{ListParams, PostParams};
 use kube::client::Body;
 use kube::core::request;
 use kube::{Api, Error};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-use super::certificate::last_end;
 use crate::api;
 use crate::api::names::{
     CONFIG_MAP, FINALIZER, GROUP, LEASE, MANAGED_BY, NAMESPACE, PLURAL, VERSION,
@@ -34,6 +35,7 @@ use crate::cluster::{Cluster, ResourceKind};
 use crate::finding::{Check, Finding, Severity};
 use crate::instance::is_nodegate;
 use crate::object::RuleObject;
+use crate::serve::tls::end;
 use crate::wording::counted;
 
 /// The name of the policy that taints nodes at creation, and of its binding.
@@ -49,21 +51,13 @@ const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How long the deletion of a rule may take.
 const GOING: SignedDuration = SignedDuration::from_mins(2);
 
-/// An object that was looked up: `None` if it does not exist.
-type Lookup<T> = Result<Option<T>, String>;
+/// How a part is, in a message, and how to fix it; an error says why that is unknown.
+type Verdict = Result<(Severity, String, String), String>;
 
 /// The parts of the installation; none for a dump, which does not contain them.
 pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> Vec<Finding> {
     let ObjectSource::Cluster(cluster) = source else {
         return Vec::new();
-    };
-    let webhook_found = async {
-        let found: Lookup<ValidatingWebhookConfiguration> = cluster.found(WEBHOOK).await;
-        let ready = match found.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
-            Some((namespace, name)) => ready(cluster, namespace, name).await,
-            None => None,
-        };
-        (found, ready)
     };
     let definition_name = format!("{PLURAL}.{GROUP}");
     let (version, denied, found, policies, policy, binding, (hook, ready)) = tokio::join!(
@@ -73,33 +67,38 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
         has_policies(cluster),
         cluster.found::<MutatingAdmissionPolicy>(BIRTH),
         cluster.found::<MutatingAdmissionPolicyBinding>(BIRTH),
-        webhook_found,
+        served_webhook(cluster),
     );
     let now = Timestamp::now();
-    let (version, served_at) = match version {
-        Ok((version, served_at)) => (Ok(version), served_at),
-        Err(why) => (Err(why), None),
+    let (version, served_at) = version.map_or_else(|why| (Err(why), None), |it| (Ok(it.0), it.1));
+    let known = |kind| {
+        snapshot
+            .gap(kind)
+            .map_or(Ok(()), |gap| Err(gap.why.clone()))
     };
-    let gap = |kind| match snapshot.gap(kind) {
-        Some(gap) => Err(gap.why.clone()),
-        None => Ok(()),
-    };
-    let leader = gap(ResourceKind::Leases).map(|()| snapshot.leader.as_ref());
-    let rules = gap(ResourceKind::Rules).map(|()| &*snapshot.rules);
-    vec![
-        api_server(version),
-        clock(served_at, now),
-        permissions(denied),
-        definition(found),
-        birth(
-            policies,
-            policy.map(|it| it.is_some()),
-            binding.map(|it| it.is_some()),
+    let policy = policy.map(|it| it.is_some());
+    let binding = binding.map(|it| it.is_some());
+    let leader = known(ResourceKind::Leases).map(|()| snapshot.leader.as_ref());
+    let rules = known(ResourceKind::Rules).map(|()| &*snapshot.rules);
+    let verdicts = [
+        (Check::API_SERVER, api_server(version)),
+        (Check::CLOCK, clock(served_at, now)),
+        (Check::PERMISSIONS, permissions(denied)),
+        (Check::DEFINITION, definition(found)),
+        (Check::GATED_AT_BIRTH, birth(policies, policy, binding)),
+        (Check::WEBHOOK, webhook(hook, ready, now)),
+        (
+            Check::CONTROLLER,
+            controller(leader, &snapshot.controllers, now),
         ),
-        webhook(hook, ready, now),
-        controller(leader, &snapshot.controllers, now),
-        deletions(rules, now),
-    ]
+        (Check::DELETIONS, deletions(rules, now)),
+    ];
+    let findings = verdicts.into_iter().map(|(check, verdict)| {
+        let (severity, message, fix) =
+            verdict.unwrap_or_else(|why| (Severity::Unknown, why, String::new()));
+        Finding::new(check, check.title, message, fix).but(severity)
+    });
+    findings.collect()
 }
 
 /// The API server's version, and the time on its clock.
@@ -119,57 +118,40 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
     Ok((version, date.map(|date| date.timestamp())))
 }
 
-fn ok(check: Check, message: impl Into<String>) -> Finding {
-    Finding::new(check, check.title, message, "").but(Severity::Ok)
+fn ok(message: impl Into<String>) -> Verdict {
+    Ok((Severity::Ok, message.into(), String::new()))
 }
 
-fn failed(check: Check, message: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding::new(check, check.title, message, fix).but(Severity::Error)
+fn failed(message: impl Into<String>, fix: impl Into<String>) -> Verdict {
+    Ok((Severity::Error, message.into(), fix.into()))
 }
 
-fn warning(check: Check, message: impl Into<String>, fix: impl Into<String>) -> Finding {
-    failed(check, message, fix).but(Severity::Warning)
+fn warning(message: impl Into<String>, fix: impl Into<String>) -> Verdict {
+    Ok((Severity::Warning, message.into(), fix.into()))
 }
 
-fn unknown(check: Check, why: impl Into<String>) -> Finding {
-    failed(check, why, "").but(Severity::Unknown)
-}
-
-fn api_server(version: Result<Info, String>) -> Finding {
-    let check = Check::API_SERVER;
-    let version = match version {
-        Ok(version) => version,
-        Err(why) => return unknown(check, why),
-    };
+fn api_server(version: Result<Info, String>) -> Verdict {
+    let version = version?;
     let number = |text: &str| {
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
         digits.parse::<u32>().ok()
     };
     let name = &version.git_version;
     let client = env!("CARGO_PKG_VERSION");
-    match number(&version.major).zip(number(&version.minor)) {
-        None => unknown(check, "its version cannot be parsed"),
-        Some(numbers) if numbers < OLDEST => {
-            let message = format!("it is {name}; 1.30 is the oldest supported version");
-            failed(check, message, "upgrade Kubernetes")
-        }
-        Some(_) => ok(
-            check,
-            format!("it is {name}; this is kubectl nodegate {client}"),
-        ),
+    let numbers = number(&version.major).zip(number(&version.minor));
+    if numbers.ok_or("its version cannot be parsed")? < OLDEST {
+        let message = format!("it is {name}; 1.30 is the oldest supported version");
+        return failed(message, "upgrade Kubernetes");
     }
+    ok(format!("it is {name}; this is kubectl nodegate {client}"))
 }
 
 /// Compares the API server's clock with this machine's.
-fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Finding {
-    let check = Check::CLOCK;
-    let Some(served_at) = served_at else {
-        return unknown(check, "the API server did not say what time it is");
-    };
+fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Verdict {
+    let served_at = served_at.ok_or("the API server did not say what time it is")?;
     let apart = now.duration_since(served_at);
     if apart.abs() <= APART {
-        let message = "this machine's and the API server's are no more than seconds apart";
-        return ok(check, message);
+        return ok("this machine's and the API server's are no more than seconds apart");
     }
     let side = if apart.is_positive() {
         "ahead of"
@@ -181,11 +163,7 @@ fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Finding {
          heartbeat timeouts and repair would be, too",
         apart.abs().as_secs()
     );
-    warning(
-        check,
-        message,
-        "check that the clock is synchronized: timedatectl",
-    )
+    warning(message, "check that the clock is synchronized: timedatectl")
 }
 
 /// The lists that commands need but the user may not read, and what is unknown without them.
@@ -223,37 +201,23 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
     Ok(answers?.into_iter().flatten().collect())
 }
 
-fn permissions(denied: Result<Vec<ResourceKind>, String>) -> Finding {
-    let check = Check::PERMISSIONS;
-    match denied {
-        Err(why) => unknown(check, why),
-        Ok(denied) if denied.is_empty() => {
-            ok(check, "you may read everything that these commands need")
-        }
-        Ok(denied) => {
-            let denied = denied.iter();
-            let denied: Vec<_> = denied
-                .map(|kind| format!("{} ({})", kind.name(), kind.tells()))
-                .collect();
-            warning(
-                check,
-                format!("you may not list {}", denied.join(", ")),
-                "ask for the right to read: kubectl create clusterrolebinding nodegate-view --clusterrole=nodegate-view --user=NAME",
-            )
-        }
+fn permissions(denied: Result<Vec<ResourceKind>, String>) -> Verdict {
+    const FIX: &str = "ask for the right to read: kubectl create clusterrolebinding nodegate-view \
+                       --clusterrole=nodegate-view --user=NAME";
+    let denied = denied?.into_iter();
+    let denied: Vec<_> = denied
+        .map(|kind| format!("{} ({})", kind.name(), kind.tells()))
+        .collect();
+    if denied.is_empty() {
+        return ok("you may read everything that these commands need");
     }
+    warning(format!("you may not list {}", denied.join(", ")), FIX)
 }
 
-fn definition(found: Lookup<CustomResourceDefinition>) -> Finding {
+fn definition(found: Result<Option<CustomResourceDefinition>, String>) -> Verdict {
     const APPLY: &str = "apply the definition: kubectl apply --server-side -k config/crd";
-    let check = Check::DEFINITION;
-    let definition = match found {
-        Ok(Some(definition)) => definition,
-        Ok(None) => {
-            let message = "the CustomResourceDefinition is not installed";
-            return failed(check, message, APPLY);
-        }
-        Err(why) => return unknown(check, why),
+    let Some(definition) = found? else {
+        return failed("the CustomResourceDefinition is not installed", APPLY);
     };
     let conditions = definition.status.iter().flat_map(|it| &it.conditions);
     let mut conditions = conditions.flatten();
@@ -261,7 +225,7 @@ fn definition(found: Lookup<CustomResourceDefinition>) -> Finding {
     let mut versions = definition.spec.versions.iter();
     if !is_established || !versions.any(|it| it.served && it.name == VERSION) {
         let message = format!("the API server does not serve its version {VERSION}");
-        return failed(check, message, APPLY);
+        return failed(message, APPLY);
     }
     let labels = definition.metadata.labels.as_ref();
     if let Some(owner) = labels.and_then(api::other_owner) {
@@ -273,41 +237,36 @@ fn definition(found: Lookup<CustomResourceDefinition>) -> Finding {
             "see who elects leaders; only one of the two may run: \
              kubectl get leases --all-namespaces --field-selector metadata.name={LEASE}"
         );
-        return warning(check, message, see);
+        return warning(message, see);
     }
-    let lacks: Vec<String> = fields(&api::crd())
-        .difference(&fields(&definition))
-        .cloned()
-        .collect();
+    let (ours, theirs) = (api::crd(), fields(&definition));
+    let lacks = fields(&ours)
+        .difference(&theirs)
+        .copied()
+        .collect::<Vec<_>>();
     if lacks.is_empty() {
-        let message = format!("{VERSION} is served, with all fields that this binary knows");
-        return ok(check, message);
+        return ok(format!(
+            "{VERSION} is served, with all fields that this binary knows"
+        ));
     }
     let message = format!(
-        "it is older, or the upstream project's, and drops what it does not know of a rule: {}",
-        lacks.join(", ")
+        "it is older, or the upstream project's, and drops what it does not know of a rule: nodegate.{}",
+        lacks.join(", nodegate.")
     );
-    warning(check, message, APPLY)
+    warning(message, APPLY)
 }
 
-/// The fields of a rule's spec that only we have.
-fn fields(definition: &CustomResourceDefinition) -> BTreeSet<String> {
-    let mut versions = definition.spec.versions.iter();
-    let fields = versions.find(|it| it.name == VERSION).and_then(|it| {
-        let schema = it.schema.as_ref()?.open_api_v3_schema.as_ref()?;
-        let spec = schema
-            .properties
-            .as_ref()?
-            .get("spec")?
-            .properties
-            .as_ref()?;
-        spec.get("nodegate")?.properties.as_ref()
-    });
-    fields
-        .into_iter()
-        .flatten()
-        .map(|it| format!("nodegate.{}", it.0))
-        .collect()
+/// The fields below `nodegate` of a rule's spec, which only we have.
+fn fields(definition: &CustomResourceDefinition) -> BTreeSet<&str> {
+    let fields = || {
+        let mut versions = definition.spec.versions.iter();
+        let version = versions.find(|it| it.name == VERSION)?;
+        let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+        let spec = schema.properties.as_ref()?.get("spec")?;
+        let ours = spec.properties.as_ref()?.get("nodegate")?;
+        ours.properties.as_ref()
+    };
+    fields().into_iter().flatten().map(|it| &**it.0).collect()
 }
 
 /// Whether the API server has mutating admission policies.
@@ -323,26 +282,36 @@ fn birth(
     has_policies: Result<bool, String>,
     policy: Result<bool, String>,
     binding: Result<bool, String>,
-) -> Finding {
-    let check = Check::GATED_AT_BIRTH;
+) -> Verdict {
     let gap =
         "nodes take pods for milliseconds after they are created; startup taints close the gap";
-    match (has_policies, policy, binding) {
-        (Ok(false), ..) => ok(
-            check,
-            format!("this API server has no MutatingAdmissionPolicy v1 (it came with 1.36): {gap}"),
-        ),
-        (Err(why), ..) | (_, Err(why), _) | (_, _, Err(why)) => unknown(check, why),
-        (_, Ok(true), Ok(true)) => ok(check, format!("the policy {BIRTH} is there, and bound")),
-        (_, Ok(false), Ok(false)) => {
-            ok(check, format!("the policy {BIRTH} is not installed: {gap}"))
-        }
+    if !has_policies? {
+        let message = "this API server has no MutatingAdmissionPolicy v1 (it came with 1.36)";
+        return ok(format!("{message}: {gap}"));
+    }
+    match (policy?, binding?) {
+        (true, true) => ok(format!("the policy {BIRTH} is there, and bound")),
+        (false, false) => ok(format!("the policy {BIRTH} is not installed: {gap}")),
         _ => warning(
-            check,
             format!("only one of the policy {BIRTH} and its binding is installed: {gap}"),
             "install both: kubectl apply -k config/birth",
         ),
     }
+}
+
+/// The webhook's configuration, and how many of its endpoints are ready, if that may be read.
+async fn served_webhook(
+    cluster: &Cluster,
+) -> (
+    Result<Option<ValidatingWebhookConfiguration>, String>,
+    Option<usize>,
+) {
+    let found = cluster.found(WEBHOOK).await;
+    let ready = match found.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
+        Some((namespace, name)) => ready(cluster, namespace, name).await,
+        None => None,
+    };
+    (found, ready)
 }
 
 /// The namespace and name of the service that serves the webhook.
@@ -365,23 +334,15 @@ async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usiz
 }
 
 fn webhook(
-    found: Lookup<ValidatingWebhookConfiguration>,
+    found: Result<Option<ValidatingWebhookConfiguration>, String>,
     ready: Option<usize>,
     now: Timestamp,
-) -> Finding {
-    let check = Check::WEBHOOK;
-    let configuration = match found {
-        Ok(Some(configuration)) => configuration,
-        Ok(None) => {
-            let message =
-                "it is not installed: conflicting rules are accepted, and their status says so";
-            return ok(check, message);
-        }
-        Err(why) => return unknown(check, why),
+) -> Verdict {
+    let Some(configuration) = found? else {
+        return ok("it is not installed: conflicting rules are accepted, and their status says so");
     };
     let webhook = configuration.webhooks.iter().flatten().next();
     let bundle = webhook.and_then(|it| it.client_config.ca_bundle.as_ref());
-    let bundle = bundle.filter(|bundle| !bundle.0.is_empty());
     let policy = webhook.and_then(|it| it.failure_policy.as_deref());
     let refused = if policy == Some("Ignore") {
         "rules are accepted without a check"
@@ -394,53 +355,52 @@ fn webhook(
             "check the controller, which serves it with --enable-webhook: kubectl -n {namespace} get pods"
         )
     });
-    let Some(bundle) = bundle else {
-        let message =
-            format!("the API server does not know which CA to trust ({WEBHOOK}): {refused}");
-        return failed(check, message, look);
+    let Some(bundle) = bundle.filter(|bundle| !bundle.0.is_empty()) else {
+        let message = format!("the API server does not know which CA to trust ({WEBHOOK})");
+        return failed(format!("{message}: {refused}"), look);
     };
     if ready == Some(0) {
-        let message =
-            format!("nothing serves it: its service has no ready endpoint, and {refused}");
-        return failed(check, message, look);
+        let message = "nothing serves it: its service has no ready endpoint";
+        return failed(format!("{message}, and {refused}"), look);
     }
     if service.is_some() && ready.is_none() {
         let message = "it is configured; its EndpointSlices cannot be listed, so whether anything serves it is unknown";
-        return unknown(check, message);
+        return Err(message.into());
     }
-    let ends = last_end(&bundle.0);
-    match ends {
+    let ends = match last_end(&bundle.0) {
         Some((end, _)) if end <= now => {
             let message = format!("the CA that the API server trusts ended at {end}: {refused}");
-            failed(check, message, look)
+            return failed(message, look);
         }
         Some((end, _)) if end.duration_since(now) < SOON => {
             let message = format!("the CA that the API server trusts ends soon, at {end}");
-            warning(check, message, look)
+            return warning(message, look);
         }
-        _ => {
-            let ends = match ends {
-                None => String::new(),
-                // The CA and the certificate were made together, with the same expiry.
-                Some((end, true)) => format!("; its CA and its certificate are good until {end}"),
-                Some((end, false)) => format!("; its CA is good until {end}"),
-            };
-            let ready = ready.map_or_else(String::new, |ready| format!(", {ready} ready"));
-            ok(check, format!("it is configured{ready}{ends}"))
-        }
-    }
+        None => String::new(),
+        // The CA and the certificate were made together, with the same expiry.
+        Some((end, true)) => format!("; its CA and its certificate are good until {end}"),
+        Some((end, false)) => format!("; its CA is good until {end}"),
+    };
+    let ready = ready.map_or_else(String::new, |ready| format!(", {ready} ready"));
+    ok(format!("it is configured{ready}{ends}"))
 }
 
-fn controller(found: Lookup<&Leader>, controllers: &[Controller], now: Timestamp) -> Finding {
-    let check = Check::CONTROLLER;
+/// When the last of these PEM certificates expires, and whether a CA of Nodegate's own issued it, which expires with its
+/// certificate. `None` if there is none, or if one cannot be parsed. The others in a bundle are from earlier renewals.
+fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
+    let ends = CertificateDer::pem_slice_iter(pem).map(|certificate| end(&certificate.ok()?));
+    ends.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+fn controller(
+    found: Result<Option<&Leader>, String>,
+    controllers: &[Controller],
+    now: Timestamp,
+) -> Verdict {
     let look = |namespace: &str| format!("check the controller: kubectl -n {namespace} get pods");
-    let leader = match found {
-        Ok(Some(leader)) => leader,
-        Ok(None) => {
-            let message = "no controller has ever led here: nothing gates or releases nodes (without --leader-elect there is no Lease to show it)";
-            return warning(check, message, look(NAMESPACE));
-        }
-        Err(why) => return unknown(check, why),
+    let Some(leader) = found? else {
+        let message = "no controller has ever led here: nothing gates or releases nodes (without --leader-elect there is no Lease to show it)";
+        return warning(message, look(NAMESPACE));
     };
     let mut images: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for controller in controllers {
@@ -455,23 +415,18 @@ fn controller(found: Lookup<&Leader>, controllers: &[Controller], now: Timestamp
     let look = look(&leader.namespace);
     match leader.health(now) {
         LeaderHealth::Alive if leader.suspends_all => {
-            warning(check, format!("{leads}, and all rules are suspended"), "")
+            warning(format!("{leads}, and all rules are suspended"), "")
         }
         LeaderHealth::Alive if !is_nodegate(&leader.holder) => {
-            let message =
-                format!("{leads}, which is not Nodegate: Nodegate waits until that one stops");
-            warning(check, message, look)
+            let why = "which is not Nodegate: Nodegate waits until that one stops";
+            warning(format!("{leads}, {why}"), look)
         }
-        LeaderHealth::Alive => ok(check, leads),
-        LeaderHealth::Nobody => {
-            let message = "no instance leads: nothing gates or releases nodes";
-            failed(check, message, look)
-        }
+        LeaderHealth::Alive => ok(leads),
+        LeaderHealth::Nobody => failed("no instance leads: nothing gates or releases nodes", look),
         LeaderHealth::Silent => {
             let renewed = leader.renewed;
             let since = renewed.map_or_else(String::new, |at| format!(" since {at}"));
             failed(
-                check,
                 format!("{leads}, and has not renewed its Lease{since}"),
                 look,
             )
@@ -479,19 +434,14 @@ fn controller(found: Lookup<&Leader>, controllers: &[Controller], now: Timestamp
     }
 }
 
-fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> Finding {
-    let check = Check::DELETIONS;
-    let rules = match rules {
-        Ok(rules) => rules,
-        Err(why) => return unknown(check, why),
-    };
-    let deleted = rules.iter().filter_map(|rule| {
+fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> Verdict {
+    let deleted = rules?.iter().filter_map(|rule| {
         let since = rule.metadata.deletion_timestamp.as_ref()?.0;
         Some((rule.metadata.name.as_deref()?, since))
     });
     let mut stuck = deleted.filter(|(_, since)| now.duration_since(*since) > GOING);
     let Some((name, since)) = stuck.next() else {
-        return ok(check, "no rule is stuck while it is deleted");
+        return ok("no rule is stuck while it is deleted");
     };
     let message = format!(
         "rule {name} has been in deletion since {since}: its finalizer {FINALIZER} stays until its taint is off every node, \
@@ -500,7 +450,7 @@ fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> Finding {
     let see = format!(
         "see which nodes cannot be written: kubectl get nodereadinessrule {name} -o jsonpath='{{.status.failedNodes}}'"
     );
-    failed(check, message, see)
+    failed(message, see)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `check`: whether the installation works, and what is wrong across rules, `DaemonSet`s, nodes and what makes nodes. Each
 //! finding has an id, a fix and a section in the documentation.
 
-mod certificate;
 mod deadlocks;
 mod input;
 mod installation;

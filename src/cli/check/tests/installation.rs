@@ -11,10 +11,10 @@ fn no<T>() -> Result<T, String> {
 }
 
 /// Asserts how each of these was judged.
-fn judged(cases: impl IntoIterator<Item = (&'static str, Finding, Severity)>) {
-    for (name, finding, expected) in cases {
-        assert_eq!(finding.severity, expected, "{name}: {finding:?}");
-        assert_eq!(finding.object, finding.title, "{name}");
+fn judged(cases: impl IntoIterator<Item = (&'static str, Verdict, Severity)>) {
+    for (name, verdict, expected) in cases {
+        let severity = verdict.as_ref().map_or(Unknown, |it| it.0);
+        assert_eq!(severity, expected, "{name}: {verdict:?}");
     }
 }
 
@@ -135,7 +135,7 @@ fn who_leads_is_judged() {
     };
     let ours = "nrr-controller-manager-1_1-18f";
     let upstreams = "nrr-1_0b5c6a1e-52c0-4a6f-9c1d-0f6f7a6b9d10";
-    let said = leads(ours, -3, false).message;
+    let said = leads(ours, -3, false).unwrap().1;
     let expected =
         "nrr-controller-manager-1 leads, example.com/nodegate:0.1.0 (2 instances, 1 ready)";
     assert_eq!(said, expected);
@@ -164,4 +164,46 @@ fn a_rule_that_stays_in_its_deletion_is_told() {
         ("no rules", deletions(Ok(&[]), at(0)), Fine),
         ("no answer", deletions(no(), at(0)), Unknown),
     ]);
+}
+
+/// The common name of Nodegate's own CAs.
+const OWN: &str = "nodegate-ca";
+
+#[test]
+fn of_a_bundle_the_last_one_counts() {
+    let ca = |name: &str, year| {
+        let mut params = rcgen::CertificateParams::default();
+        params.not_after = rcgen::date_time_ymd(year, 2, 3);
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, name);
+        let key = rcgen::KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().pem()
+    };
+    let bundle = ca("other", 2029) + &ca(OWN, 2030) + &ca(OWN, 2028);
+    let expected = "2030-02-03T00:00:00Z".parse().unwrap();
+    assert_eq!(last_end(bundle.as_bytes()), Some((expected, true)));
+}
+
+#[test]
+fn the_end_of_a_certificate_is_read() {
+    for (year, expected) in [
+        (2030, "2030-02-03T00:00:00Z"),
+        (2060, "2060-02-03T00:00:00Z"),
+    ] {
+        let mut params = rcgen::CertificateParams::new(["a".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 2, 3);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        assert_eq!(
+            last_end(pem.as_bytes()),
+            Some((expected.parse().unwrap(), false))
+        );
+        // No truncated certificate can be parsed.
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        for length in 0..der.len() {
+            assert_eq!(end(&der[..length]), None, "{length}");
+        }
+    }
+    assert_eq!(last_end(b"nonsense"), None);
 }
