@@ -119,8 +119,8 @@ fn refusal(head: &response::Parts, body: &[u8]) -> Status {
         let text = String::from_utf8_lossy(body);
         Status::failure(text.trim(), "").with_code(head.status.as_u16())
     });
-    let come_again = head.headers.get(RETRY_AFTER);
-    let seconds = come_again.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+    let retry_after = head.headers.get(RETRY_AFTER);
+    let seconds = retry_after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
     if let Some(seconds) = seconds {
         let details = status.details.get_or_insert_with(no_details);
         details.retry_after_seconds = details.retry_after_seconds.max(seconds);
@@ -158,7 +158,7 @@ mod tests {
     use axum::http::Response;
 
     #[test]
-    fn a_refusal_says_when_to_come_again() {
+    fn a_refusal_says_when_to_retry_after() {
         let full = r#"{"kind": "Status", "status": "Failure", "message": "slow down", "reason": "TooManyRequests",
             "details": {"retryAfterSeconds": 2}, "code": 429}"#;
         let plain = "Too many requests, please try again later.\n";

@@ -61,7 +61,7 @@ impl From<kube::Error> for RequestError {
             .details
             .as_ref()
             .map_or(0, |it| it.retry_after_seconds);
-        let come_again = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
         // UID is one that names only `metadata.uid`.
         let is_another = status.details.as_ref().is_some_and(|details| {
@@ -78,11 +78,11 @@ impl From<kube::Error> for RequestError {
             403 => Self::Failed(with_remedy(status.message)),
             429 => Self::Throttled {
                 message: status.message,
-                come_again,
+                retry_after,
             },
             500.. => Self::Broken {
                 message: status.message,
-                come_again,
+                retry_after,
             },
             _ => Self::Failed(status.message),
         }

@@ -17,7 +17,7 @@ use super::health::Readiness;
 use crate::api::names::LEASE as LEASE_NAME;
 use crate::engine::RequestError;
 use crate::engine::election::{
-    Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Term, is_blind, may_stand,
+    LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Renewal, Term, is_blind, may_stand,
 };
 use crate::instance::is_nodegate;
 use crate::object::{self, Version};
@@ -158,19 +158,19 @@ impl Election {
                     held => held,
                 };
                 match held {
-                    Ok(true) => Attempt::Held { asked },
-                    Ok(false) => Attempt::Taken,
+                    Ok(true) => Renewal::Held { asked },
+                    Ok(false) => Renewal::Taken,
                     Err(error) => {
                         warn!(lease = LEASE_NAME, "cannot renew the lease: {error}");
-                        Attempt::Failed
+                        Renewal::Failed
                     }
                 }
             };
             let attempt = tokio::time::timeout_at(term.ends().into(), attempt).await;
-            let attempt = attempt.unwrap_or(Attempt::Failed);
+            let attempt = attempt.unwrap_or(Renewal::Failed);
             let seen = *self.sight.seen.borrow();
             match term.after(attempt, seen, Instant::now()) {
-                Ok(()) if matches!(attempt, Attempt::Held { .. }) => renewed(term),
+                Ok(()) if matches!(attempt, Renewal::Held { .. }) => renewed(term),
                 Ok(()) => {}
                 Err(loss) => {
                     let why = match loss {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
+use super::attempt::Undone;
 use super::effects::Effects;
 use super::notice::{About, Notice};
-use super::pacer::Undone;
 use crate::api::ConditionStatus;
 use crate::object::Node;
 use crate::plan::{
@@ -193,16 +193,14 @@ fn announce_births(
 }
 
 pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
-    if let Undone::TooOften {
+    let Undone {
         times,
         within,
         pause,
-    } = undone
-    {
-        let notice = Notice::of_contention(node.clone(), change, times, within, pause);
-        warn!(node = %node.name, rule = %change.rule_name, "{}", notice.note);
-        out.tell(notice);
-    }
+    } = undone;
+    let notice = Notice::of_contention(node.clone(), change, times, within, pause);
+    warn!(node = %node.name, rule = %change.rule_name, "{}", notice.note);
+    out.tell(notice);
 }
 
 pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {

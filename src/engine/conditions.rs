@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use super::announce::SETTLING;
-use super::effects::{Effects, Purpose};
+use super::attempt::{Attempt, Change, Part, Parts};
+use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::Request;
-use super::pacer::{AfterWrite, Class, Contention, Undone, WriteSlot};
+use super::pacer::Class;
 use super::patch;
 use crate::object::Node;
 use crate::plan::{ConditionChanges, NewCondition, Urgency};
@@ -23,17 +24,14 @@ const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct ConditionWork {
     queued: bool,
-    /// The conditions that the write under way changes, by type.
-    slot: WriteSlot<Vec<(Box<str>, Made)>>,
+    attempt: Attempt,
+    /// What the write under way changes.
+    changes: Vec<(Part, Change)>,
     written_at: Option<Instant>,
     /// Since when the node has lacked something that may arrive within a moment.
     wanted_since: Option<Instant>,
-    /// What someone else keeps undoing.
-    contention: Contention<Box<str>, Made>,
+    parts: Parts,
 }
-
-/// A hash of the condition that a write sets; `None` if it removes the condition.
-type Made = Option<u64>;
 
 /// Nodes that wait for a write that yields to others, oldest first.
 #[derive(Debug, Default)]
@@ -54,20 +52,18 @@ impl NodeQueue {
 }
 
 impl ConditionWork {
-    /// The state for another node of the same name. A write under way stays in the slot until it ends.
-    pub fn for_another_node(&mut self) -> Self {
+    /// The state for another node of the same name. A write for the earlier one may still be under way.
+    pub fn for_another_node(&self) -> Self {
         let mut other = Self {
             queued: self.queued,
             ..Self::default()
         };
-        if self.slot.take().is_some() {
-            other.slot.begin(Vec::new());
-        }
+        other.attempt.under_way = self.attempt.under_way;
         other
     }
 
     pub fn is_writing(&self) -> bool {
-        self.slot.is_under_way()
+        self.attempt.under_way
     }
 
     /// Notes that the node has left the queue.
@@ -100,27 +96,28 @@ impl ConditionWork {
             queue.last(node.name.clone());
             return;
         }
-        self.slot.begin(made(&changes).collect());
+        self.attempt.under_way = true;
+        self.changes = parts(&changes).collect();
         let request = Request::PatchNodeStatus {
             name: node.name.clone(),
             patch: patch::node_conditions(node, &changes, out.now.wall),
         };
-        out.ask(Purpose::Conditions(node.name.clone()), request);
+        out.ask(Job::Conditions(node.name.clone()), request);
     }
 
     /// Removes the changes that someone else keeps undoing; returns when the first of them may be made again.
     fn hold_back(&mut self, changes: &mut ConditionChanges<'_>, now: Instant) -> Option<Instant> {
-        if self.contention.is_empty() {
+        self.parts.forget(|_| true, |_, _| false, now);
+        if self.parts.is_empty() {
             return None;
         }
-        self.contention.forget(now, |_, _| false);
-        let until = |kind: &str, made| self.contention.not_before(|it| **it == *kind, made, now);
-        let later = made(changes)
-            .filter_map(|(kind, made)| until(&kind, made))
-            .min();
-        let set = |it: &NewCondition<'_>| until(it.kind, Some(words(it))).is_none();
+        let until = |part: &Part, change| self.parts.not_before(part, change, now);
+        let later = parts(changes).filter_map(|(part, change)| until(&part, change));
+        let later = later.min();
+        let set = |it: &NewCondition<'_>| until(&part(it.kind), Some(hash(it))).is_none();
         changes.set.retain(set);
-        changes.withdraw.retain(|kind| until(kind, None).is_none());
+        let withdraw = |kind: &&str| until(&part(kind), None).is_none();
+        changes.withdraw.retain(withdraw);
         later
     }
 
@@ -130,7 +127,7 @@ impl ConditionWork {
             self.wanted_since = None;
             return None;
         }
-        if self.queued || self.slot.is_under_way() {
+        if self.queued || self.attempt.under_way {
             return None;
         }
         let spaced = match (changes.urgency(), self.written_at) {
@@ -138,58 +135,57 @@ impl ConditionWork {
             (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
             _ => now,
         };
-        let after_pause = self.slot.not_before(now);
+        let after_pause = self.attempt.not_before(now);
         Some(after_pause.map_or(spaced, |at| at.max(spaced)))
     }
 
     /// Lets a refused write be retried at this time.
     pub fn retry_at(&mut self, at: Instant) {
-        self.slot.retry_at(at);
+        self.attempt.retry_at(at);
     }
 
     /// Handles the answer to a write.
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Effects) {
         let now = out.now.monotonic;
-        let refusals = self.slot.refusals();
-        let Some((writes, verdict)) = self.slot.ended(error, now) else {
-            return;
-        };
-        match (verdict, error) {
-            (AfterWrite::Done, _) => {
-                for (kind, made) in writes {
-                    let undone = self.contention.made(kind.clone(), made, &kind, now);
-                    if let Some(Undone::TooOften { .. }) = undone {
-                        warn!(node = %name, condition = %kind, "another client keeps changing the condition that is published");
-                    }
-                }
-                if refusals > 0 {
-                    out.pacer.refused.went_through(Class::Conditions, name, now);
-                }
-                self.written_at = Some(now);
-                self.wanted_since = None;
-            }
-            (AfterWrite::Refused { before, .. }, Some(error)) => {
-                let refused = &mut out.pacer.refused;
-                if let Some(at) = refused.refused(Class::Conditions, name, before, now) {
-                    self.slot.wait_until(at);
-                }
-                out.pacer
-                    .complain("cannot publish conditions", name, error, now);
-            }
-            _ => {}
+        let changes = std::mem::take(&mut self.changes);
+        if let Some(error) = error.filter(|it| it.is_refusal()) {
+            let attempt = &mut self.attempt;
+            return out
+                .pacer
+                .refused(Class::Conditions, name, attempt, error, now);
         }
+        let was_refused = self.attempt.refusals > 0;
+        self.attempt.ended(error, now);
+        if error.is_some() {
+            return;
+        }
+        for (part, change) in changes {
+            let undone = self.parts.get_mut(&part).made(change, "", now);
+            if undone.is_some_and(|it| it.is_news()) {
+                warn!(node = %name, ?part, "another client keeps changing the condition that is published");
+            }
+        }
+        if was_refused {
+            out.pacer.refused.went_through(Class::Conditions, name, now);
+        }
+        self.written_at = Some(now);
+        self.wanted_since = None;
     }
 }
 
+fn part(kind: &str) -> Part {
+    Part::Condition(kind.into())
+}
+
 /// What these changes do to each condition.
-fn made(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Box<str>, Made)> {
-    let set = changes.set.iter().map(|it| (it.kind, Some(words(it))));
-    let withdrawn = changes.withdraw.iter().map(|kind| (*kind, None));
-    set.chain(withdrawn).map(|(kind, made)| (kind.into(), made))
+fn parts(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Part, Change)> {
+    let set = changes.set.iter().map(|it| (part(it.kind), Some(hash(it))));
+    let withdrawn = changes.withdraw.iter().map(|kind| (part(kind), None));
+    set.chain(withdrawn)
 }
 
 /// A hash of a condition.
-fn words(condition: &NewCondition<'_>) -> u64 {
+fn hash(condition: &NewCondition<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (
         condition.status.as_str(),

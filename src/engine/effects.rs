@@ -14,11 +14,9 @@ use super::timers::Timers;
 
 /// What a request is for. Its owner keeps the details.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Purpose {
-    /// Write a node's taints and annotations.
+pub enum Job {
+    /// Write a node's taints and annotations, or read it after a conflict.
     Node(Arc<str>),
-    /// Read the node after such a write met a conflict.
-    NodeAgain(Arc<str>),
     /// Publish a node's conditions.
     Conditions(Arc<str>),
     /// Write a rule's finalizers.
@@ -33,10 +31,10 @@ pub enum Purpose {
     Event,
 }
 
-impl Purpose {
+impl Job {
     const fn class(&self) -> Class {
         match self {
-            Self::Node(_) | Self::NodeAgain(_) => Class::Node,
+            Self::Node(_) => Class::Node,
             Self::Conditions(_) => Class::Conditions,
             Self::Finalizers(_) | Self::Status(_) => Class::Rule,
             Self::Claim(_) => Class::Claim,
@@ -55,7 +53,7 @@ pub struct Effects {
     pub notices: Notices,
     waiting: Vec<Effect>,
     next: RequestId,
-    under_way: Map<RequestId, (Instant, Purpose)>,
+    under_way: Map<RequestId, (Instant, Job)>,
 }
 
 impl Effects {
@@ -72,7 +70,7 @@ impl Effects {
     }
 
     /// Makes a request. The caller has checked that the pacer permits it.
-    pub fn ask(&mut self, purpose: Purpose, request: Request) {
+    pub fn ask(&mut self, purpose: Job, request: Request) {
         let id = self.next;
         self.next += 1;
         self.pacer
@@ -82,7 +80,7 @@ impl Effects {
     }
 
     /// Ends the request of this number; returns what it was for.
-    pub fn answered(&mut self, id: RequestId, error: Option<&RequestError>) -> Option<Purpose> {
+    pub fn answered(&mut self, id: RequestId, error: Option<&RequestError>) -> Option<Job> {
         let (made, purpose) = self.under_way.remove(&id)?;
         let class = purpose.class();
         self.pacer.ends(class);
@@ -123,7 +121,7 @@ impl Effects {
                 at,
                 number: self.next,
             };
-            self.ask(Purpose::Event, request);
+            self.ask(Job::Event, request);
         }
     }
 

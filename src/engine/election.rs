@@ -68,7 +68,7 @@ pub fn is_blind(seen: Instant, now: Instant) -> bool {
 
 /// The outcome of an attempt to renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
+pub enum Renewal {
     /// The lease is ours, as of when the renewal was requested.
     Held {
         /// When it was requested.
@@ -113,11 +113,11 @@ impl Term {
     ///
     /// # Errors
     /// The term is over, for this reason.
-    pub fn after(&mut self, attempt: Attempt, seen: Instant, now: Instant) -> Result<(), Loss> {
+    pub fn after(&mut self, attempt: Renewal, seen: Instant, now: Instant) -> Result<(), Loss> {
         match attempt {
-            Attempt::Taken => return Err(Loss::Taken),
-            Attempt::Held { asked } => self.renewed = asked,
-            Attempt::Failed => {}
+            Renewal::Taken => return Err(Loss::Taken),
+            Renewal::Held { asked } => self.renewed = asked,
+            Renewal::Failed => {}
         }
         if now >= self.ends() {
             Err(Loss::RanOut)
@@ -196,15 +196,15 @@ mod tests {
     #[test]
     fn a_term_lasts_as_long_as_the_lease_is_renewed_and_something_is_seen() {
         let start = Instant::now();
-        let held = |at: u32| Attempt::Held {
+        let held = |at: u32| Renewal::Held {
             asked: start + at * SECOND,
         };
         for (name, attempt, seen, now, expected, ends) in [
             ("renewed", held(2), 2, 3, Ok(()), 12),
-            ("failed once", Attempt::Failed, 7, 7, Ok(()), 10),
+            ("failed once", Renewal::Failed, 7, 7, Ok(()), 10),
             (
                 "failed for too long",
-                Attempt::Failed,
+                Renewal::Failed,
                 9,
                 10,
                 Err(Loss::RanOut),
@@ -219,7 +219,7 @@ mod tests {
                 Err(Loss::RanOut),
                 12,
             ),
-            ("another's", Attempt::Taken, 2, 2, Err(Loss::Taken), 10),
+            ("another's", Renewal::Taken, 2, 2, Err(Loss::Taken), 10),
             (
                 "nothing seen for two minutes",
                 held(119),

@@ -30,7 +30,7 @@ pub enum RequestError {
         /// Its message.
         message: String,
         /// When to retry, if it says so.
-        come_again: Option<Duration>,
+        retry_after: Option<Duration>,
     },
     /// The API server, or a webhook or backend that it calls, failed.
     #[error("{message}")]
@@ -38,7 +38,7 @@ pub enum RequestError {
         /// Its message.
         message: String,
         /// When to retry, if it says so.
-        come_again: Option<Duration>,
+        retry_after: Option<Duration>,
     },
     /// There was no answer in time.
     #[error("the API server did not answer within {} s", .0.as_secs())]

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
+use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
 use super::kind::{Scope, Watch};
 use super::map::Set;
-use super::pacer::{Backoff, Pauses};
 use crate::object::{ObjectKey, Version};
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.

@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 use super::cache::Cache;
 use super::clock::Clock;
 use super::conditions::NodeQueue;
-use super::effects::{Effects, Purpose};
+use super::effects::{Effects, Job};
 use super::io::{Effect, Input, Now, Request};
 use super::nodes::Nodes;
 use super::notice::Notice;
@@ -195,7 +195,7 @@ impl Engine {
             && let Some((watch, scope)) = self.cache.next_read(now)
         {
             let request = Request::ReadVersion { watch, scope };
-            self.out.ask(Purpose::Version(watch, now), request);
+            self.out.ask(Job::Version(watch, now), request);
         }
     }
 
@@ -203,7 +203,7 @@ impl Engine {
         match input {
             Input::Seen(seen) => {
                 if seen.is_sign_of_life() {
-                    self.out.pacer.heard();
+                    self.out.pacer.on_sign_of_life();
                 }
                 self.cache.see(seen, self.out.now);
             }
@@ -216,7 +216,7 @@ impl Engine {
                     self.cache.mark_all_stale(self.out.now.monotonic);
                 }
             }
-            Input::Leads => self.out.pacer.heard(),
+            Input::Leads => self.out.pacer.on_sign_of_life(),
             Input::Restored => self.cache.restored(self.out.now),
             Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {

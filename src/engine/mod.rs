@@ -3,6 +3,7 @@
 //! only carries data in and out. Start at `machine`, whose [`io::Input`]s and [`io::Effect`]s are its whole interface.
 
 mod announce;
+mod attempt;
 pub mod broken;
 mod cache;
 mod clock;
@@ -37,10 +38,11 @@ pub(crate) use cache::CachedRule;
 pub use clock::Clock;
 pub use freshness::{MAX_AGE, WATCH_LENGTH};
 
+pub(crate) use attempt::Backoff;
+pub use attempt::Pauses;
 pub use error::RequestError;
 pub use machine::{Engine, Settings};
-pub(crate) use pacer::Backoff;
-pub use pacer::{Pauses, Rate};
+pub use pacer::Rate;
 pub(crate) use status::{
     NOT_MADE, REMARKS, Remark, SHUT_OUT, passed_over_message, says_all_suspended,
 };

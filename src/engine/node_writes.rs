@@ -3,97 +3,53 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::Timestamp;
 use tracing::{debug, warn};
 
 use super::announce::{tell_change, tell_undone};
-use super::effects::{Effects, Purpose};
+use super::attempt::{Attempt, Change, Part, Parts};
+use super::effects::{Effects, Job};
 use super::error::RequestError;
-use super::io::{Count, Hold, Request};
-use super::notice::About;
-use super::pacer::{Class, Contention, Refusals, Undone, WriteSlot};
+use super::io::{Count, Hold, Now, Request};
+use super::notice::{About, Notice};
+use super::pacer::Class;
 use super::patch;
 use super::startups::Startups;
 use crate::object::{Node, Taint, Version, Watched};
-use crate::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintId, TaintPlan};
+use crate::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
 use crate::rule::ownership::Ownership;
 use crate::rule::{CompiledSpec, Rule, is_foreign};
-
-/// How many conflicts in a row are retried without a pause.
-const CONFLICTS_WITHOUT_PAUSE: u32 = 5;
 
 /// The state of one node's taint and annotation writes.
 #[derive(Debug, Default)]
 pub struct WriteWork {
-    slot: WriteSlot<NodeWrite>,
-    /// Conflicts in a row.
-    conflicts: u32,
-    /// What the API server refused.
-    refusals: Refusals<Option<TaintId>>,
-    /// Taint changes that someone else keeps undoing...
-    contention: Contention<TaintId, ChangeKind>,
-    /// ...and changes of annotations that change no taint.
-    restored: Contention<String, ChangeKind>,
+    attempt: Attempt,
+    /// The write under way; `None` also while the node is read after a conflict.
+    write: Option<Box<NodeWrite>>,
+    /// Whether the API server refused the whole plan, because of an unknown part of it. Then each part is written alone, so that
+    /// the others go through and the refusal is attributed to the right one.
+    is_split: bool,
+    parts: Parts,
 }
 
 #[derive(Debug)]
 pub struct NodeWrite {
-    subject: WriteSubject,
+    /// The only part that it writes; `None` if there may be several.
+    part: Option<Part>,
+    pub plan: TaintPlan,
     /// The node's taints if this succeeds; `None` if they do not change.
     pub taints: Option<Vec<Taint>>,
-    pub changes: Vec<TaintChange>,
-    /// The annotations that it sets or removes, if it changes nothing else.
-    annotations: Vec<(String, ChangeKind)>,
-    pub completed: Vec<Completed>,
-}
-
-/// What a write covers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WriteSubject {
-    /// The whole plan, which may cover several taints.
-    Several,
-    /// One taint with its annotations; `None` for annotations that belong to no taint.
-    One(Option<TaintId>),
-}
-
-impl WriteSubject {
-    fn of(plans: &[TaintPlan]) -> Self {
-        match plans {
-            [plan] => Self::One(plan.taint.clone()),
-            _ => Self::Several,
-        }
-    }
-}
-
-/// How much of a node's plan is written now.
-enum Choice {
-    Write(TaintPlan, WriteSubject),
-    Later(Instant),
-    /// Nothing: there is nothing to write, or the node has to wait for its retry.
-    Nothing,
-}
-
-/// A bootstrap that a write completes.
-#[derive(Debug)]
-pub struct Completed {
-    pub rule: Arc<str>,
-    /// When both the node and the rule existed; after a reboot that gated the node again, when it rebooted.
-    pub since: Option<Timestamp>,
-    /// How the node was closed until then, if it was.
-    pub hold: Option<Hold>,
-    /// Whether an Event reports it. None does if the taint kept no pods off, or if another project's wording reports it.
-    pub is_told: bool,
-    /// The condition that was met last, if that is known.
-    pub last: Option<Arc<str>>,
+    /// The bootstraps that it completes, each with the Event that reports it. None does if the taint kept no pods off, or if
+    /// another project's wording reports it.
+    pub completed: Vec<(Count, Option<Notice>)>,
 }
 
 /// How a write ended.
 #[derive(Debug)]
 pub enum WriteEnd {
     /// It succeeded, and this is the node's metadata now, at this version.
-    CarriedOut(Box<(NodeWrite, Version, Node)>),
-    /// The node had changed; the engine waits for a new read of it.
-    ReadAgain,
+    CarriedOut(Box<NodeWrite>, Version, Box<Node>),
+    /// The node had changed, and was read again.
+    Read(Option<Watched<Node>>),
     /// The API server refused these changes, with this message.
     Refused(Vec<TaintChange>, String),
     /// It failed, and is retried later.
@@ -103,12 +59,12 @@ pub enum WriteEnd {
 impl WriteWork {
     /// Whether a write, or the read after a conflict, is under way.
     pub fn is_under_way(&self) -> bool {
-        self.slot.is_under_way()
+        self.attempt.under_way
     }
 
     /// Names of the rules whose changes someone keeps undoing.
     pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
-        self.contention.contended(now)
+        self.parts.contended(now)
     }
 
     /// Writes as much of a plan as may be written now.
@@ -119,196 +75,181 @@ impl WriteWork {
         startups: &Startups,
         out: &mut Effects,
     ) {
-        match self.choose(node, &mut plan, out) {
-            Choice::Write(write, subject) => {
-                let request = Request::PatchNode {
-                    name: node.name.clone(),
-                    patch: patch::node(node, &write),
-                };
-                self.slot.begin(NodeWrite {
-                    subject,
-                    completed: completed(node, &plan, &write, startups),
-                    annotations: annotations(&write).collect(),
-                    taints: write.taints(node),
-                    changes: write.changes,
-                });
-                out.ask(Purpose::Node(node.name.clone()), request);
-            }
-            Choice::Later(at) => out.timers.wake_node(&node.name, at),
-            Choice::Nothing => {}
-        }
-    }
-
-    /// Chooses the whole plan if the API server has refused none of it and no one undoes it; otherwise the first taint that may
-    /// be written now.
-    fn choose(&mut self, node: &Node, plan: &mut NodePlan<'_>, out: &mut Effects) -> Choice {
         let now = out.now.monotonic;
-        if !self.contention.is_empty() {
-            let is_right = |taint: &TaintId, change| is_rightly_undone(node, plan, taint, change);
-            self.contention.forget(now, is_right);
-        }
-        self.restored.forget(now, |_, _| false);
+        let is_wanted = |part: &Part| plan.taints.iter().any(|it| part_of(it) == *part);
+        let is_right = |part: &Part, change| is_rightly_undone(node, &plan, part, change);
+        self.parts.forget(is_wanted, is_right, now);
+        self.is_split &= plan.taints.len() > 1;
         if !plan.writes_node() {
-            self.slot.forgive();
-            self.conflicts = 0;
-            self.refusals = Refusals::default();
+            self.attempt.ended(None, now);
             out.pacer.refused.forget(Class::Node, &node.name);
-            return Choice::Nothing;
+            return;
         }
-        if let Some(at) = self.slot.not_before(now) {
-            return Choice::Later(at);
-        }
-        let undone_until = |plan: &TaintPlan| {
-            let taints = plan.changes.iter().filter_map(|change| {
-                let is_taint = |taint: &TaintId| taint.is_of(change);
-                self.contention.not_before(is_taint, change.kind, now)
-            });
-            let restored = annotations(plan)
-                .filter_map(|(key, kind)| self.restored.not_before(|it| *it == key, kind, now));
-            taints.chain(restored).max()
+        let chosen = match self.attempt.not_before(now) {
+            Some(at) => Err(at),
+            None => self.choose(std::mem::take(&mut plan.taints), now),
         };
-        let is_plain = |plan: &TaintPlan| undone_until(plan).is_none();
-        if self.refusals.is_empty() && plan.taints.iter().all(is_plain) {
-            let plans = std::mem::take(&mut plan.taints);
-            let subject = WriteSubject::of(&plans);
-            return Choice::Write(TaintPlan::merged(plans), subject);
-        }
-        let taints: Vec<_> = plan.taints.iter().map(|it| it.taint.clone()).collect();
-        self.refusals.retain(&taints);
-        let mut later: Option<Instant> = None;
-        for plan in std::mem::take(&mut plan.taints) {
-            let until = self.refusals.not_before(&plan.taint, now);
-            if let Some(until) = until.max(undone_until(&plan)) {
-                later = later.into_iter().chain([until]).min();
-                continue;
-            }
-            let subject = WriteSubject::One(plan.taint.clone());
-            return Choice::Write(plan, subject);
-        }
-        later.map_or(Choice::Nothing, Choice::Later)
+        let (part, write) = match chosen {
+            Ok(chosen) => chosen,
+            Err(at) => return out.timers.wake_node(&node.name, at),
+        };
+        let request = Request::PatchNode {
+            name: node.name.clone(),
+            patch: patch::node(node, &write),
+        };
+        self.attempt.under_way = true;
+        self.write = Some(Box::new(NodeWrite {
+            part,
+            completed: completed(node, &plan, &write, startups, out.now),
+            taints: write.taints(node),
+            plan: write,
+        }));
+        out.ask(Job::Node(node.name.clone()), request);
     }
 
-    /// Handles the answer to the write under way.
+    /// Chooses the whole plan if the API server has refused none of it and no one undoes it; otherwise the first part that may
+    /// be written now. If none may, returns when the first one may.
+    fn choose(
+        &self,
+        plans: Vec<TaintPlan>,
+        now: Instant,
+    ) -> Result<(Option<Part>, TaintPlan), Instant> {
+        let not_before = |plan: &TaintPlan| {
+            let refused = self.parts.refused_until(&part_of(plan), now);
+            let contended =
+                changes(plan).map(|(part, change, _)| self.parts.not_before(&part, change, now));
+            contended.fold(refused, Option::max)
+        };
+        if !self.is_split
+            && !self.parts.are_refused()
+            && plans.iter().all(|plan| not_before(plan).is_none())
+        {
+            let part = (plans.len() == 1).then(|| part_of(&plans[0]));
+            return Ok((part, TaintPlan::merged(plans)));
+        }
+        let plans = plans.into_iter().map(|plan| (not_before(&plan), plan));
+        match plans.min_by_key(|(at, _)| *at) {
+            Some((None, plan)) => Ok((Some(part_of(&plan)), plan)),
+            first => Err(first.and_then(|(at, _)| at).unwrap_or(now)),
+        }
+    }
+
+    /// Handles the answer to the request under way; `None` if another one follows.
     pub fn answered(
         &mut self,
         name: &Arc<str>,
         result: Result<Watched<Node>, RequestError>,
         out: &mut Effects,
     ) -> Option<WriteEnd> {
-        let write = self.slot.take()?;
         let now = out.now.monotonic;
+        self.attempt.under_way = false;
+        let Some(write) = self.write.take() else {
+            return Some(WriteEnd::Read(result.ok()));
+        };
         let read = |answer: Watched<Node>| Ok((answer.version(), answer.read()?));
-        Some(match result.and_then(read) {
+        let error = match result.and_then(read) {
             Ok((version, patched)) => {
                 self.carried_out(&write, &About::node(name, &patched.uid), out);
-                WriteEnd::CarriedOut(Box::new((write, version, patched)))
+                return Some(WriteEnd::CarriedOut(write, version, Box::new(patched)));
             }
-            Err(error) if error.is_refusal() => match write.subject {
-                // Which part was refused is unknown.
-                WriteSubject::Several => {
-                    self.refusals.split();
-                    WriteEnd::Failed
-                }
-                WriteSubject::One(taint) => {
-                    let before = self.refusals.times(&taint);
-                    let retry = out.pacer.refused.refused(Class::Node, name, before, now);
-                    self.refusals.ended(taint, Some(&error), retry, now);
-                    out.pacer
-                        .complain("cannot write the node", name, &error, now);
-                    WriteEnd::Refused(write.changes, error.to_string())
-                }
-            },
-            Err(error) => {
-                let is_conflict = error == RequestError::Conflict;
-                self.conflicts += u32::from(is_conflict);
-                if !is_conflict || self.conflicts > CONFLICTS_WITHOUT_PAUSE {
-                    // If the node is gone, its watch will say so. The pause limits retries while the watch lags.
-                    self.slot.judge(Some(&error), now);
-                }
-                if !is_conflict {
-                    return Some(WriteEnd::Failed);
-                }
-                debug!(node = %name, "the node has changed in the meantime; evaluating it again");
-                for change in &write.changes {
-                    out.count(Count::Conflicted {
-                        rule: change.rule_name.as_str().into(),
-                        kind: change.kind,
-                    });
-                }
-                self.slot.begin(write);
-                let request = Request::ReadNode { name: name.clone() };
-                out.ask(Purpose::NodeAgain(name.clone()), request);
-                WriteEnd::ReadAgain
-            }
-        })
+            Err(error) => error,
+        };
+        if error.is_refusal() {
+            let Some(part) = write.part else {
+                self.is_split = true;
+                return Some(WriteEnd::Failed);
+            };
+            let attempt = self.parts.get_mut(&part);
+            out.pacer.refused(Class::Node, name, attempt, &error, now);
+            return Some(WriteEnd::Refused(write.plan.changes, error.to_string()));
+        }
+        // If the node is gone, its watch will say so. The pause limits retries while the watch lags.
+        self.attempt.ended(Some(&error), now);
+        if error != RequestError::Conflict {
+            return Some(WriteEnd::Failed);
+        }
+        debug!(node = %name, "the node has changed in the meantime; evaluating it again");
+        for change in &write.plan.changes {
+            out.count(Count::Conflicted {
+                rule: change.rule_name.as_str().into(),
+                kind: change.kind,
+            });
+        }
+        self.attempt.under_way = true;
+        let request = Request::ReadNode { name: name.clone() };
+        out.ask(Job::Node(name.clone()), request);
+        None
     }
 
     /// Lets what was refused be retried at this time.
     pub fn retry_at(&mut self, at: Instant) {
-        self.refusals.retry_at(at);
-    }
-
-    /// Handles the end of the read after a conflict.
-    pub fn read_again(&mut self) {
-        self.slot.take();
+        self.parts.retry_at(at);
     }
 
     fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Effects) {
         let now = out.now.monotonic;
-        self.slot.forgive();
-        self.conflicts = 0;
-        if let WriteSubject::One(taint) = &write.subject
-            && self.refusals.times(taint) > 0
+        self.attempt.ended(None, now);
+        if let Some(part) = &write.part
+            && self.parts.get(part).is_some_and(|it| it.refusals > 0)
         {
-            self.refusals.ended(taint.clone(), None, None, now);
+            self.parts.get_mut(part).ended(None, now);
             out.pacer
                 .refused
                 .went_through(Class::Node, &about.name, now);
         }
-        for change in &write.changes {
+        for change in &write.plan.changes {
             tell_change(about, change, out);
-            let (taint, rule) = (change.taint(), &change.rule_name);
-            if let Some(undone) = self.contention.made(taint, change.kind, rule, now) {
-                let rule = rule.as_str().into();
-                out.count(Count::Undone { rule });
-                tell_undone(about, change, undone, out);
-            }
         }
-        for (key, kind) in &write.annotations {
-            let undone = self.restored.made(key.clone(), *kind, key, now);
-            if let Some(Undone::TooOften { .. }) = undone {
-                warn!(node = %about.name, annotation = key, "another client keeps undoing changes of the annotation");
+        for (part, made, change) in changes(&write.plan) {
+            let rule = change.map_or("", |it| &it.rule_name);
+            let Some(undone) = self.parts.get_mut(&part).made(made, rule, now) else {
+                continue;
+            };
+            if let Some(change) = change {
+                out.count(Count::Undone { rule: rule.into() });
+                if undone.is_news() {
+                    tell_undone(about, change, undone, out);
+                }
+            } else if undone.is_news() {
+                warn!(node = %about.name, ?part, "another client keeps undoing changes of the annotation");
             }
         }
     }
 }
 
+/// The part of a node's writes that is refused with this plan.
+fn part_of(plan: &TaintPlan) -> Part {
+    plan.taint.clone().map_or(Part::Rest, Part::Taint)
+}
+
+/// What a plan does to each taint; if it changes none, to each annotation.
+fn changes(plan: &TaintPlan) -> impl Iterator<Item = (Part, Change, Option<&TaintChange>)> {
+    let taints = plan.changes.iter().map(|change| {
+        let is_added = change.kind == ChangeKind::Added;
+        (Part::Taint(change.taint()), is_added, Some(change))
+    });
+    let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
+    let annotations =
+        alone.map(|(key, value)| (Part::Annotation(key.clone()), value.is_some(), None));
+    taints
+        .chain(annotations)
+        .map(|(part, is_added, change)| (part, is_added.then_some(0), change))
+}
+
 /// Whether a taint change was undone and no rule wants it back.
-fn is_rightly_undone(
-    node: &Node,
-    plan: &NodePlan<'_>,
-    taint: &TaintId,
-    change: ChangeKind,
-) -> bool {
+fn is_rightly_undone(node: &Node, plan: &NodePlan<'_>, part: &Part, change: Change) -> bool {
+    let Part::Taint(taint) = part else {
+        return false;
+    };
     let is_there = node.taint(&taint.key, taint.effect).is_some();
-    let is_undone = is_there != (change == ChangeKind::Added);
     let waits = |outcome: &Outcome<'_>| {
         matches!(outcome.governs(), Some(Decision::Wait(_)))
             && outcome.spec.taint.is(&taint.key, taint.effect)
     };
-    is_undone
+    is_there != change.is_some()
         && plan.stale.is_empty()
         && !plan.changes().any(|change| taint.is_of(change))
         && !plan.outcomes.iter().any(waits)
-}
-
-/// The annotations that a plan sets or removes, if it changes no taint.
-fn annotations(plan: &TaintPlan) -> impl Iterator<Item = (String, ChangeKind)> {
-    let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
-    alone.map(|(key, value)| match value {
-        Some(_) => (key.clone(), ChangeKind::Added),
-        None => (key.clone(), ChangeKind::Removed),
-    })
 }
 
 fn completed(
@@ -316,27 +257,28 @@ fn completed(
     plan: &NodePlan<'_>,
     write: &TaintPlan,
     startups: &Startups,
-) -> Vec<Completed> {
+    now: Now,
+) -> Vec<(Count, Option<Notice>)> {
     let completes = |outcome: &&Outcome<'_>| write.completes.contains(&outcome.rule.uid);
-    plan.outcomes
-        .iter()
-        .filter(completes)
-        .map(|outcome| {
-            let spec = outcome.spec;
-            let hold = hold(node, outcome.rule, spec);
-            let is_foreigns = spec.waits_for_components() && is_foreign(&spec.taint.key);
-            Completed {
-                rule: outcome.rule.name.clone(),
-                since: outcome.rebooted.or(node.created.max(outcome.rule.created)),
-                hold,
-                is_told: hold.is_some() && !is_foreigns,
-                last: startups.last(&outcome.rule.uid),
-            }
-        })
-        .collect()
+    let completed = plan.outcomes.iter().filter(completes).map(|outcome| {
+        let Outcome { rule, spec, .. } = *outcome;
+        let hold = hold(node, rule, spec);
+        // When both the node and the rule existed; after a reboot that gated the node again, when it rebooted.
+        let since = outcome.rebooted.or(node.created.max(rule.created));
+        let is_foreigns = spec.waits_for_components() && is_foreign(&spec.taint.key);
+        let notice = (hold.is_some() && !is_foreigns).then(|| {
+            let about = About::node(&node.name, &node.uid);
+            let took = since.map(|since| now.wall.duration_since(since));
+            let last = startups.last(&rule.uid);
+            Notice::of_completion(about, &rule.name, took, last.as_deref())
+        });
+        let rule = rule.name.clone();
+        (Count::BootstrapCompleted { rule, since, hold }, notice)
+    });
+    completed.collect()
 }
 
-/// How a rule's taint keeps a node closed; `None` if the node lacks the taint.
+/// How a rule's taint holds a node; `None` if the node lacks the taint.
 fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
     node.taint(&spec.taint.key, spec.effect)?;
     let owner = Ownership::all(node).find(|owner| *owner.rule_uid == *rule.uid);
@@ -361,8 +303,17 @@ mod tests {
         let since = |world: &crate::testing::World| {
             let plan = world.plan();
             let write = TaintPlan::merged(plan.taints.clone());
-            let completed = completed(&world.node, &plan, &write, &Startups::default());
-            completed.into_iter().map(|it| it.since).collect::<Vec<_>>()
+            let now = Now {
+                wall: at(6000),
+                monotonic: Instant::now(),
+            };
+            let completed = completed(&world.node, &plan, &write, &Startups::default(), now);
+            let since = |count| match count {
+                Count::BootstrapCompleted { since, .. } => since,
+                other => panic!("{other:?}"),
+            };
+            let counts = completed.into_iter().map(|(count, _)| since(count));
+            counts.collect::<Vec<_>>()
         };
         let first = world(&booted("a")).rule(&gate);
         assert_eq!(since(&first), [Some(at(0))]);

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
+use super::attempt::Attempt;
 use super::cache::{Cache, KarpenterCache};
-use super::effects::{Effects, Purpose};
+use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::{Answer, Count, Request};
 use super::map::Map;
 use super::notice::{self, About, Notice};
-use super::pacer::{Class, WriteSlot};
+use super::pacer::Class;
 use super::patch;
 use super::status::{Prospects, RuleStats};
 use crate::api::RepairAction;
@@ -41,7 +42,8 @@ pub(super) struct Repairs {
 struct Repair {
     /// The claim's UID. Another UID means another claim.
     uid: Arc<str>,
-    slot: WriteSlot<(Deletion, Step)>,
+    attempt: Attempt,
+    under_way: Option<(Deletion, Step)>,
     /// The deletion succeeded: nothing more to do.
     is_done: bool,
 }
@@ -80,9 +82,9 @@ impl Repairs {
             return;
         };
         self.work
-            .retain(|name, work| work.slot.is_under_way() || karpenter.claim(name).is_some());
+            .retain(|name, work| work.under_way.is_some() || karpenter.claim(name).is_some());
         let work = self.work.entry(claim.name.clone()).or_default();
-        if work.slot.is_under_way() {
+        if work.under_way.is_some() {
             return;
         }
         if work.uid != claim.uid {
@@ -95,7 +97,7 @@ impl Repairs {
             return;
         }
         let now = out.now.monotonic;
-        let mut later = work.slot.not_before(now);
+        let mut later = work.attempt.not_before(now);
         if later.is_none() && !out.pacer.may_begin(Class::Claim, now) {
             later = out.pacer.not_before(Class::Claim, now).or(Some(now + TURN));
         }
@@ -109,18 +111,18 @@ impl Repairs {
             rule: outcome.rule.name.clone(),
             why: outcome.lateness(),
         };
-        work.slot.begin((deletion, Step::Read));
+        work.under_way = Some((deletion, Step::Read));
         let read = Request::ReadNode {
             name: node.name.clone(),
         };
-        out.ask(Purpose::Claim(claim.name.clone()), read);
+        out.ask(Job::Claim(claim.name.clone()), read);
     }
 
     /// Stops all deletions: a request under way may end, and no further step begins.
     pub(super) fn stop(&mut self) {
         self.is_stopping = true;
         for work in self.work.values_mut() {
-            work.slot.take_if(|(_, step)| *step == Step::Read);
+            work.under_way.take_if(|(_, step)| *step == Step::Read);
         }
     }
 
@@ -136,7 +138,7 @@ impl Repairs {
         let Some(work) = self.work.get_mut(name) else {
             return;
         };
-        let Some((deletion, step)) = work.slot.take() else {
+        let Some((deletion, step)) = work.under_way.take() else {
             return;
         };
         let claim = &deletion.claim;
@@ -151,8 +153,8 @@ impl Repairs {
                 let is_confirmed = deletion.is_confirmed_by(read.clone().read().ok(), cache);
                 cache.update_node(*read, out.now);
                 if !is_confirmed {
-                    work.slot
-                        .judge(Some(&RequestError::Conflict), out.now.monotonic);
+                    work.attempt
+                        .ended(Some(&RequestError::Conflict), out.now.monotonic);
                     return cache.mark(&deletion.node.name);
                 }
                 let delete = Request::DeleteNodeClaim {
@@ -173,13 +175,13 @@ impl Repairs {
                 (Step::Hurry, Request::PatchNodeClaim { name, patch })
             }
             (_, Err(error)) => {
-                work.slot.judge(Some(&error), out.now.monotonic);
+                work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
                 return cache.mark(&deletion.node.name);
             }
         };
-        work.slot.begin((deletion, step));
-        out.ask(Purpose::Claim(name.clone()), request);
+        work.under_way = Some((deletion, step));
+        out.ask(Job::Claim(name.clone()), request);
     }
 }
 

@@ -79,7 +79,7 @@ impl Startups {
     }
 
     /// The rule has opened the node: returns the known times.
-    pub fn opened(&mut self, rule_uid: &str) -> Option<Count> {
+    pub fn released(&mut self, rule_uid: &str) -> Option<Count> {
         let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
         let Startup {
             rule,

@@ -6,7 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::backoff::{Backoff, Pauses};
+use crate::engine::attempt::{Backoff, Pauses};
+
+/// The common pauses, if the API server asks for none.
+const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_secs(10));
 
 /// The longest pause that the API server may ask for at once. It may ask again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -19,22 +22,19 @@ pub(super) struct ClassLimit {
     window: f64,
     /// When the window was last cut.
     cut: Option<Instant>,
-    /// The common pauses, if the API server asks for none.
-    pauses: Pauses,
     retry: Backoff,
     /// The end of the common pause.
     paused: Option<Instant>,
 }
 
 impl ClassLimit {
-    /// A limit of this many requests at a time, 1 or more, with these pauses.
-    pub(super) fn new(at_a_time: u16, pauses: Pauses) -> Self {
+    /// A limit of this many requests at a time, 1 or more.
+    pub(super) fn new(at_a_time: u16) -> Self {
         let ceiling = f64::from(at_a_time.max(1));
         Self {
             ceiling,
             window: ceiling,
             cut: None,
-            pauses,
             retry: Backoff::default(),
             paused: None,
         }
@@ -46,7 +46,7 @@ impl ClassLimit {
     }
 
     /// Notes that a request that was made at this time was handled, or refused.
-    pub(super) fn dealt_with(&mut self, made: Instant) {
+    pub(super) fn handled(&mut self, made: Instant) {
         // Requests from before the window was cut say nothing about the present load.
         if self.cut.is_none_or(|cut| cut <= made) {
             self.window = (self.window + 1.0 / self.window).min(self.ceiling);
@@ -56,16 +56,21 @@ impl ClassLimit {
 
     /// Notes that a request that was made at this time was not handled: overload, failure or timeout. The API server may have
     /// said when to retry.
-    pub(super) fn overloaded(&mut self, made: Instant, come_again: Option<Duration>, now: Instant) {
+    pub(super) fn overloaded(
+        &mut self,
+        made: Instant,
+        retry_after: Option<Duration>,
+        now: Instant,
+    ) {
         let is_known = self.cut.is_some_and(|cut| made < cut);
         if !is_known {
             self.window = (self.window / 2.0).max(1.0);
             self.cut = Some(now);
         }
-        let until = match come_again {
+        let until = match retry_after {
             Some(wait) => now + wait.min(LONGEST_WAIT),
             None if is_known => return,
-            None => self.retry.failed(self.pauses, now),
+            None => self.retry.failed(PAUSES, now),
         };
         self.paused = self.paused.max(Some(until));
     }
@@ -88,16 +93,12 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const S: Duration = Duration::from_secs(1);
 
-    fn limit(at_a_time: u16) -> ClassLimit {
-        ClassLimit::new(at_a_time, Pauses::between(100 * MS, 10 * S))
-    }
-
     #[test]
     fn writes_are_limited_only_by_their_number_while_all_is_well() {
         let now = Instant::now();
-        let mut limits = limit(64);
+        let mut limits = ClassLimit::new(64);
         for _ in 0..1000 {
-            limits.dealt_with(now);
+            limits.handled(now);
         }
         assert_eq!(limits.at_a_time(), 64);
         assert_eq!(limits.not_before(now), None);
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn writes_that_are_turned_away_together_count_once() {
         let start = Instant::now();
-        let mut limits = limit(64);
+        let mut limits = ClassLimit::new(64);
         // Well within the shortest pause.
         for answer in 1..=40 {
             limits.overloaded(start, None, start + answer * MS);
@@ -116,7 +117,7 @@ mod tests {
         assert!(again <= start + 101 * MS, "{:?}", again - start);
         assert_eq!(limits.not_before(again), None);
         // An answer to a request from before the cut says nothing about the present load.
-        limits.dealt_with(start);
+        limits.handled(start);
         assert_eq!(limits.at_a_time(), 32);
         // An answer to a request that was made right after the cut does.
         limits.overloaded(start + MS, None, again);
@@ -126,16 +127,16 @@ mod tests {
     #[test]
     fn a_pause_that_the_api_server_asks_for_is_not_cut_short_by_a_later_one() {
         let now = Instant::now();
-        let mut limits = limit(64);
+        let mut limits = ClassLimit::new(64);
         limits.overloaded(now, Some(10 * S), now);
         limits.overloaded(now + S, None, now + S);
         assert_eq!(limits.not_before(now + 2 * S), Some(now + 10 * S));
     }
 
     #[test]
-    fn pauses_begin_anew_once_something_has_been_dealt_with() {
+    fn pauses_start_over_once_a_request_was_handled() {
         let start = Instant::now();
-        let mut limits = limit(64);
+        let mut limits = ClassLimit::new(64);
         let fail = |limits: &mut ClassLimit, now: Instant| {
             limits.overloaded(now, None, now);
             limits.not_before(now).expect("a pause") - now
@@ -145,14 +146,14 @@ mod tests {
             .collect();
         assert!(pauses[0] <= 100 * MS && pauses[7] >= 5 * S, "{pauses:?}");
         let later = start + 600 * S;
-        limits.dealt_with(later);
+        limits.handled(later);
         assert!(fail(&mut limits, later) <= 100 * MS);
     }
 
     #[test]
     fn the_number_falls_to_one_and_pauses_grow_while_nothing_gets_through() {
         let mut now = Instant::now();
-        let mut limits = limit(64);
+        let mut limits = ClassLimit::new(64);
         let mut requests = 0;
         let end = now + 60 * S;
         while now < end {
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn the_number_grows_back_by_one_a_round() {
         let now = Instant::now();
-        let mut limits = limit(8);
+        let mut limits = ClassLimit::new(8);
         for round in 0..3 {
             limits.overloaded(now + round * S, None, now + round * S);
         }
@@ -176,7 +177,7 @@ mod tests {
         let later = now + 10 * S;
         let mut answers = 0;
         while limits.at_a_time() < 8 {
-            limits.dealt_with(later);
+            limits.handled(later);
             answers += 1;
         }
         // 1 + 2 + ... + 7, and a little more, because the window grows during a round.
@@ -184,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_says_when_to_come_again() {
+    fn the_api_server_says_when_to_retry() {
         let before = Instant::now();
         let now = before + S;
-        let mut limits = limit(64);
+        let mut limits = ClassLimit::new(64);
         limits.overloaded(now, Some(3 * S), now);
         assert_eq!(limits.not_before(now), Some(now + 3 * S));
         // The longest pause counts, even among requests that were under way together.

@@ -1,32 +1,24 @@
 //! The pacer: when each request may be made. Each class of requests has its own limit, all wait together in an outage, and
 //! refused or undone writes are retried at their own pace.
 
-mod backoff;
-mod contention;
 mod limits;
 mod outage;
-mod refusals;
 mod refused;
 mod repetitions;
-mod slot;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use tracing::{info, warn};
-
-pub(crate) use backoff::Backoff;
-pub use backoff::Pauses;
-pub(super) use contention::{Contention, Undone};
-pub(super) use refusals::Refusals;
-pub(super) use slot::{AfterWrite, WriteSlot};
 
 use limits::ClassLimit;
 use outage::Outage;
 use refused::RefusedWrites;
 use repetitions::Repetitions;
 
+use super::attempt::Attempt;
 use super::error::RequestError;
 use crate::bucket::TokenBucket;
 
@@ -59,9 +51,6 @@ const READS: u16 = 16;
 const CONDITIONS: u16 = 8;
 const EVENTS: u16 = 4;
 
-/// A class's common pauses, if the API server asks for none.
-const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_secs(10));
-
 /// A rate limit for writes: a token bucket, as in `k8s.io/client-go/util/flowcontrol`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
@@ -92,7 +81,7 @@ impl Pacer {
     pub fn new(nodes: u16, rate: Option<Rate>) -> Self {
         let at_a_time = [nodes, RULES, CLAIMS, READS, CONDITIONS, EVENTS];
         Self {
-            limits: at_a_time.map(|at_a_time| ClassLimit::new(at_a_time, PAUSES)),
+            limits: at_a_time.map(ClassLimit::new),
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
             outage: Outage::default(),
             refused: RefusedWrites::default(),
@@ -176,9 +165,8 @@ impl Pacer {
         self.under_way[class as usize] -= 1;
     }
 
-    /// Notes a sign of life of the API server.
-    pub fn heard(&mut self) {
-        if self.outage.is_on() && self.outage.heard() {
+    pub fn on_sign_of_life(&mut self) {
+        if self.outage.on_sign_of_life() {
             info!("the API server shows signs of life");
         }
     }
@@ -208,13 +196,13 @@ impl Pacer {
         let limit = &mut self.limits[class as usize];
         match error {
             Some(
-                RequestError::Throttled { come_again, .. }
-                | RequestError::Broken { come_again, .. },
-            ) => limit.overloaded(made, *come_again, now),
+                RequestError::Throttled { retry_after, .. }
+                | RequestError::Broken { retry_after, .. },
+            ) => limit.overloaded(made, *retry_after, now),
             Some(RequestError::TimedOut(_)) => limit.overloaded(made, None, now),
             Some(RequestError::Unreachable(_)) => {}
             None | Some(RequestError::Conflict | RequestError::Gone | RequestError::Failed(_)) => {
-                limit.dealt_with(made);
+                limit.handled(made);
             }
         }
         if let Some(error @ RequestError::Throttled { .. }) = error
@@ -222,6 +210,27 @@ impl Pacer {
         {
             warn!(more, "{error}; fewer such requests at a time");
         }
+    }
+
+    /// Handles a refusal of a write of this node, and logs it.
+    pub fn refused(
+        &mut self,
+        class: Class,
+        node: &Arc<str>,
+        attempt: &mut Attempt,
+        error: &RequestError,
+        now: Instant,
+    ) {
+        let retry = self.refused.refused(class, node, attempt.refusals, now);
+        attempt.ended(Some(error), now);
+        if let Some(at) = retry {
+            attempt.wait_until(at);
+        }
+        let what = match class {
+            Class::Conditions => "cannot publish conditions",
+            _ => "cannot write the node",
+        };
+        self.complain(what, node, error, now);
     }
 
     /// Logs why an object cannot be written, unless the same was just logged for another one.

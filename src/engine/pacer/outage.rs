@@ -1,11 +1,11 @@
 //! What may be written while the API server is unreachable.
 //!
-//! One probe write is made after each pause; it closes another node only if nothing else is to be written. A state that only a
+//! One probe write is made after each pause; it gates another node only if nothing else is to be written. A state that only a
 //! write can end always permits one.
 
 use std::time::Instant;
 
-use super::backoff::{Backoff, Pauses};
+use crate::engine::attempt::{Backoff, Pauses};
 
 /// Whether the API server is reachable, as far as requests and watches show.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Outage {
     }
 
     /// Notes a sign of life on another connection: a watch event or a lease renewal. Returns whether it ends an outage.
-    pub(super) fn heard(&mut self) -> bool {
+    pub(super) fn on_sign_of_life(&mut self) -> bool {
         let is_news = self.state == Reachability::Unreachable;
         if is_news {
             self.state = Reachability::Unproven;
@@ -84,10 +84,10 @@ mod tests {
     enum Event {
         Unreachable,
         Answered,
-        Heard,
+        SignOfLife,
         Later,
     }
-    use Event::{Answered, Heard, Later, Unreachable};
+    use Event::{Answered, Later, SignOfLife, Unreachable};
 
     #[test]
     fn an_outage_ends_with_any_success_and_never_waits_for_a_write_alone() {
@@ -132,34 +132,46 @@ mod tests {
             ),
             (
                 "a watch shows something",
-                &[Unreachable, Heard],
+                &[Unreachable, SignOfLife],
                 true,
                 false,
                 0,
             ),
-            ("and again", &[Unreachable, Heard, Heard], false, false, 0),
+            (
+                "and again",
+                &[Unreachable, SignOfLife, SignOfLife],
+                false,
+                false,
+                0,
+            ),
             (
                 "writes still go one by one",
-                &[Unreachable, Heard, Later],
+                &[Unreachable, SignOfLife, Later],
                 false,
                 false,
                 1,
             ),
             (
                 "until one succeeds",
-                &[Unreachable, Heard, Later, Answered],
+                &[Unreachable, SignOfLife, Later, Answered],
                 false,
                 false,
                 64,
             ),
             (
                 "or fails",
-                &[Unreachable, Heard, Later, Unreachable],
+                &[Unreachable, SignOfLife, Later, Unreachable],
                 true,
                 true,
                 0,
             ),
-            ("nothing is wrong", &[Heard, Answered], false, false, 64),
+            (
+                "nothing is wrong",
+                &[SignOfLife, Answered],
+                false,
+                false,
+                64,
+            ),
         ];
         for (name, events, news, is_on, permits) in cases {
             let mut outage = Outage::default();
@@ -169,7 +181,7 @@ mod tests {
                 is_news = match event {
                     Unreachable => outage.unreachable(now),
                     Answered => outage.answered(),
-                    Heard => outage.heard(),
+                    SignOfLife => outage.on_sign_of_life(),
                     Later => {
                         now = outage.next_try(now).expect(name);
                         false
@@ -188,7 +200,7 @@ mod tests {
         let mut last = Duration::ZERO;
         for _ in 0..10 {
             outage.unreachable(now);
-            outage.heard();
+            outage.on_sign_of_life();
             let at = outage.next_try(now).expect("a pause");
             last = at - now;
             now = at;

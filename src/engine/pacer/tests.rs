@@ -19,10 +19,10 @@ fn unreachable() -> RequestError {
     RequestError::Unreachable("nothing listens".into())
 }
 
-fn throttled(come_again: Option<Duration>) -> RequestError {
+fn throttled(retry_after: Option<Duration>) -> RequestError {
     RequestError::Throttled {
         message: "busy".into(),
-        come_again,
+        retry_after,
     }
 }
 
@@ -37,7 +37,7 @@ fn how_many_there_may_be_at_a_time_depends_on_what_they_are_and_on_an_outage() {
     let again = pacer.next_turn(now).expect("the next try");
     assert!(again > now && again <= now + 50 * MS, "{:?}", again - now);
     assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 0]);
-    pacer.heard();
+    pacer.on_sign_of_life();
     assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 4]);
     pacer.answered(Class::Node, again, None, again);
     assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 4]);
@@ -173,9 +173,9 @@ fn only_what_changes_something_counts_among_the_writes_of_a_second() {
 
 #[test]
 fn what_an_answer_says_about_the_api_server() {
-    let broken = |come_again| RequestError::Broken {
+    let broken = |retry_after| RequestError::Broken {
         message: "failed".into(),
-        come_again,
+        retry_after,
     };
     let pause = Some(2 * S);
     for (name, error, at_a_time, waits) in [

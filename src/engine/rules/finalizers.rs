@@ -10,13 +10,13 @@ use tracing::{info, warn};
 use super::work::RuleWork;
 use crate::api::names::FINALIZER;
 use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::effects::{Effects, Purpose};
+use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
 use crate::engine::gating::Gating;
 use crate::engine::io::{Count, Request};
 use crate::engine::map::{Map, Set};
 use crate::engine::notice::Notice;
-use crate::engine::pacer::{AfterWrite, Class};
+use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::guard::Limits;
 use crate::object::{RuleObject, Watched};
@@ -205,15 +205,15 @@ impl Rules {
             _ => return false,
         }
         let now = out.now.monotonic;
-        if work.finalizers.is_under_way() || work.finalizers.not_before(now).is_some() {
+        if work.finalizers.under_way || work.finalizers.not_before(now).is_some() {
             return false;
         }
-        work.finalizers.begin(());
+        work.finalizers.under_way = true;
         let request = Request::PatchRule {
             name: work.name.clone(),
             patch: patch::finalizers(uid, finalizers, &wanted),
         };
-        out.ask(Purpose::Finalizers(uid.clone()), request);
+        out.ask(Job::Finalizers(uid.clone()), request);
         true
     }
 
@@ -228,40 +228,33 @@ impl Rules {
         let Some(work) = self.works.get_mut(uid) else {
             return;
         };
-        let Some(((), verdict)) = work
-            .finalizers
-            .ended(result.as_ref().err(), out.now.monotonic)
-        else {
-            return;
-        };
-        match (result, verdict) {
-            (Ok(object), _) => {
-                work.finalizer_refusals = 0;
+        work.finalizers
+            .ended(result.as_ref().err(), out.now.monotonic);
+        let error = match result {
+            Ok(object) => {
                 let mut left = object.meta().finalizers.iter().flatten();
                 if left.all(|finalizer| finalizer != FINALIZER) {
                     info!(rule = %work.name, "rule is gone; its nodes are clean");
                 }
-                cache.update_rule(object, out.now.wall);
+                return cache.update_rule(object, out.now.wall);
             }
-            (Err(error), AfterWrite::Refused { again, before }) => {
-                warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
-                if before == 0
-                    && let Some(held) = cache.rules().get(&work.name)
-                {
-                    let why = error.to_string();
-                    out.tell(Notice::of_unwritten_finalizers(&held.rule, &why));
-                }
-                if matches!(error, RequestError::Failed(_)) {
-                    work.finalizer_refusals += 1;
-                    if work.finalizer_refusals == REFUSALS {
-                        cache.refused_finalizer(&work.name);
-                    }
-                }
-                out.timers.wake_rule(uid, again);
+            Err(error) => error,
+        };
+        if error.is_refusal() {
+            warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
+            if work.finalizers.refusals == 1
+                && let Some(held) = cache.rules().get(&work.name)
+            {
+                let why = error.to_string();
+                out.tell(Notice::of_unwritten_finalizers(&held.rule, &why));
             }
-            // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
-            (Err(_), AfterWrite::Again(at)) => out.timers.wake_rule(uid, at),
-            (Err(_), AfterWrite::Done) => {}
+            if work.finalizers.refusals >= REFUSALS && matches!(error, RequestError::Failed(_)) {
+                cache.refused_finalizer(&work.name);
+            }
+        }
+        // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
+        if let Some(at) = work.finalizers.due() {
+            out.timers.wake_rule(uid, at);
         }
     }
 }

@@ -85,7 +85,7 @@ impl Rules {
     }
 
     /// Notes that these changes of a node failed and why, and announces it if it is new.
-    pub fn blame(
+    pub fn record_failure(
         &mut self,
         node: &About,
         changes: &[TaintChange],
@@ -154,7 +154,7 @@ impl Rules {
     }
 
     /// Notes that a rule's taint was added to a node.
-    pub fn closed(&mut self, uid: &str, node: &str) {
+    pub fn gated(&mut self, uid: &str, node: &str) {
         let work = self.works.get_mut(uid);
         if let Some(gating) = work.and_then(|work| work.gating.as_mut()) {
             gating.gated(node);

@@ -9,11 +9,10 @@ use super::finalizers::Rules;
 use super::work::RuleWork;
 use crate::api::NodeReadinessRuleStatus;
 use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::effects::{Effects, Purpose};
+use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
 use crate::engine::notice::Notice;
-use crate::engine::pacer::AfterWrite;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis};
@@ -101,7 +100,7 @@ impl Rules {
         let Some(due) = work.status.due.filter(|due| *due <= now) else {
             return;
         };
-        if work.status.slot.is_under_way() {
+        if work.status.attempt.under_way {
             return;
         }
         if is_busy && now < due + STATUS_PATIENCE {
@@ -128,14 +127,14 @@ impl Rules {
             return;
         }
         debug!(rule = %rule.name, "writing status");
-        work.status.slot.begin(());
+        work.status.attempt.under_way = true;
         work.status.written_at = Some(now);
         let request = Request::PatchRuleStatus {
             name: work.name.clone(),
             patch: patch::rule_status(uid, &status),
         };
         work.status.written.writes(status);
-        out.ask(Purpose::Status(uid.clone()), request);
+        out.ask(Job::Status(uid.clone()), request);
     }
 
     /// Handles the end of a status write.
@@ -150,9 +149,8 @@ impl Rules {
             return;
         };
         let now = out.now.monotonic;
-        let Some(((), verdict)) = work.status.slot.ended(result.as_ref().err(), now) else {
-            return;
-        };
+        let attempt = &mut work.status.attempt;
+        attempt.ended(result.as_ref().err(), now);
         match result {
             Ok(version) => {
                 work.status.written.was_answered(version);
@@ -168,18 +166,13 @@ impl Rules {
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.
             Err(error) => {
                 work.status.written.failed();
-                let at = match verdict {
-                    AfterWrite::Refused { again, before } => {
-                        if before == 0
-                            && let Some(held) = cache.rules().get(&work.name)
-                        {
-                            out.tell(Notice::of_unwritten_status(&held.rule, &error.to_string()));
-                        }
-                        again
-                    }
-                    AfterWrite::Again(at) => at,
-                    AfterWrite::Done => now,
-                };
+                let at = attempt.due().unwrap_or(now);
+                if error.is_refusal()
+                    && attempt.refusals == 1
+                    && let Some(held) = cache.rules().get(&work.name)
+                {
+                    out.tell(Notice::of_unwritten_status(&held.rule, &error.to_string()));
+                }
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }

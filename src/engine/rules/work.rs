@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::engine::attempt::Attempt;
 use crate::engine::gating::Gating;
 use crate::engine::map::Set;
-use crate::engine::pacer::WriteSlot;
 use crate::engine::status::{RuleStats, WrittenStatus};
 use crate::plan::Backing;
 use crate::rule::Rule;
@@ -27,9 +27,7 @@ pub struct RuleWork {
     pub gating: Option<Gating>,
     /// The generation whose rejection was announced.
     pub rejected: Option<(i64, bool)>,
-    pub finalizers: WriteSlot,
-    /// Refusals of our finalizer in a row.
-    pub finalizer_refusals: u32,
+    pub finalizers: Attempt,
     pub status: StatusWork,
     /// Whether it is queued.
     pub is_queued: bool,
@@ -47,8 +45,7 @@ impl RuleWork {
             obstacle: None,
             gating: None,
             rejected: None,
-            finalizers: WriteSlot::default(),
-            finalizer_refusals: 0,
+            finalizers: Attempt::default(),
             status: StatusWork::default(),
             is_queued: false,
         }
@@ -75,7 +72,7 @@ impl RuleWork {
 pub struct StatusWork {
     /// When to compare the status with what was written; `None` while nothing has changed.
     pub due: Option<Instant>,
-    pub slot: WriteSlot,
+    pub attempt: Attempt,
     pub written_at: Option<Instant>,
     pub written: WrittenStatus,
     /// When it was last scheduled only because someone else had overwritten it.

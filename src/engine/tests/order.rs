@@ -29,7 +29,7 @@ fn writes_a_node(request: &Request) -> bool {
 fn busy(request: &Request) -> Option<RequestError> {
     let busy = RequestError::Throttled {
         message: "busy".into(),
-        come_again: Some(Duration::from_secs(5)),
+        retry_after: Some(Duration::from_secs(5)),
     };
     request.is_write().then_some(busy)
 }
@@ -277,7 +277,7 @@ fn events_that_are_refused_hold_up_no_node() {
     let mut bench = Bench::refusing(&[gate()], &nodes::<1>(), |request| match request {
         Request::PostEvent { .. } => Some(RequestError::Throttled {
             message: "busy".into(),
-            come_again: Some(Duration::from_secs(60)),
+            retry_after: Some(Duration::from_secs(60)),
         }),
         _ => None,
     });

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nodegate::engine::election::{Attempt, LEASE_DURATION, LeaseClaim, LeaseReading, Term};
+use nodegate::engine::election::{LEASE_DURATION, LeaseClaim, LeaseReading, Renewal, Term};
 
 use super::time::Time;
 
@@ -60,9 +60,9 @@ impl Standing {
         life: Life,
         now: Time,
         clock: Instant,
-    ) -> Attempt {
+    ) -> Renewal {
         if lease.is_deceived(life, now) {
-            return Attempt::Held { asked: clock };
+            return Renewal::Held { asked: clock };
         }
         let since = match self.seen {
             Some((version, since)) if version == lease.version => since,
@@ -78,12 +78,12 @@ impl Standing {
         };
         let claim = reading.claim(&name(life));
         if claim == LeaseClaim::Wait || (self.term.is_some() && claim == LeaseClaim::Take) {
-            return Attempt::Taken;
+            return Renewal::Taken;
         }
         lease.holder = Some(life);
         lease.version += 1;
         self.seen = Some((lease.version, clock));
-        Attempt::Held { asked: clock }
+        Renewal::Held { asked: clock }
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
         let start = Instant::now();
         let mut lease = Lease::default();
         let (mut one, mut two) = (Standing::default(), Standing::default());
-        let held = |attempt| matches!(attempt, Attempt::Held { .. });
+        let held = |attempt| matches!(attempt, Renewal::Held { .. });
         assert!(held(one.attempt(&mut lease, (0, 0), s(0), start)));
         for second in 0..15 {
             let now = s(second);
@@ -112,7 +112,7 @@ mod tests {
         let start = Instant::now();
         let mut lease = Lease::default();
         let (mut one, mut two) = (Standing::default(), Standing::default());
-        let held = |attempt| matches!(attempt, Attempt::Held { .. });
+        let held = |attempt| matches!(attempt, Renewal::Held { .. });
         assert!(held(one.attempt(&mut lease, (0, 0), s(0), start)));
         one.term = Some(Term::new(start));
         lease.betray(s(5));

@@ -2,7 +2,7 @@
 //!
 //! | writes | at most |
 //! |---|---|
-//! | adding or lifting a taint that somebody else reverses each time | 10 a minute: three at once, then after pauses that double from 5 s (`engine::pacer::contention`) |
+//! | adding or removing a taint that somebody else reverses each time | 10 a minute: three at once, then after pauses that double from 5 s (`engine::attempt`) |
 //! | refused writes | 40 in 10 s: retries pause from 50 ms, doubling, and start over for each cause |
 //! | writes without effect, if no other process wrote the object within a minute | 5 a minute: an answer may be lost |
 //! | all writes | 15 in 10 s, and two for each relevant change by others |

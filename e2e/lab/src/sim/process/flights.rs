@@ -107,7 +107,7 @@ impl Process<'_> {
         }
         let too_many = |wait| RequestError::Throttled {
             message: "too many requests".into(),
-            come_again: Some(wait),
+            retry_after: Some(wait),
         };
         if world.refuses_events() && matches!(flight.request, Request::PostEvent { .. }) {
             return (soon, Err(too_many(s(5))));
@@ -123,7 +123,7 @@ impl Process<'_> {
                 Trouble::InternalError | Trouble::Unavailable => {
                     let error = RequestError::Broken {
                         message: "the server is out of order".into(),
-                        come_again: None,
+                        retry_after: None,
                     };
                     return (soon, Err(error));
                 }

@@ -1,6 +1,6 @@
 //! A process's part in the election, and its end.
 
-use nodegate::engine::election::{Attempt, LEASE_DURATION, Loss, Term, may_stand};
+use nodegate::engine::election::{LEASE_DURATION, Loss, Renewal, Term, may_stand};
 use nodegate::engine::io::Input;
 
 use super::flights::STORM;
@@ -42,24 +42,24 @@ impl Process<'_> {
                 .is_some_and(|trouble| trouble != Trouble::Conflict)
                 && self.rng.chance(STORM));
         let attempt = if !is_due || is_refused {
-            Attempt::Failed
+            Renewal::Failed
         } else {
             let id = self.id();
             self.standing.attempt(&mut world.lease, id, now, clock)
         };
         match attempt {
-            Attempt::Held { .. } => self.renewed_at = Some(now),
-            Attempt::Taken => self.renewed_at = None,
-            Attempt::Failed => {}
+            Renewal::Held { .. } => self.renewed_at = Some(now),
+            Renewal::Taken => self.renewed_at = None,
+            Renewal::Failed => {}
         }
         match (&mut self.standing.term, attempt) {
             (Some(term), attempt) => match term.after(attempt, shown, clock) {
-                Ok(()) if matches!(attempt, Attempt::Held { .. }) => self.inputs.push(Input::Leads),
+                Ok(()) if matches!(attempt, Renewal::Held { .. }) => self.inputs.push(Input::Leads),
                 Ok(()) => {}
                 Err(Loss::Blind) => self.stop(now, RESTART),
                 Err(Loss::Taken | Loss::RanOut) => self.die(world, RESTART),
             },
-            (term @ None, Attempt::Held { asked }) => {
+            (term @ None, Renewal::Held { asked }) => {
                 *term = Some(Term::new(asked));
                 self.inputs.push(Input::Leads);
                 self.report.leads_since = Some(now);
