@@ -13,7 +13,7 @@ pub(super) fn gate_at_birth(server: &mut Server) {
         let in_use = rules.map(|(_, object)| object).filter(|it| is_in_use(it));
         for rule in in_use.filter_map(|object| Rule::read(object)) {
             if rule.is_live() && rule.adds() && rule.has_finalizer && rule.selects(node) {
-                close(node, &rule);
+                gate(node, &rule);
             }
         }
     });
@@ -28,7 +28,7 @@ fn is_in_use(rule: &Value) -> bool {
     })
 }
 
-fn close(node: &mut Value, rule: &Rule) {
+fn gate(node: &mut Value, rule: &Rule) {
     let annotations = &node["metadata"]["annotations"];
     let completed = [&rule.uid, &rule.name]
         .map(|id| annotations.get(format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")));

@@ -27,7 +27,7 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
             unchanged(),
         ),
         (
-            "a taint is lifted only from the list that was read",
+            "a taint is removed only from the list that was read",
             taints(),
         ),
         ("published conditions go beside the kubelet's", conditions()),

@@ -86,9 +86,7 @@ fn everything() -> Value {
 #[test]
 fn every_pod_gets_where_it_should() {
     let mut machines = machines(4);
-    machines[3] = machines[3]
-        .clone()
-        .taint("example.com/closed", "NoSchedule");
+    machines[3] = machines[3].clone().taint("example.com/gated", "NoSchedule");
     let agent = daemon_set("agent", &json!([]));
     let new = json!({"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}});
     let operator = Operator::default()

@@ -1,5 +1,5 @@
 //! An actor that reverses changes to a taint for a while: it removes the taint when it is added, or restores it when it is
-//! lifted.
+//! removed.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ impl Undoer {
         }
     }
 
-    /// Restores the taint of this key whenever it is lifted in this time.
+    /// Restores the taint of this key whenever it is removed in this time.
     pub fn puts_back(key: &'static str, from: Time, until: Time) -> Self {
         Self {
             removes: false,

@@ -2,7 +2,7 @@
 //! controller has done, with the controller's reasons.
 //!
 //! It reads only the cluster's objects, like any user with read access. The controller is at rest, so an answer that would
-//! still add or lift a taint disagrees with it. Reasons must match the rules' statuses, the conditions published on nodes, and
+//! still add or remove a taint disagrees with it. Reasons must match the rules' statuses, the conditions published on nodes, and
 //! the Events that explain why nodes are held.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 //! No rule adds its taint to a node whose completed bootstrap is on record, for this boot where the rule asks for that. The
-//! record stays until the rule is deleted. Of a rule that goes by revisions, the law about closings knows when it counts.
+//! record stays until the rule is deleted. Of a rule that goes by revisions, the law about gatings knows when it counts.
 
 use nodegate::api::RegateOn;
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
@@ -28,7 +28,7 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
     owners
 }
 
-/// Whether the rule never closes the node again.
+/// Whether the rule never gates the node again.
 fn is_done(rule: &Rule, node: &Value) -> bool {
     rule.is_bootstrap()
         && !rule.ours.regate_on.contains(&RegateOn::Revision)
@@ -83,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node};
+    use crate::sim::laws::testing::{Story, gate, node};
 
     /// A node with a record that it completed its bootstrap in boot 1.
     fn completed(regates: bool) -> (Story, String) {
@@ -111,7 +111,7 @@ mod tests {
         ] {
             let (mut story, _) = completed(regates);
             story.patch_node_status("n", json!({ "status": { "nodeInfo": { "bootID": boot } } }));
-            close(&mut story, "n");
+            gate(&mut story, "n");
             story.judged(&mut Bootstrap, fine, format_args!("{regates} {boot}"));
         }
     }
@@ -120,7 +120,7 @@ mod tests {
     fn what_somebody_else_has_taken_off_is_not_on_record() {
         let (mut story, key) = completed(false);
         story.patch_node("n", json!({ "metadata": { "annotations": { key: null } } }));
-        close(&mut story, "n");
+        gate(&mut story, "n");
         story.judged(&mut Bootstrap, true, "");
     }
 

@@ -153,7 +153,7 @@ fn pool_forbade(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
 fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Option<String> {
     let name = text(&node["metadata"]["name"]);
     if !rule.taint().is_on(node) {
-        return Some(format!("node {name} is not closed"));
+        return Some(format!("node {name} is not held"));
     }
     let states = moment
         .cluster
@@ -169,7 +169,7 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
             .any(|key| node["metadata"]["annotations"].get(key).is_some())
     };
     if of_it.any(|node| was_completed(node)) {
-        return Some(format!("node {name} has been open"));
+        return Some(format!("node {name} has been released"));
     }
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let created = node["metadata"]["creationTimestamp"]
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_goes_when_its_node_was_never_open_and_is_late() {
+    fn a_claim_goes_when_its_node_was_never_released_and_is_late() {
         let nothing = json!({});
         assert_eq!(judge(&nothing, &nothing, 300, 0), Ok(()));
         assert!(judge(&nothing, &nothing, 30, 0).is_err(), "too early");
@@ -310,7 +310,10 @@ mod tests {
         let initialized = json!({ "karpenter.sh/initialized": "true" });
         assert!(judge(&initialized, &nothing, 300, 0).is_err());
         let completed = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
-        assert!(judge(&nothing, &completed, 300, 0).is_err(), "it was open");
+        assert!(
+            judge(&nothing, &completed, 300, 0).is_err(),
+            "it was released"
+        );
         let forbidden = json!({ "nodegate.dev/do-not-repair": "" });
         assert!(judge(&nothing, &forbidden, 300, 0).is_err(), "forbidden");
     }

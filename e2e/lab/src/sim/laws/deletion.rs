@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::sim::Who;
-    use crate::sim::laws::testing::{Story, close, node, taint};
+    use crate::sim::laws::testing::{Story, gate, node, taint};
     use crate::{Part, Patch, Request};
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         ] {
             let mut story = Story::under(json!({}));
             story.create(node("n"));
-            close(&mut story, "n");
+            gate(&mut story, "n");
             story.at(100);
             story.delete_rule("r");
             if cleans {

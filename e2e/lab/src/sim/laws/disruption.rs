@@ -1,4 +1,4 @@
-//! A rule with `spec.nodegate.disruption` closes no more open nodes of a zone than its rates allow, in any window of time. It closes
+//! A rule with `spec.nodegate.disruption` gates no more nodes in use of a zone than its rates allow, in any window of time. It gates
 //! none while no node at all meets its conditions, or while most nodes of a small zone do not.
 //!
 //! A window of length `t` allows: the initial token; `rate * t`; one token granted before the window and spent within it, as a
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use nodegate::guard::Limits;
 
 use super::bootstrap::owners;
-use super::closings::was_open;
+use super::gatings::was_in_use;
 use super::rule::{Rule, TaintId};
 use super::truth::Answer;
 use super::{NodeWrite, longest_age, seconds};
@@ -21,10 +21,10 @@ use crate::sim::time::Time;
 
 #[derive(Default)]
 pub(super) struct Disruption {
-    closings: Vec<Closing>,
+    gatings: Vec<Gating>,
 }
 
-struct Closing {
+struct Gating {
     rule: String,
     zone: [String; 2],
     at: Time,
@@ -33,13 +33,13 @@ struct Closing {
 }
 
 impl Disruption {
-    /// Compares the last closing with those before it.
+    /// Compares the last gating with those before it.
     fn judge(&self, rate: f64) -> Result<(), String> {
-        let Some(last) = self.closings.last() else {
+        let Some(last) = self.gatings.last() else {
             return Ok(());
         };
-        let is_like_it = |it: &&Closing| it.rule == last.rule && it.zone == last.zone;
-        let like_it: Vec<&Closing> = self.closings.iter().filter(is_like_it).collect();
+        let is_like_it = |it: &&Gating| it.rule == last.rule && it.zone == last.zone;
+        let like_it: Vec<&Gating> = self.gatings.iter().filter(is_like_it).collect();
         for first in 0..like_it.len() {
             let window = &like_it[first..];
             let processes: BTreeSet<_> = window.iter().map(|it| it.process).collect();
@@ -51,7 +51,7 @@ impl Disruption {
             #[allow(clippy::cast_precision_loss, reason = "a schedule has few nodes")]
             if window.len() as f64 > f64::from(most) + tokens + 1e-6 {
                 return Err(format!(
-                    "rule {} closed {} nodes of zone {:?} in {} until {}, at {rate} a second",
+                    "rule {} gated {} nodes of zone {:?} in {} until {}, at {rate} a second",
                     last.rule,
                     window.len(),
                     last.zone,
@@ -72,12 +72,12 @@ impl Law for Disruption {
                     continue;
                 };
                 let (at, revision) = (write.change.at, write.change.revision);
-                if !was_open(moment, write.node(), &taint, at, revision) {
+                if !was_in_use(moment, write.node(), &taint, at, revision) {
                     continue;
                 }
                 if is_halted(moment, &write, &rule) {
                     return Err(format!(
-                        "rule {} closed node {} at {}, and no node has met its conditions for {}",
+                        "rule {} gated node {} at {}, and no node has met its conditions for {}",
                         rule.name,
                         write.node(),
                         seconds(at),
@@ -86,7 +86,7 @@ impl Law for Disruption {
                 }
                 if is_stopped(moment, &write, &rule) {
                     return Err(format!(
-                        "rule {} closed node {} at {}, and most nodes of its zone have not met its conditions for {}",
+                        "rule {} gated node {} at {}, and most nodes of its zone have not met its conditions for {}",
                         rule.name,
                         write.node(),
                         seconds(at),
@@ -94,7 +94,7 @@ impl Law for Disruption {
                     ));
                 }
                 let report = moment.instances.get(write.instance);
-                self.closings.push(Closing {
+                self.gatings.push(Gating {
                     rule: rule.name.clone(),
                     zone: zone(write.before),
                     at,
@@ -163,7 +163,7 @@ fn is_stopped(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
         let (Some(was), Some(is)) = (then.get(key), now.get(key)) else {
             continue;
         };
-        if uid(was) != uid(is) || !was_open(moment, &key.name, &taint, from, first + 1) {
+        if uid(was) != uid(is) || !was_in_use(moment, &key.name, &taint, from, first + 1) {
             continue;
         }
         let was_ever = |answer: Answer| {
@@ -217,9 +217,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, node};
+    use crate::sim::laws::testing::{Story, gate, node};
 
-    /// Of `open` nodes the first `broken` break, and Nodegate closes them `pace` seconds apart.
+    /// Of `open` nodes the first `broken` break, and Nodegate gates them `pace` seconds apart.
     fn judge(broken: usize, pace: u64) -> Result<(), String> {
         let mut story =
             Story::under(json!({ "nodegate": { "disruption": { "evictionRate": 0.1 } } }));
@@ -235,14 +235,14 @@ mod tests {
         let mut at = 400;
         for name in &names[..broken] {
             story.at(at);
-            close(&mut story, name);
+            gate(&mut story, name);
             at += pace;
         }
         story.judge(&mut Disruption::default())
     }
 
     #[test]
-    fn nodes_are_closed_at_the_rate() {
+    fn nodes_are_gated_at_the_rate() {
         assert_eq!(judge(5, 10), Ok(()));
         assert!(judge(6, 10).is_err(), "most nodes of a small zone");
         assert_eq!(judge(2, 0), Ok(()), "one of them was granted before");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_closed_where_everything_is_unmet() {
+    fn nothing_is_gated_where_everything_is_unmet() {
         assert!(judge(10, 10).is_err());
     }
 }

@@ -176,8 +176,8 @@ fn governed(
             rule.name
         ))
     };
-    let is_closed = taint.is_on(facts.node);
-    match (facts.met(rule), is_closed) {
+    let is_held = taint.is_on(facts.node);
+    match (facts.met(rule), is_held) {
         (Answer::Yes, true) => tell("still has"),
         (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced(facts.node) => {
             if rule.is_completed_on(facts.node) {
@@ -197,13 +197,13 @@ fn governed(
     }
 }
 
-/// Whether an unmet node may still be open: its grace period lasts, or the disruption guard holds it back.
+/// Whether an unmet node need not be held yet: its grace period lasts, or the disruption guard holds it back.
 fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId) -> bool {
     let now = moment.cluster.now();
     let spare = longest_age(moment);
     // The engine restarts its timers after a clock step, a restart or a change of its view.
     let begun = facts
-        .eyes_open
+        .sees_since
         .unwrap_or(now)
         .max(moment.calm_since.min(now));
     if now < begun + rule.grace() + spare {
@@ -220,7 +220,7 @@ fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId
     has_turned || rule.ours.disruption.is_some() && is_held_back(moment, facts, rule)
 }
 
-/// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were closed
+/// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were gated
 /// recently.
 fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
@@ -241,7 +241,7 @@ fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
         }
     }
     let is_disrupted = met == 0 || met_here > 0 && unmet_here > 2 && unmet_here > met_here;
-    let was_closed = |change: &&crate::sim::Change| {
+    let was_gated = |change: &&crate::sim::Change| {
         let after = change.after.as_ref();
         is_ours(change.who)
             && after
@@ -250,7 +250,7 @@ fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let interval = Time::try_from_secs_f64(2.0 / rate)
         .unwrap_or(Time::MAX)
         .saturating_add(longest_age(moment));
-    let mut changes = moment.cluster.changes().iter().filter(was_closed);
+    let mut changes = moment.cluster.changes().iter().filter(was_gated);
     is_disrupted || changes.any(|change| change.at.saturating_add(interval) >= now)
 }
 
@@ -289,10 +289,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, close, gated, node};
+    use crate::sim::laws::testing::{Story, gate, gated, node};
 
     #[test]
-    fn a_node_is_closed_while_its_conditions_are_unmet_and_open_while_they_are_met() {
+    fn a_node_is_held_while_its_conditions_are_unmet_and_not_while_they_are_met() {
         for (status, is_gated, fine) in [
             ("True", false, true),
             ("True", true, false),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_reporter_closes_a_node() {
+    fn a_silent_reporter_gates_a_node() {
         for (timeout, fine) in [("5m", false), ("1h", true)] {
             let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": timeout } }));
             story.create(node("n"));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_in_its_grace_period_may_be_open() {
+    fn a_node_in_its_grace_period_need_not_be_held() {
         for (since, fine) in [(950, true), (100, false)] {
             let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
             story.create(node("n"));
@@ -364,7 +364,7 @@ mod tests {
             story.report("n", "Net", "False");
             story.at(at);
             for _ in 0..times {
-                close(&mut story, "n");
+                gate(&mut story, "n");
             }
             story.at(1000);
             story.judged_end(&mut End, fine, at);

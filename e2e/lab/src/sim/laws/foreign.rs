@@ -56,7 +56,7 @@ fn taints(moment: &Moment<'_>, before: &Value, after: &Value) -> Result<(), Stri
     for (taint, object) in TaintId::all(before) {
         match TaintId::all(after).find(|(other, _)| *other == taint) {
             Some((_, now)) if now != object => return Err(format!("{object} became {now}")),
-            // Another law covers taints that were lifted because of an annotation.
+            // Another law covers taints that were removed because of an annotation.
             None if !is_known(&taint) && object.get("timeAdded").is_none() => {
                 return Err(format!("{object} is gone, which no rule was ever about"));
             }

@@ -1,4 +1,4 @@
-//! Annotations alone lift nobody's taint: whoever may annotate a node gains nothing by it (`docs/security.md`). A taint goes
+//! Annotations alone remove nobody's taint: whoever may annotate a node gains nothing by it (`docs/security.md`). A taint goes
 //! only for a rule that is or was about it. Without a rule, the taint itself must say when Nodegate added it. Another project's
 //! taint goes only for a rule that selects the node.
 
@@ -14,7 +14,7 @@ impl Law for Forgery {
         for write in NodeWrite::new(moment) {
             let (at, revision) = (write.change.at, write.change.revision);
             let from = at.saturating_sub(longest_age(moment));
-            for taint in write.lifted() {
+            for taint in write.removed() {
                 let is_for_a_rule = moment.was_ever(write.node(), (from, at), revision, |facts| {
                     let mut rules = facts.rules.iter();
                     rules.any(|rule| rule.is_about(&taint) && rule.selects(facts.node))
@@ -31,7 +31,7 @@ impl Law for Forgery {
                 let is_ours = taint.key.starts_with(OUR_TAINTS);
                 if !is_ours || owners.is_empty() || !(is_of_a_rule || says_when) {
                     return Err(format!(
-                        "instance {} lifted {taint} from node {} at {}, which no rule there was about, on the word of {}",
+                        "instance {} removed {taint} from node {} at {}, which no rule there was about, on the word of {}",
                         write.instance,
                         write.node(),
                         seconds(at),

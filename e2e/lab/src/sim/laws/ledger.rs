@@ -194,7 +194,7 @@ impl<'a> Moment<'a> {
             suspends_all: suspends_all(self, at),
             classes: &self.settings.classes,
             passing: &self.settings.passing_taints,
-            eyes_open: eyes_open(self),
+            sees_since: sees_since(self),
             steps: SignedDuration::try_from(steps(self)).unwrap_or(SignedDuration::MAX),
             ahead: ahead(self),
             begun: begun(self),
@@ -276,7 +276,7 @@ fn up_to(states: &[State], revision: u64) -> &[State] {
 }
 
 /// Since when a leading instance has synced. Known only after the last fault.
-fn eyes_open(moment: &Moment<'_>) -> Option<Time> {
+fn sees_since(moment: &Moment<'_>) -> Option<Time> {
     let calm_since = moment.calm_since;
     if moment.cluster.now() < calm_since {
         return None;

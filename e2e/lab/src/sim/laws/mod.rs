@@ -4,17 +4,17 @@
 mod agreement;
 mod bootstrap;
 mod claims;
-mod closings;
 mod deletion;
 mod disruption;
 mod end;
 mod foreign;
 mod forgery;
+mod gatings;
 mod leadership;
 pub(super) mod ledger;
-mod lifts;
-mod openings;
 mod placement;
+mod release_time;
+mod removals;
 pub(super) mod rule;
 #[cfg(test)]
 mod testing;
@@ -36,20 +36,23 @@ use crate::Kind;
 
 pub fn all() -> Laws {
     vec![
-        ("every lift is justified", Box::new(lifts::Lifts)),
-        ("opening waits for no limit", Box::new(openings::Openings)),
-        ("every closing is justified", Box::new(closings::Closings)),
+        ("every removal is justified", Box::new(removals::Removals)),
         (
-            "a completed bootstrap is never closed again",
+            "release waits for no limit",
+            Box::new(release_time::ReleaseTime),
+        ),
+        ("every gating is justified", Box::new(gatings::Gatings)),
+        (
+            "a completed bootstrap is never gated again",
             Box::new(bootstrap::Bootstrap),
         ),
         ("what is others' stays as it is", Box::new(foreign::Foreign)),
         (
-            "nobody's taint is lifted on an annotation's word",
+            "nobody's taint is removed on an annotation's word",
             Box::new(forgery::Forgery),
         ),
         (
-            "a guarded rule closes no more nodes than its rates allow",
+            "a guarded rule gates no more nodes than its rates allow",
             Box::new(disruption::Disruption::default()),
         ),
         (
@@ -61,7 +64,7 @@ pub fn all() -> Laws {
             Box::new(deletion::Deletion),
         ),
         (
-            "no claim of a node is deleted that was ever open",
+            "no claim of a node is deleted that was ever released",
             Box::new(claims::Claims),
         ),
         ("writes are bounded", Box::new(writes::Writes::default())),
@@ -147,7 +150,7 @@ impl<'a> NodeWrite<'a> {
         &self.change.key.name
     }
 
-    fn lifted(&self) -> impl Iterator<Item = TaintId> + use<'a> {
+    fn removed(&self) -> impl Iterator<Item = TaintId> + use<'a> {
         gone(self.before, self.after)
     }
 

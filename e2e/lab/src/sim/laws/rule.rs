@@ -97,7 +97,7 @@ impl Rule {
         self.spec.taint.effect
     }
 
-    /// Whether it manages this taint: key and effect are its own, or it lifts another project's startup taint with any effect.
+    /// Whether it manages this taint: key and effect are its own, or it removes another project's startup taint with any effect.
     pub(crate) fn is_about(&self, taint: &TaintId) -> bool {
         self.spec.taint.key == taint.key
             && (self.effect().as_str() == taint.effect || !taint.key.starts_with(OUR_TAINTS))
@@ -127,7 +127,7 @@ impl Rule {
         self.spec.condition_policy == ConditionPolicy::AnyOf
     }
 
-    /// How long its conditions must be unmet before an open node is closed.
+    /// How long its conditions must be unmet before a node in use is gated.
     pub(crate) fn grace(&self) -> Duration {
         self.ours.grace_period.map_or(Duration::ZERO, Into::into)
     }
@@ -179,7 +179,7 @@ pub(crate) fn governing<'a>(
     let claims = rules
         .iter()
         .filter(|rule| rule.is_live() && rule.is_about(taint) && rule.selects(node));
-    // A rule with exactly this effect goes before one that lifts another project's taint with any effect.
+    // A rule with exactly this effect goes before one that removes another project's taint with any effect.
     claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
 }
 

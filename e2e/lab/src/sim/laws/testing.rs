@@ -87,7 +87,7 @@ pub(super) fn rule(fields: Value) -> Value {
 }
 
 /// Nodegate adds the taint of [`rule`] to a node, and its annotation.
-pub(super) fn close(story: &mut Story, node: &str) {
+pub(super) fn gate(story: &mut Story, node: &str) {
     let uid = story.uid_of_rule("r");
     let value = json!({ "rule-name": "r", "taint-key": TAINT, "taint-effect": "NoSchedule" });
     let annotations = json!({ format!("nodegate.dev/taint-added-by-{uid}"): value.to_string() });

@@ -102,7 +102,7 @@ pub(super) struct Facts<'a> {
     /// The configured keys of taints that go by themselves.
     pub passing: &'a [String],
     /// Since when a leader has been synced, if relevant: its conclusions depend on how long it has watched.
-    pub eyes_open: Option<Time>,
+    pub sees_since: Option<Time>,
     /// How far a wall clock may be from the cluster's.
     pub steps: SignedDuration,
     /// How far the stepped clock is now ahead of the cluster's; negative where it is behind.
@@ -279,7 +279,7 @@ impl Facts<'_> {
         }))
     }
 
-    /// Whether the newest pod of the check has succeeded, among those that are not older than the node. Under a rule that closes
+    /// Whether the newest pod of the check has succeeded, among those that are not older than the node. Under a rule that gates
     /// rebooted nodes, when a process learned of the boot decides which count.
     fn has_passed(&self, rule: &Rule, namespace: &str, name: &str) -> Answer {
         let created = |object: &Value| time(&object["metadata"]["creationTimestamp"]);
@@ -351,12 +351,12 @@ impl Facts<'_> {
         let Some(timeout) = rule.heartbeat_timeout() else {
             return Word::Good;
         };
-        // A closed node stays closed until its reporter is heard. For an open one, a process that has begun to watch waits a
+        // A held node stays held until its reporter is heard. For another, a process that has begun to watch waits a
         // full timeout.
         let since = if rule.taint().is_on(self.node) {
             Some(written)
         } else {
-            self.eyes_open.map(|since| since.max(written))
+            self.sees_since.map(|since| since.max(written))
         };
         // A process that starts with a wrong clock cannot detect that.
         let age = SignedDuration::try_from(self.at.saturating_sub(written)).unwrap_or_default();

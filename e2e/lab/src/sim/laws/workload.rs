@@ -1,6 +1,6 @@
 //! A joining node under a rule that adds its taint runs no workload pod before its conditions are met.
 //!
-//! Once the leader has observed a node, it has a second to close it. Faults in requests may delay that indefinitely, so
+//! Once the leader has observed a node, it has a second to gate it. Faults in requests may delay that indefinitely, so
 //! schedules that trouble the API server or the leader are not judged.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
-/// How long closing an observed node takes.
+/// How long gating an observed node takes.
 const WRITE: Time = s(1);
 /// The same when nodes are observed late: the first write may conflict and be retried.
 const WRITE_AGAIN: Time = s(3);
@@ -94,7 +94,7 @@ fn judge(moment: &Moment<'_>, change: &Change, node: &str, pod: &Value) -> Resul
     // An instance that has led for a while observed the node when it came, plus the delay of its watch.
     let is_late = incidents(moment).any(|(what, ..)| matches!(what, Incident::WatchDelay(..)));
     let write = if is_late { WRITE_AGAIN } else { WRITE };
-    // A node that is seen while its API server lags may have changed since: it is closed after a live read, which takes long then.
+    // A node that is seen while its API server lags may have changed since: it is gated after a live read, which takes long then.
     let caught_up = incidents(moment)
         .filter(|(what, from, lasts)| {
             *what == Incident::Lagging(Watch::Nodes) && (*from..*from + *lasts).contains(seen)
@@ -155,7 +155,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, gated, node};
 
     #[test]
-    fn a_pod_comes_to_a_node_that_was_closed_or_whose_conditions_were_met() {
+    fn a_pod_comes_to_a_node_that_was_held_or_whose_conditions_were_met() {
         for (name, is_gated, is_met, seen, fine) in [
             ("open", false, false, 100, false),
             ("never seen", false, false, 1000, true),

@@ -57,7 +57,7 @@ impl Writes {
     fn note_taints(&mut self, moment: &Moment<'_>, write: &NodeWrite<'_>) -> Result<(), String> {
         let at = write.change.at;
         let added = write.added().map(|taint| (taint, true));
-        for (taint, is_added) in added.chain(write.lifted().map(|taint| (taint, false))) {
+        for (taint, is_added) in added.chain(write.removed().map(|taint| (taint, false))) {
             let process = process(moment, write.instance);
             let key = (process, write.node().to_owned(), taint.clone());
             let (last, times) = self
@@ -70,7 +70,7 @@ impl Writes {
                 continue;
             }
             if count(times, at, MINUTE) > 10 {
-                let what = if is_added { "put on" } else { "lifted" };
+                let what = if is_added { "put on" } else { "removed" };
                 return Err(format!(
                     "instance {} {what} {taint} again and again on node {}, more than 10 times in the minute before {}",
                     write.instance,

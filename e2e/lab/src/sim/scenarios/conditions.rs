@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Closed, Gated, PutOn};
+use super::ends::End::{Gated, Held, PutOn};
 use super::objects::{GATE, OTHER_GATE, PROBLEM, READY, SECOND, rule, rule_key};
 use super::{Base, joining};
 use crate::sim::actors::Order::{Die, Revive, Say, SayGood};
@@ -11,7 +11,7 @@ use crate::sim::time::s;
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "bootstrap: nodes join and are opened when their condition is met; one never is",
+        "bootstrap: nodes join and are released when their condition is met; one never is",
         s(30),
         |it| {
             it.has(rule("network"))
@@ -19,7 +19,7 @@ pub(super) const ALL: &[Base] = &[
                 .workload(6)
                 .acts(Reporter::new(READY).ails("n-3"))
         },
-        &[Gated(GATE, 5), PutOn(GATE, 5), Closed(GATE, &["n-3"])],
+        &[Gated(GATE, 5), PutOn(GATE, 5), Held(GATE, &["n-3"])],
     ),
     Base::new(
         "flapping: under a continuous rule conditions turn bad and good again",
@@ -35,7 +35,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(4))
                 .acts(reporter)
         },
-        &[Gated(GATE, 4), PutOn(GATE, 7), Closed(GATE, &["n-1"])],
+        &[Gated(GATE, 4), PutOn(GATE, 7), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "several-conditions: a rule waits for two conditions, which come apart",
@@ -46,7 +46,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-2"))
                 .acts(Reporter::new(SECOND).first(s(5), s(20)).ails("n-0"))
         },
-        &[Gated(GATE, 4), Closed(GATE, &["n-0", "n-2"])],
+        &[Gated(GATE, 4), Held(GATE, &["n-0", "n-2"])],
     ),
     Base::new(
         "reasons: a condition counts for one rule, and not for another one that accepts it with other reasons only",
@@ -59,7 +59,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(2))
                 .acts(Reporter::new(READY))
         },
-        &[Closed(GATE, &[]), Closed(OTHER_GATE, &["n-0", "n-1"])],
+        &[Held(GATE, &[]), Held(OTHER_GATE, &["n-0", "n-1"])],
     ),
     Base::new(
         "one-of-several: a continuous rule is content with one of two conditions",
@@ -74,10 +74,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).then(s(30), Which::All, Say("False")))
                 .acts(second.then(s(40), "n-2", SayGood))
         },
-        &[Closed(GATE, &["n-1"])],
+        &[Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "absent-is-well: a condition that nobody has reported counts as well, and a problem closes the node",
+        "absent-is-well: a condition that nobody has reported counts as well, and a problem gates the node",
         s(40),
         |it| {
             let condition =
@@ -91,7 +91,7 @@ pub(super) const ALL: &[Base] = &[
             .nodes(joining(3))
             .acts(reporter.then(s(30), "n-2", Say("True")))
         },
-        &[PutOn(GATE, 1), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 1), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "heartbeat: a reporter dies on two nodes and comes back on one of them",
@@ -110,7 +110,7 @@ pub(super) const ALL: &[Base] = &[
             .nodes(joining(3))
             .acts(reporter)
         },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 5), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "two-taints: two rules with taints of their own",
@@ -126,8 +126,8 @@ pub(super) const ALL: &[Base] = &[
         &[
             Gated(GATE, 3),
             Gated(OTHER_GATE, 3),
-            Closed(GATE, &["n-0"]),
-            Closed(OTHER_GATE, &["n-1"]),
+            Held(GATE, &["n-0"]),
+            Held(OTHER_GATE, &["n-1"]),
         ],
     ),
     Base::new(
@@ -143,6 +143,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-0"))
                 .acts(Reporter::new(SECOND).ails("n-1"))
         },
-        &[Gated(GATE, 3), Closed(GATE, &["n-1"])],
+        &[Gated(GATE, 3), Held(GATE, &["n-1"])],
     ),
 ];

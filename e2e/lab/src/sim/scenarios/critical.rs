@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Closed, Gated, PutOn, Says};
+use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
     COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, Rule, csi_node, daemon_set,
     daemon_set_key, rule, storage, version,
@@ -51,11 +51,11 @@ pub(super) const ALL: &[Base] = &[
         &[
             Gated(GARDENER, 4),
             PutOn(GARDENER, 0),
-            Closed(GARDENER, &["n-3"]),
+            Held(GARDENER, &["n-3"]),
         ],
     ),
     Base::new(
-        "rolling-update: a rolling update under a continuous rule closes each node for a moment",
+        "rolling-update: a rolling update under a continuous rule gates each node for a moment",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -67,11 +67,11 @@ pub(super) const ALL: &[Base] = &[
             Gated(GATE, 4),
             PutOn(GATE, 8),
             Says(COMPONENTS_READY, "True"),
-            Closed(GATE, &[]),
+            Held(GATE, &[]),
         ],
     ),
     Base::new(
-        "patient-rolling-update: with a grace period the same closes none",
+        "patient-rolling-update: with a grace period the same gates none",
         s(80),
         |it| {
             it.has(agent_rule().nodegate("gracePeriod", json!("30s")))
@@ -79,10 +79,10 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(4))
                 .acts(rolls_out())
         },
-        &[PutOn(GATE, 4), Closed(GATE, &[])],
+        &[PutOn(GATE, 4), Held(GATE, &[])],
     ),
     Base::new(
-        "surging-update: a rolling update with surge closes none either",
+        "surging-update: a rolling update with surge gates none either",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -90,7 +90,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(rolls_out())
         },
-        &[PutOn(GATE, 3), Closed(GATE, &[])],
+        &[PutOn(GATE, 3), Held(GATE, &[])],
     ),
     Base::new(
         "unpublished: nothing is published: nodes say nothing of their components",
@@ -106,12 +106,12 @@ pub(super) const ALL: &[Base] = &[
         &[
             PutOn(GATE, 5),
             Says(COMPONENTS_READY, ""),
-            Closed(GATE, &["n-2"]),
+            Held(GATE, &["n-2"]),
         ],
     )
     .settings(unpublished),
     Base::new(
-        "late-component: a critical DaemonSet is added while nodes are open, and another one goes",
+        "late-component: a critical DaemonSet is added while no node is held, and another one goes",
         s(60),
         |it| {
             let operator = Operator::default()
@@ -122,7 +122,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(operator)
         },
-        &[PutOn(GATE, 6), Closed(GATE, &[])],
+        &[PutOn(GATE, 6), Held(GATE, &[])],
     ),
     Base::new(
         "csi-driver: a CSI driver registers late, vanishes on two nodes and returns on one",
@@ -135,7 +135,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(csi)
         },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 5), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "csi-storage: a CSI driver loses its storage on two nodes, which recovers on one; on a third one another driver does",
@@ -163,7 +163,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Csi::of(DRIVER, s(4), s(9)))
                 .acts(operator)
         },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 5), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "gpu: nodes wait for a resource that a device plugin offers",
@@ -175,7 +175,7 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(30), "n-2", Deed::Offer(GPU, "1"));
             it.has(rule("gpu").waits_for(HAS_GPU)).nodes(kubelets)
         },
-        &[PutOn(GATE, 3), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 3), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "gpu-count: nodes need as many of a resource as a label says, which comes late; one never has them, and one loses some again",
@@ -200,7 +200,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(kubelets)
                 .acts(operator)
         },
-        &[PutOn(GATE, 4), Closed(GATE, &["n-0", "n-2"])],
+        &[PutOn(GATE, 4), Held(GATE, &["n-0", "n-2"])],
     ),
     Base::new(
         "unreadable: among good objects are some that cannot be read: what they are about is left as it is, and nothing else",
@@ -221,6 +221,6 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3).then(s(33), "n-2", Deed::Fail("agent", s(3600))))
                 .acts(operator)
         },
-        &[Gated(GATE, 3), Closed(GATE, &["n-2"])],
+        &[Gated(GATE, 3), Held(GATE, &["n-2"])],
     ),
 ];

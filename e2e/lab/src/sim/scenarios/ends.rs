@@ -13,16 +13,16 @@ use crate::{Key, Kind};
 pub(super) enum End {
     /// Each node has this condition with this status; empty for none.
     Says(&'static str, &'static str),
-    /// This many nodes, counted by UID, were ever closed by this taint, whoever closed them.
+    /// This many nodes, counted by UID, were ever held by this taint, whoever put it on.
     Gated(&'static str, usize),
-    /// These nodes were created, in this order, each closed by this taint or not.
-    BornClosed(&'static str, &'static [bool]),
+    /// These nodes were created, in this order, each held by this taint or not.
+    BornHeld(&'static str, &'static [bool]),
     /// Nodegate has added this taint this many times.
     PutOn(&'static str, usize),
-    /// After this many nodes had joined, at most that many open ones were closed.
-    ClosedOpen(usize, usize),
-    /// Exactly these nodes are closed by this taint now.
-    Closed(&'static str, &'static [&'static str]),
+    /// After this many nodes had joined, at most that many were gated again.
+    GatedAgain(usize, usize),
+    /// Exactly these nodes are held by this taint now.
+    Held(&'static str, &'static [&'static str]),
     There(&'static [&'static str]),
     /// This cluster-scoped object is gone.
     Gone(Kind, &'static str),
@@ -47,21 +47,21 @@ impl End {
                 let gated: BTreeSet<_> = gated.map(|node| uid(node)).collect();
                 same(self, gated.len(), count)
             }
-            Self::BornClosed(key, should) => {
+            Self::BornHeld(key, should) => {
                 let born = changes.filter(|change| change.before.is_none());
-                let closed = born.map(|change| has(change.after.as_deref(), key));
-                same(self, closed.collect(), should.to_vec())
+                let gated = born.map(|change| has(change.after.as_deref(), key));
+                same(self, gated.collect(), should.to_vec())
             }
             Self::PutOn(key, count) => {
                 same(self, changes.filter(|it| adds(it, key)).count(), count)
             }
-            Self::ClosedOpen(joined, most) => {
-                let closed = changes.filter(|it| adds(it, GATE)).count();
-                same(self, closed.saturating_sub(joined) <= most, true)
+            Self::GatedAgain(joined, most) => {
+                let gated = changes.filter(|it| adds(it, GATE)).count();
+                same(self, gated.saturating_sub(joined) <= most, true)
             }
-            Self::Closed(key, names) => {
-                let closed = nodes().filter(|node| has_taint(node, key));
-                same(self, closed.map(name).collect::<Vec<_>>(), names.to_vec())
+            Self::Held(key, names) => {
+                let gated = nodes().filter(|node| has_taint(node, key));
+                same(self, gated.map(name).collect::<Vec<_>>(), names.to_vec())
             }
             Self::There(names) => same(self, nodes().map(name).collect::<Vec<_>>(), names.to_vec()),
             Self::Gone(kind, name) => same(self, cluster.get(&Key::cluster(kind, name)), None),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Closed, ClosedOpen, PutOn};
+use super::ends::End::{GatedAgain, Held, PutOn};
 use super::objects::{COMPONENTS_READY, GATE, READY, Rule, daemon_set, daemon_set_key, rule};
 use super::{Base, joining, joining_as};
 use crate::sim::actors::Order::{Say, SayGood};
@@ -26,7 +26,7 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(70), Which::All, SayGood);
             it.has(guarded()).nodes(joining(9)).acts(reporter)
         },
-        &[ClosedOpen(9, 3), Closed(GATE, &[])],
+        &[GatedAgain(9, 3), Held(GATE, &[])],
     ),
     Base::new(
         "bad-version: a new version of a critical component comes up nowhere, and is taken back",
@@ -41,20 +41,20 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(9))
                 .acts(operator)
         },
-        &[ClosedOpen(9, 3), Closed(GATE, &[])],
+        &[GatedAgain(9, 3), Held(GATE, &[])],
     ),
     Base::new(
-        "zone-outage: all nodes of one zone turn bad: they are closed one after the other",
+        "zone-outage: all nodes of one zone turn bad: they are gated one after the other",
         s(100),
         |it| {
             it.has(guarded())
                 .nodes(joining(9))
                 .acts(Reporter::new(READY).then(s(40), Which::Zone("a"), Say("False")))
         },
-        &[PutOn(GATE, 12), Closed(GATE, &["n-0", "n-3", "n-6"])],
+        &[PutOn(GATE, 12), Held(GATE, &["n-0", "n-3", "n-6"])],
     ),
     Base::new(
-        "partial-outage: most nodes of the only zone turn bad at once, as a small zone: it stays open",
+        "partial-outage: most nodes of the only zone turn bad at once, as a small zone: it stays released",
         s(115),
         |it| {
             let mut reporter = Reporter::new(READY);
@@ -67,10 +67,10 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining_as(10, |it| it.zone("a")))
                 .acts(reporter)
         },
-        &[ClosedOpen(10, 1), Closed(GATE, &[])],
+        &[GatedAgain(10, 1), Held(GATE, &[])],
     ),
     Base::new(
-        "closed-by-another: another controller has closed most nodes of the only zone when a rule begins to guard them: the others stay open",
+        "gated-by-another: another controller has gated most nodes of the only zone when a rule begins to guard them: the others stay released",
         s(155),
         |it| {
             let (mut reporter, mut operator) = (Reporter::new(READY), Operator::default());
@@ -85,10 +85,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(reporter.then(s(140), Which::All, SayGood))
                 .acts(operator.creates(s(70), guarded()))
         },
-        &[PutOn(GATE, 0), Closed(GATE, &[])],
+        &[PutOn(GATE, 0), Held(GATE, &[])],
     ),
     Base::new(
-        "some-bad-nodes: a few nodes in different zones turn bad: each is closed",
+        "some-bad-nodes: a few nodes in different zones turn bad: each is gated",
         s(80),
         |it| {
             let reporter = Reporter::new(READY)
@@ -97,6 +97,6 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(60), "n-0", SayGood);
             it.has(guarded()).nodes(joining(9)).acts(reporter)
         },
-        &[PutOn(GATE, 11), Closed(GATE, &["n-4"])],
+        &[PutOn(GATE, 11), Held(GATE, &["n-4"])],
     ),
 ];

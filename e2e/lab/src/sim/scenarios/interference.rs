@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Closed, Gated, Pods, PutOn};
+use super::ends::End::{Gated, Held, Pods, PutOn};
 use super::objects::{GATE, READY, rule};
 use super::{Base, booting, joining};
 use crate::sim::actors::Order::{Say, SayGood};
@@ -37,7 +37,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(foreign(Manner::Careful, ms(200)))
                 .acts(Reporter::new(READY).ails("n-2"))
         },
-        &[Gated(GATE, 3), Closed(THEIRS, &["n-1"]), Closed(GATE, &["n-2"])],
+        &[Gated(GATE, 3), Held(THEIRS, &["n-1"]), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "careless-writer: another controller writes whole lists of taints as they were before, and undoes what it has not seen",
@@ -48,7 +48,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(foreign(Manner::Careless, ms(1500)))
                 .acts(Reporter::new(READY).ails("n-2"))
         },
-        &[Closed(THEIRS, &["n-1"]), Closed(GATE, &["n-2"])],
+        &[Held(THEIRS, &["n-1"]), Held(GATE, &["n-2"])],
     )
     .settles(s(120)),
     Base::new(
@@ -60,11 +60,11 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Undoer::removes(GATE, s(5), s(50)))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[Closed(GATE, &["n-1"])],
+        &[Held(GATE, &["n-1"])],
     )
     .settles(s(300)),
     Base::new(
-        "put-back: somebody puts the rule's taint back wherever it is lifted, for a while",
+        "put-back: somebody puts the rule's taint back wherever it is removed, for a while",
         s(60),
         |it| {
             it.has(rule("network"))
@@ -72,11 +72,11 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Undoer::puts_back(GATE, s(5), s(40)))
                 .acts(Reporter::new(READY))
         },
-        &[Gated(GATE, 3), Closed(GATE, &[])],
+        &[Gated(GATE, 3), Held(GATE, &[])],
     )
     .settles(s(300)),
     Base::new(
-        "forged: a kubelet forges the controller's annotations: nobody's taint is lifted for it",
+        "forged: a kubelet forges the controller's annotations: nobody's taint is removed for it",
         s(60),
         |it| {
             let annotator = Annotator::default()
@@ -92,7 +92,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().taints(s(25), "n-0", &[NOBODYS, THEIRS]))
                 .acts(reporter.then(s(45), "n-2", SayGood))
         },
-        &[Closed(THEIRS, &["n-0"]), Closed(NOBODYS, &["n-0"]), Closed(GATE, &["n-1"])],
+        &[Held(THEIRS, &["n-0"]), Held(NOBODYS, &["n-0"]), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "another-effect: somebody puts a taint on nodes with the key of the rule's, and another effect: it is not the rule's",
@@ -110,10 +110,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(reporter)
         },
-        &[PutOn(GATE, 3), Closed(GATE, &["n-0", "n-1"])],
+        &[PutOn(GATE, 3), Held(GATE, &["n-0", "n-1"])],
     ),
     Base::new(
-        "evicting: a rule that evicts closes an open node, whose pods go elsewhere",
+        "evicting: a rule that evicts gates a node in use, whose pods go elsewhere",
         s(60),
         |it| {
             it.has(rule("network").continuous().taint(GATE, "NoExecute"))
@@ -121,6 +121,6 @@ pub(super) const ALL: &[Base] = &[
                 .workload(6)
                 .acts(Reporter::new(READY).then(s(35), "n-1", Say("False")))
         },
-        &[Pods(&["n-1"], 0), Pods(&["n-0", "n-2"], 6), Closed(GATE, &["n-1"])],
+        &[Pods(&["n-1"], 0), Pods(&["n-0", "n-2"], 6), Held(GATE, &["n-1"])],
     ),
 ];

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{self, Closed, Gated, PutOn};
+use super::ends::End::{self, Gated, Held, PutOn};
 use super::objects::{
     COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, DaemonSet, GATE, GPU, HAS_GPU, daemon_set, rule,
 };
@@ -14,8 +14,8 @@ use crate::sim::time::{ms, s};
 /// The key of rules with a grace period.
 const PATIENT: &str = "readiness.k8s.io/patient";
 
-/// Three nodes have joined, one was closed again, and all are open.
-const ONE_CLOSED_AGAIN: &[End] = &[PutOn(GATE, 4), Closed(GATE, &[])];
+/// Three nodes have joined, one was gated again, and none is held.
+const ONE_GATED_AGAIN: &[End] = &[PutOn(GATE, 4), Held(GATE, &[])];
 
 /// A plugin whose pods register the driver.
 fn plugin() -> DaemonSet {
@@ -37,7 +37,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
                 .acts(registers())
         },
-        ONE_CLOSED_AGAIN,
+        ONE_GATED_AGAIN,
     )
     .settles(s(420)),
     Base::new(
@@ -50,11 +50,11 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
                 .acts(registers())
         },
-        ONE_CLOSED_AGAIN,
+        ONE_GATED_AGAIN,
     )
     .settles(s(420)),
     Base::new(
-        "plugin-restart: a plugin starts again under continuous rules: the driver goes for a moment, and with a grace period no node is closed",
+        "plugin-restart: a plugin starts again under continuous rules: the driver goes for a moment, and with a grace period no node is gated",
         s(90),
         |it| {
             let patient = rule("patient").continuous().waits_for(DRIVER_REGISTERED);
@@ -68,7 +68,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(kubelets)
                 .acts(registers())
         },
-        &[Gated(GATE, 3), PutOn(PATIENT, 3), Closed(PATIENT, &[]), Closed(GATE, &[])],
+        &[Gated(GATE, 3), PutOn(PATIENT, 3), Held(PATIENT, &[]), Held(GATE, &[])],
     ),
     Base::new(
         "blink: pods are not Ready for a blink, as when a kubelet starts again: a grace period is above that",
@@ -85,7 +85,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").critical())
                 .nodes(kubelets)
         },
-        &[PutOn(PATIENT, 3), Closed(PATIENT, &[]), Closed(GATE, &[])],
+        &[PutOn(PATIENT, 3), Held(PATIENT, &[]), Held(GATE, &[])],
     ),
     Base::new(
         "no-network: the network's configuration goes, and the kubelet says not Ready until it is back",
@@ -96,7 +96,7 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(40), "n-2", Deed::Unready(s(3600)));
             it.has(rule("ready").continuous().waits_for("Ready")).nodes(kubelets)
         },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 5), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "frozen: a kubelet freezes until its node and its pods have been given up, and thaws",
@@ -107,7 +107,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").critical())
                 .nodes_under(kubelets, Lifecycle::default().loses(s(70), "n-1"))
         },
-        ONE_CLOSED_AGAIN,
+        ONE_GATED_AGAIN,
     ),
     Base::new(
         "regate-gpu: a node reboots and has no resource until its device plugin has registered again",
@@ -118,6 +118,6 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(30), "n-1", Deed::Reboot(s(10)));
             it.has(rule("gpu").waits_for(HAS_GPU).regates()).nodes(kubelets)
         },
-        &[Gated(GATE, 2), PutOn(GATE, 3), Closed(GATE, &[])],
+        &[Gated(GATE, 2), PutOn(GATE, 3), Held(GATE, &[])],
     ),
 ];

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ends::End::{Closed, Gated, PutOn, Says};
+use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
     GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key, slice, version,
 };
@@ -47,10 +47,10 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(kubelets.then(s(6), "n-1", Deed::Fail("agent", s(3600))))
                 .workload(4)
         },
-        &[Gated(GATE, 3), Closed(GATE, &["n-1"])],
+        &[Gated(GATE, 3), Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "named-rolling-update: a rolling update under a continuous rule that names the DaemonSet closes each node for a moment",
+        "named-rolling-update: a rolling update under a continuous rule that names the DaemonSet gates each node for a moment",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -58,11 +58,11 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(4))
                 .acts(rolls_out())
         },
-        &[Gated(GATE, 4), PutOn(GATE, 8), Says(AGENT, "True"), Closed(GATE, &[])],
+        &[Gated(GATE, 4), PutOn(GATE, 8), Says(AGENT, "True"), Held(GATE, &[])],
     )
     .instances(2),
     Base::new(
-        "named-revision: a rolling update under a bootstrap-only rule that goes by revisions closes each node once more; another rule, which does not, closes none",
+        "named-revision: a rolling update under a bootstrap-only rule that goes by revisions gates each node once more; another rule, which does not, gates none",
         s(80),
         |it| {
             let agent = rule("agent").waits_for(AGENT);
@@ -76,12 +76,12 @@ pub(super) const ALL: &[Base] = &[
         &[
             PutOn(GATE, 8),
             PutOn(OTHER_GATE, 4),
-            Closed(GATE, &[]),
-            Closed(OTHER_GATE, &[]),
+            Held(GATE, &[]),
+            Held(OTHER_GATE, &[]),
         ],
     ),
     Base::new(
-        "named-surging-update: a rolling update with surge closes none",
+        "named-surging-update: a rolling update with surge gates none",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -89,7 +89,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(rolls_out())
         },
-        &[PutOn(GATE, 3), Closed(GATE, &[])],
+        &[PutOn(GATE, 3), Held(GATE, &[])],
     ),
     Base::new(
         "named-another-selector: a DaemonSet is deleted and created again with another selector, which others' pods match too",
@@ -105,7 +105,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3).then(s(50), "n-2", Deed::Fail("shared", s(3600))))
                 .acts(operator)
         },
-        &[PutOn(GATE, 7), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 7), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "named-replaced-at-once: a DaemonSet is created again under its name as soon as it is gone, now and then with another selector",
@@ -123,7 +123,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(operator)
         },
-        &[Says(AGENT, "True"), Closed(GATE, &[])],
+        &[Says(AGENT, "True"), Held(GATE, &[])],
     ),
     Base::new(
         "named-rule-re-created: a rule that names a DaemonSet is deleted and created again, while another one goes on to name it",
@@ -143,7 +143,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3).then(s(48), "n-1", Deed::Fail("agent", s(3600))))
                 .acts(operator)
         },
-        &[Closed(GATE, &["n-1"]), Closed(SECOND_GATE, &[])],
+        &[Held(GATE, &["n-1"]), Held(SECOND_GATE, &[])],
     ),
     Base::new(
         "named-late: a rule names two DaemonSets, of which one comes late, and another never",
@@ -157,7 +157,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(Operator::default().creates(s(30), proxy))
         },
-        &[Gated(GATE, 3), Closed(GATE, &[]), Closed(NEVER, &["n-0", "n-1", "n-2"])],
+        &[Gated(GATE, 3), Held(GATE, &[]), Held(NEVER, &["n-0", "n-1", "n-2"])],
     ),
     Base::new(
         "named-deleted: a DaemonSet is deleted under a rule with a guard and a grace period, and comes back",
@@ -172,7 +172,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(6))
                 .acts(operator)
         },
-        &[Says(AGENT, "True"), Closed(GATE, &[])],
+        &[Says(AGENT, "True"), Held(GATE, &[])],
     ),
     Base::new(
         "named-regate: a node that reboots waits for the pod of the DaemonSet again",
@@ -182,7 +182,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").ready_after(s(6)))
                 .nodes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
         },
-        &[PutOn(GATE, 4), Closed(GATE, &[])],
+        &[PutOn(GATE, 4), Held(GATE, &[])],
     )
     // Pods may be stale for a minute after the new boot was observed.
     .settles(s(120)),
@@ -195,7 +195,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent"))
                 .nodes(kubelets.then(s(30), "n-1", Deed::Replace(s(1))))
         },
-        &[Gated(GATE, 4), Closed(GATE, &[])],
+        &[Gated(GATE, 4), Held(GATE, &[])],
     )
     .settles(s(120)),
     Base::new(
@@ -217,7 +217,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(4))
                 .acts(operator)
         },
-        &[Gated(GATE, 4), Closed(GATE, &["n-2", "n-3"])],
+        &[Gated(GATE, 4), Held(GATE, &["n-2", "n-3"])],
     ),
     Base::new(
         "all-daemon-sets: nodes wait for every DaemonSet: one that comes late, one for other nodes, one that is to be ignored",
@@ -232,7 +232,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3).then(s(50), "n-1", Deed::Fail("late", s(3600))))
                 .acts(Operator::default().creates(s(30), late))
         },
-        &[Closed(GATE, &["n-1"])],
+        &[Held(GATE, &["n-1"])],
     ),
     Base::new(
         "devices: nodes wait for a driver's devices: all slices of a pool, of its newest generation, without a taint",
@@ -255,10 +255,10 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(4))
                 .acts(operator)
         },
-        &[Closed(GATE, &["n-0", "n-2", "n-3"])],
+        &[Held(GATE, &["n-0", "n-2", "n-3"])],
     ),
     Base::new(
-        "hostile: a kubelet writes more slices, conditions and forged annotations than anybody reads: the others open",
+        "hostile: a kubelet writes more slices, conditions and forged annotations than anybody reads: the others are released",
         s(60),
         |it| {
             let forged = |index: usize| {
@@ -281,6 +281,6 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(operator)
         },
-        &[Gated(GATE, 3), Closed(GATE, &["n-0"])],
+        &[Gated(GATE, 3), Held(GATE, &["n-0"])],
     ),
 ];

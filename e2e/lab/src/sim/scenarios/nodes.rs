@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Closed, Gated, PutOn, There};
+use super::ends::End::{Gated, Held, PutOn, There};
 use super::objects::{
     CILIUM, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, READY, daemon_set, rule,
 };
@@ -18,20 +18,20 @@ fn rebooting() -> Kubelets {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "reboot: a node whose bootstrap is completed reboots and stays open",
+        "reboot: a node whose bootstrap is completed reboots and stays released",
         s(80),
         |it| it.has(rule("network")).nodes(rebooting()).acts(Reporter::new(READY)),
-        &[PutOn(GATE, 3), Closed(GATE, &[])],
+        &[PutOn(GATE, 3), Held(GATE, &[])],
     ),
     Base::new(
-        "regate: a node that reboots is closed again, until its condition is written anew",
+        "regate: a node that reboots is gated again, until its condition is written anew",
         s(80),
         |it| {
             it.has(rule("network").regates())
                 .nodes(rebooting())
                 .acts(Reporter::new(READY))
         },
-        &[PutOn(GATE, 4), Closed(GATE, &[])],
+        &[PutOn(GATE, 4), Held(GATE, &[])],
     ),
     Base::new(
         "regate-components: a node that reboots waits for its critical pods again",
@@ -41,7 +41,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").critical().ready_after(s(6)))
                 .nodes(rebooting())
         },
-        &[PutOn(GATE, 4), Closed(GATE, &[])],
+        &[PutOn(GATE, 4), Held(GATE, &[])],
     )
     // Pods may be stale for a minute after the new boot was observed.
     .settles(s(120)),
@@ -54,7 +54,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").critical())
                 .nodes(kubelets.then(s(30), "n-1", Deed::Reboot(s(10))))
         },
-        &[PutOn(GATE, 4), Closed(GATE, &[])],
+        &[PutOn(GATE, 4), Held(GATE, &[])],
     )
     .settles(s(120)),
     Base::new(
@@ -67,7 +67,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(rebooting())
                 .acts(Csi::of(DRIVER, s(1), s(4)))
         },
-        &[PutOn(GATE, 4), Closed(GATE, &[])],
+        &[PutOn(GATE, 4), Held(GATE, &[])],
     )
     // A driver that registers as before may be stale for six minutes.
     .settles(s(420)),
@@ -80,7 +80,7 @@ pub(super) const ALL: &[Base] = &[
                 .then(s(30), "n-2", Deed::Replace(s(1)));
             it.has(rule("network")).nodes(kubelets).acts(Reporter::new(READY))
         },
-        &[Gated(GATE, 5), PutOn(GATE, 5), Closed(GATE, &[])],
+        &[Gated(GATE, 5), PutOn(GATE, 5), Held(GATE, &[])],
     ),
     Base::new(
         "re-registration-components: a node registers again under its name while the pods and the drivers of the old one are still there",
@@ -90,7 +90,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").critical().ready_after(s(4)))
                 .nodes(joining(3).then(s(30), "n-1", Deed::Replace(s(2))))
         },
-        &[Gated(GATE, 4), Closed(GATE, &[])],
+        &[Gated(GATE, 4), Held(GATE, &[])],
     ),
     Base::new(
         "re-registration-late-pods: a node registers again under its name, and its kubelet says nothing of the old one's pods for a while",
@@ -101,7 +101,7 @@ pub(super) const ALL: &[Base] = &[
                 .has(daemon_set("agent").critical())
                 .nodes(kubelets.then(s(30), "n-1", Deed::Replace(ms(300))))
         },
-        &[Gated(GATE, 4), Closed(GATE, &[])],
+        &[Gated(GATE, 4), Held(GATE, &[])],
     ),
     Base::new(
         "re-registration-csi: a node registers again under its name while the CSINode of the old one is still there",
@@ -114,7 +114,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(kubelets)
                 .acts(Csi::of(DRIVER, s(4), s(9)))
         },
-        &[Gated(GATE, 5), Closed(GATE, &[])],
+        &[Gated(GATE, 5), Held(GATE, &[])],
     ),
     Base::new(
         "re-registration-in-flight: nodes register again under their names while a write to the old ones may be under way",
@@ -129,17 +129,17 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(kubelets)
                 .acts(Reporter::new(READY).first(ms(100), ms(101)))
         },
-        &[Gated(CILIUM, 16), Closed(CILIUM, &[])],
+        &[Gated(CILIUM, 16), Held(CILIUM, &[])],
     ),
     Base::new(
-        "deleted-while-closed: a node goes while it is closed",
+        "deleted-while-held: a node goes while it is held",
         s(40),
         |it| {
             it.has(rule("network"))
                 .nodes(joining(3).then(s(20), "n-1", Deed::Leave))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[Gated(GATE, 3), There(&["n-0", "n-2"]), Closed(GATE, &[])],
+        &[Gated(GATE, 3), There(&["n-0", "n-2"]), Held(GATE, &[])],
     ),
     Base::new(
         "lost: a kubelet dies, and its node is given up after a while",
@@ -149,7 +149,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(joining(3).then(s(20), "n-1", Deed::Die))
                 .acts(Lifecycle::default().loses(s(70), "n-1"))
         },
-        &[PutOn(GATE, 4), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 4), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "labels: labels change, and with them which rules select a node",
@@ -166,7 +166,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(Reporter::new(READY).ails("n-1").ails("n-2"))
         },
-        &[Closed(GATE, &["n-2"])],
+        &[Held(GATE, &["n-2"])],
     ),
     Base::new(
         "burst: fifty nodes join at once, and somebody's pods wait for them",
@@ -177,7 +177,7 @@ pub(super) const ALL: &[Base] = &[
                 .workload(20)
                 .acts(Reporter::new(READY).first(s(3), s(15)))
         },
-        &[Gated(GATE, 50), PutOn(GATE, 50), Closed(GATE, &[])],
+        &[Gated(GATE, 50), PutOn(GATE, 50), Held(GATE, &[])],
     ),
     Base::new(
         "busy-leader: of two instances one leads, and has something to do all the time",
@@ -192,7 +192,7 @@ pub(super) const ALL: &[Base] = &[
             }
             it.has(rule("network").continuous()).nodes(joining(1)).acts(reporter)
         },
-        &[Closed(GATE, &[])],
+        &[Held(GATE, &[])],
     )
     .instances(2),
     Base::new(
@@ -203,7 +203,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(5))
                 .acts(Reporter::new(READY).ails("n-4"))
         },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-4"])],
+        &[PutOn(GATE, 5), Held(GATE, &["n-4"])],
     )
     .instances(2),
 ];

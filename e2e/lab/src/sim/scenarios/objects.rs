@@ -32,7 +32,7 @@ pub(super) struct Rule {
     spec: Value,
 }
 
-/// A `bootstrap-only` rule for all Linux nodes, which closes them with [`GATE`] until [`READY`] is `True`.
+/// A `bootstrap-only` rule for all Linux nodes, which gates them with [`GATE`] until [`READY`] is `True`.
 pub(super) fn rule(name: &'static str) -> Rule {
     Rule {
         name,

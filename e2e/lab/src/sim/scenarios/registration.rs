@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{BornClosed, Closed, Gated, PutOn};
+use super::ends::End::{BornHeld, Gated, Held, PutOn};
 use super::objects::{CILIUM, COMPONENTS_READY, GATE, READY, daemon_set, rule};
 use super::{Base, booting, joining, joining_as};
 use crate::sim::actors::Order::{Die, Say};
@@ -17,7 +17,7 @@ const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "startup-taint: a rule lifts another project's startup taint, and puts none on",
+        "startup-taint: a rule removes another project's startup taint, and puts none on",
         s(40),
         |it| {
             let available = json!([{"type": NETWORK_UNAVAILABLE, "requiredStatus": "False"}]);
@@ -27,7 +27,7 @@ pub(super) const ALL: &[Base] = &[
                 .workload(4)
                 .acts(Reporter::of_problem(NETWORK_UNAVAILABLE).ails("n-2"))
         },
-        &[Gated(CILIUM, 4), PutOn(CILIUM, 0), Closed(CILIUM, &["n-2"])],
+        &[Gated(CILIUM, 4), PutOn(CILIUM, 0), Held(CILIUM, &["n-2"])],
     ),
     Base::new(
         "registered-taint: nodes register with the rule's own taint",
@@ -38,7 +38,7 @@ pub(super) const ALL: &[Base] = &[
                 .workload(4)
                 .acts(Reporter::new(READY).ails("n-2"))
         },
-        &[Gated(GATE, 4), PutOn(GATE, 0), Closed(GATE, &["n-2"])],
+        &[Gated(GATE, 4), PutOn(GATE, 0), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "late-heartbeat: nodes register with the taint of a rule that comes long after the reporter on one of them has died",
@@ -49,10 +49,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).beat(s(20)).then(s(40), "n-1", Die))
                 .acts(Operator::default().creates(s(150), strict))
         },
-        &[PutOn(GATE, 0), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 0), Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "birth: the API server closes nodes as it creates them, for a rule of each kind; one goes and comes back under its name",
+        "birth: the API server gates nodes as it creates them, for a rule of each kind; one goes and comes back under its name",
         s(60),
         |it| {
             gate_at_birth(it.cluster.server_mut());
@@ -63,16 +63,16 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-2"))
         },
         &[
-            BornClosed(GATE, &[true; 5]),
+            BornHeld(GATE, &[true; 5]),
             PutOn(GATE, 0),
-            Closed(GATE, &["n-2"]),
-            BornClosed(ALWAYS, &[true; 5]),
+            Held(GATE, &["n-2"]),
+            BornHeld(ALWAYS, &[true; 5]),
             PutOn(ALWAYS, 0),
-            Closed(ALWAYS, &["n-2"]),
+            Held(ALWAYS, &["n-2"]),
         ],
     ),
     Base::new(
-        "birth-suspended: the API server closes nodes as it creates them, except while all rules are suspended",
+        "birth-suspended: the API server gates nodes as it creates them, except while all rules are suspended",
         s(90),
         |it| {
             gate_at_birth(it.cluster.server_mut());
@@ -81,14 +81,14 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-1").ails("n-3"))
         },
         &[
-            BornClosed(GATE, &[true, true, false, false]),
+            BornHeld(GATE, &[true, true, false, false]),
             PutOn(GATE, 1),
-            Closed(GATE, &["n-1", "n-3"]),
+            Held(GATE, &["n-1", "n-3"]),
         ],
     )
     .braked(s(20), s(60)),
     Base::new(
-        "introduced: the cloud provider labels nodes late, and with that another component is to run there: they are closed again",
+        "introduced: the cloud provider labels nodes late, and with that another component is to run there: they are gated again",
         s(60),
         |it| {
             let csi = daemon_set("csi").critical().ready_after(s(5));
@@ -102,10 +102,10 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining_as(3, |it| it.taint(UNINITIALIZED, "NoSchedule")))
                 .acts(operator)
         },
-        &[Closed(UNINITIALIZED, &["n-2"]), Closed(GATE, &[])],
+        &[Held(UNINITIALIZED, &["n-2"]), Held(GATE, &[])],
     ),
     Base::new(
-        "adoption: somebody puts the rule's taint on nodes: it is lifted where the conditions are met, and kept where they are not",
+        "adoption: somebody puts the rule's taint on nodes: it is removed where the conditions are met, and kept where they are not",
         s(60),
         |it| {
             let operator =
@@ -117,6 +117,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(Reporter::new(READY).then(s(30), "n-2", Say("False")))
         },
-        &[PutOn(GATE, 3), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 3), Held(GATE, &["n-2"])],
     ),
 ];

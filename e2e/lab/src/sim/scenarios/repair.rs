@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ends::End::{Closed, Gone, PutOn, There};
+use super::ends::End::{Gone, Held, PutOn, There};
 use super::objects::{GATE, READY, Rule, rule, rule_key};
 use super::{Base, joining};
 use crate::sim::actors::Order::Say;
@@ -57,14 +57,14 @@ fn veto(value: &str) -> Value {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "release: a node that is not ready in time is opened all the same",
+        "release: a node that is not ready in time is released all the same",
         s(150),
         |it| {
             it.has(repairing("Release"))
                 .nodes(joining(5))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[PutOn(GATE, 5), Closed(GATE, &[])],
+        &[PutOn(GATE, 5), Held(GATE, &[])],
     ),
     Base::new(
         "late: a node that is not ready in time is only told of",
@@ -74,7 +74,7 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(5))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[Closed(GATE, &["n-1"])],
+        &[Held(GATE, &["n-1"])],
     ),
     Base::new(
         "replace: the claim of a node that is not ready in time is deleted, and another node comes",
@@ -83,7 +83,7 @@ pub(super) const ALL: &[Base] = &[
             let scene = it.has(repairing("DeleteNodeClaim"));
             pool(scene, Reporter::new(READY).ails("pool-2"), &[GATE])
         },
-        &[Gone(Kind::NodeClaim, "pool-2"), There(REPLACED), Closed(GATE, &[])],
+        &[Gone(Kind::NodeClaim, "pool-2"), There(REPLACED), Held(GATE, &[])],
     )
     .settings(karpenter),
     Base::new(
@@ -94,7 +94,7 @@ pub(super) const ALL: &[Base] = &[
             pool(it, reporter.ails("pool-4"), &[GATE])
                 .acts(Operator::default().creates(s(25), repairing("DeleteNodeClaim")))
         },
-        &[There(POOL), Closed(GATE, &["pool-2", "pool-3", "pool-4"])],
+        &[There(POOL), Held(GATE, &["pool-2", "pool-3", "pool-4"])],
     )
     .settings(karpenter),
     Base::new(
@@ -107,11 +107,11 @@ pub(super) const ALL: &[Base] = &[
             pool(scene, Reporter::new(READY).ails("pool-2"), &[GATE])
                 .acts(Operator::default().edits(s(130), rule_key("network"), allowed))
         },
-        &[Gone(Kind::NodeClaim, "pool-2"), There(REPLACED), Closed(GATE, &[])],
+        &[Gone(Kind::NodeClaim, "pool-2"), There(REPLACED), Held(GATE, &[])],
     )
     .settings(karpenter),
     Base::new(
-        "release-forged: a kubelet writes on its node that its time has long been up: it is not opened for that",
+        "release-forged: a kubelet writes on its node that its time has long been up: it is not released for that",
         s(150),
         |it| {
             it.has(repairing("Release"))
@@ -119,10 +119,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Annotator::default().forges(s(20), "n-1", Forgery::Deadline))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[PutOn(GATE, 5), Closed(GATE, &[])],
+        &[PutOn(GATE, 5), Held(GATE, &[])],
     ),
     Base::new(
-        "release-vetoed: somebody forbids the repair of a node: it stays closed however late it is",
+        "release-vetoed: somebody forbids the repair of a node: it stays held however late it is",
         s(150),
         |it| {
             it.has(repairing("Release"))
@@ -130,7 +130,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().edits(s(30), node_key("n-1"), veto("true")))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[Closed(GATE, &["n-1"])],
+        &[Held(GATE, &["n-1"])],
     ),
     Base::new(
         "replace-vetoed: a pool forbids the repair of its nodes: none is replaced until it allows it",
@@ -142,11 +142,11 @@ pub(super) const ALL: &[Base] = &[
             let scene = it.has(repairing("DeleteNodeClaim"));
             pool(scene, Reporter::new(READY).ails("pool-2"), &[GATE]).acts(operator)
         },
-        &[Gone(Kind::NodeClaim, "pool-2"), There(REPLACED), Closed(GATE, &[])],
+        &[Gone(Kind::NodeClaim, "pool-2"), There(REPLACED), Held(GATE, &[])],
     )
     .settings(karpenter),
     Base::new(
-        "replace-none-open: a node that has been open is closed by somebody and never gets ready again: it is not replaced",
+        "replace-none-released: a node that was released is gated by somebody and never gets ready again: it is not replaced",
         s(180),
         |it| {
             let reporter = Reporter::new(READY).then(s(40), "pool-2", Say("False"));
@@ -154,7 +154,7 @@ pub(super) const ALL: &[Base] = &[
             pool(it.has(repairing("DeleteNodeClaim")), reporter, &[GATE, OTHERS])
                 .acts(Operator::default().taints(s(45), "pool-2", &[GATE, OTHERS]))
         },
-        &[There(POOL), Closed(GATE, &["pool-2"])],
+        &[There(POOL), Held(GATE, &["pool-2"])],
     )
     .settings(karpenter),
     Base::new(
@@ -164,7 +164,7 @@ pub(super) const ALL: &[Base] = &[
             pool(it, Reporter::new(READY).ails("pool-2"), &[])
                 .acts(Operator::default().creates(s(40), repairing("DeleteNodeClaim")))
         },
-        &[There(POOL), Closed(GATE, &["pool-2"])],
+        &[There(POOL), Held(GATE, &["pool-2"])],
     )
     .settings(karpenter),
 ];

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Closed, Gated, Gone, PutOn};
+use super::ends::End::{Gated, Gone, Held, PutOn};
 use super::objects::{GATE, OTHER_GATE, READY, SECOND, rule, rule_key};
 use super::{Base, booting, joining};
 use crate::Kind;
@@ -29,10 +29,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().creates(s(25), rule("network")))
                 .acts(reporter.then(s(40), "n-2", SayGood))
         },
-        &[PutOn(GATE, 2), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 2), Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "existing-fleet-left: a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is closed by somebody else",
+        "existing-fleet-left: a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is gated by somebody else",
         s(70),
         |it| {
             let leaves = rule("network").nodegate("existingNodes", json!("Leave"));
@@ -44,7 +44,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(reporter.then(s(45), "n-3", SayGood))
         },
-        &[Gated(GATE, 2), PutOn(GATE, 1), Closed(GATE, &["n-2"])],
+        &[Gated(GATE, 2), PutOn(GATE, 1), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "rule-suspended: a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",
@@ -61,7 +61,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(turning())
         },
-        &[Closed(GATE, &["n-0", "n-2"]), Closed(OTHER_GATE, &["n-1", "n-2"])],
+        &[Held(GATE, &["n-0", "n-2"]), Held(OTHER_GATE, &["n-1", "n-2"])],
     ),
     Base::new(
         "all-suspended: all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
@@ -74,15 +74,15 @@ pub(super) const ALL: &[Base] = &[
                 .acts(turning())
         },
         &[
-            Closed(GATE, &["n-0", "n-2"]),
-            Closed(OTHER_GATE, &[]),
+            Held(GATE, &["n-0", "n-2"]),
+            Held(OTHER_GATE, &[]),
             Gone(Kind::NodeReadinessRule, "storage"),
         ],
     )
     .braked(s(25), s(90))
     .instances(2),
     Base::new(
-        "rule-deleted: a rule is deleted while it keeps nodes closed",
+        "rule-deleted: a rule is deleted while it holds nodes",
         s(40),
         |it| {
             it.has(rule("network"))
@@ -90,7 +90,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().deletes(s(25), rule_key("network")))
                 .acts(Reporter::new(READY).ails("n-1").ails("n-2"))
         },
-        &[Gated(GATE, 4), Closed(GATE, &[]), Gone(Kind::NodeReadinessRule, "network")],
+        &[Gated(GATE, 4), Held(GATE, &[]), Gone(Kind::NodeReadinessRule, "network")],
     ),
     Base::new(
         "rule-re-created: a rule is deleted and created again under its name: what was completed under the old one does not count",
@@ -104,7 +104,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(Reporter::new(READY).then(s(35), "n-1", Say("False")))
         },
-        &[PutOn(GATE, 4), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 4), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "rule-edited: where the definition lets them, a rule's conditions, selector and mode are edited",
@@ -128,10 +128,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY))
                 .acts(Reporter::new(SECOND).ails("n-0").ails("n-2"))
         },
-        &[PutOn(GATE, 5), Closed(GATE, &["n-0"])],
+        &[PutOn(GATE, 5), Held(GATE, &["n-0"])],
     ),
     Base::new(
-        "patience: a continuous rule is given a grace period: what is over sooner closes no node",
+        "patience: a continuous rule is given a grace period: what is over sooner gates no node",
         s(80),
         |it| {
             let patience = json!({"spec": {"nodegate": { "gracePeriod": "20s" }}});
@@ -144,10 +144,10 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().edits(s(25), rule_key("network"), patience))
                 .acts(reporter)
         },
-        &[PutOn(GATE, 4), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 4), Held(GATE, &["n-2"])],
     ),
     Base::new(
-        "long-patience: a grace period is longer than anything that is seen late: what is over sooner closes no node",
+        "long-patience: a grace period is longer than anything that is seen late: what is over sooner gates no node",
         s(280),
         |it| {
             let reporter = Reporter::new(READY)
@@ -158,10 +158,10 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(3))
                 .acts(reporter)
         },
-        &[PutOn(GATE, 4), Closed(GATE, &["n-2"])],
+        &[PutOn(GATE, 4), Held(GATE, &["n-2"])],
     ),
     Base::new(
-        "succession: a rule is made as another one with the same taint is deleted: the nodes that are closed stay so",
+        "succession: a rule is made as another one with the same taint is deleted: the nodes that are held stay so",
         s(60),
         |it| {
             let operator = Operator::default()
@@ -175,7 +175,7 @@ pub(super) const ALL: &[Base] = &[
         &[
             PutOn(GATE, 4),
             Gone(Kind::NodeReadinessRule, "network"),
-            Closed(GATE, &["n-1", "n-2"]),
+            Held(GATE, &["n-1", "n-2"]),
         ],
     ),
     Base::new(
@@ -188,7 +188,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().edits(s(30), rule_key("network"), live))
                 .acts(Reporter::new(READY).ails("n-1"))
         },
-        &[PutOn(GATE, 1), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 1), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "dry-run-again: a rule in force is only tried out from then on: nothing changes any more",
@@ -204,7 +204,7 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().edits(s(30), rule_key("network"), dry))
                 .acts(reporter)
         },
-        &[PutOn(GATE, 3), Closed(GATE, &["n-1"])],
+        &[PutOn(GATE, 3), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "rules-come-and-go: a rule is created and deleted again and again while nodes join",
@@ -220,6 +220,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(Reporter::new(READY).first(s(4), s(12)).ails("n-4"))
         },
-        &[Closed(GATE, &["n-4"])],
+        &[Held(GATE, &["n-4"])],
     ),
 ];

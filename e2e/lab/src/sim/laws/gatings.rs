@@ -1,5 +1,5 @@
 //! Nodegate adds a taint only with a reason: shortly before, on that node, the conditions of the governing rule were unmet and
-//! its bootstrap was not on record. An open node is closed only after the rule's grace period, in which its conditions were not
+//! its bootstrap was not on record. A node in use is gated only after the rule's grace period, in which its conditions were not
 //! met for long.
 
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::Kind;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 
-/// How long a node without the taint counts as new to the instance that closes it: 5 s after that instance observed it.
+/// How long a node without the taint counts as new to the instance that gates it: 5 s after that instance observed it.
 const PROMPTLY: Duration = s(5);
 
 /// How late an instance may observe a new node.
 const LATE: Duration = s(5);
 
-pub(super) struct Closings;
+pub(super) struct Gatings;
 
-impl Law for Closings {
+impl Law for Gatings {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
@@ -63,7 +63,7 @@ fn judge(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Result<
         return Ok(());
     };
     let grace = rule.grace();
-    if grace.is_zero() || !was_open(moment, node, taint, at, revision) {
+    if grace.is_zero() || !was_in_use(moment, node, taint, at, revision) {
         return Ok(());
     }
     let longest = longest_met(moment, write, (at.saturating_sub(grace), at), rule);
@@ -87,7 +87,7 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
 }
 
-/// Whether a rule names a component. Until that has been observed, new nodes are closed regardless.
+/// Whether a rule names a component. Until that has been observed, new nodes are gated regardless.
 fn names_a_component(rule: &Rule) -> bool {
     let prefixes = ["daemonset.", "daemonsets.", "check.", "resourceslice."];
     let names = |kind: &str| {
@@ -141,7 +141,7 @@ fn longest_met(
                 since = None;
             }
             (Some(false), None) => since = Some(at),
-            // A node that does not exist is not open.
+            // A node that does not exist is not in use.
             _ => {}
         }
     }
@@ -149,7 +149,7 @@ fn longest_met(
 }
 
 /// Whether the node lacked the taint for so long that it may have run pods, even if it was observed late.
-pub(super) fn was_open(
+pub(super) fn was_in_use(
     moment: &Moment<'_>,
     node: &str,
     taint: &TaintId,
@@ -185,12 +185,12 @@ mod tests {
     use super::*;
     use crate::sim::laws::testing::{Story, node, taint};
 
-    fn close(story: &mut Story) {
+    fn gate(story: &mut Story) {
         story.patch_by_nodegate("n", json!({ "spec": { "taints": [taint()] } }));
     }
 
     #[test]
-    fn a_closing_is_justified_by_conditions_that_were_unmet_a_short_time_before() {
+    fn a_gating_is_justified_by_conditions_that_were_unmet_a_short_time_before() {
         for (name, unmet_at, met_at, justified) in [
             ("never unmet", 1000, 1000, false),
             ("unmet", 50, 1000, true),
@@ -209,36 +209,36 @@ mod tests {
                     story.report("n", "Net", "True");
                 }
             }
-            close(&mut story);
-            story.judged(&mut Closings, justified, name);
+            gate(&mut story);
+            story.judged(&mut Gatings, justified, name);
         }
     }
 
     #[test]
-    fn a_suspended_rule_justifies_no_closing() {
+    fn a_suspended_rule_justifies_no_gating() {
         for (suspend, justified) in [(true, false), (false, true)] {
             let mut story = Story::under(json!({ "nodegate": { "suspend": suspend } }));
             story.create(node("n"));
             story.at(100);
-            close(&mut story);
-            story.judged(&mut Closings, justified, "");
+            gate(&mut story);
+            story.judged(&mut Gatings, justified, "");
         }
     }
 
     #[test]
-    fn a_silent_reporter_justifies_a_closing_after_its_time() {
+    fn a_silent_reporter_justifies_a_gating_after_its_time() {
         for (at, justified) in [(59, false), (60, true)] {
             let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": "1m" } }));
             story.create(node("n"));
             story.report("n", "Net", "True");
             story.at(at);
-            close(&mut story);
-            story.judged(&mut Closings, justified, at);
+            gate(&mut story);
+            story.judged(&mut Gatings, justified, at);
         }
     }
 
     #[test]
-    fn an_open_node_is_closed_after_the_grace_period() {
+    fn a_node_in_use_is_gated_after_the_grace_period() {
         for (unmet_at, at, justified) in [(300, 420, true), (300, 360, false), (300, 305, false)] {
             let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
             story.create(node("n"));
@@ -246,18 +246,18 @@ mod tests {
             story.at(unmet_at);
             story.report("n", "Net", "False");
             story.at(at);
-            close(&mut story);
-            story.judged(&mut Closings, justified, at);
+            gate(&mut story);
+            story.judged(&mut Gatings, justified, at);
         }
     }
 
     #[test]
-    fn a_joining_node_is_closed_at_once() {
+    fn a_joining_node_is_gated_at_once() {
         let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
         story.at(300);
         story.create(node("n"));
         story.at(301);
-        close(&mut story);
-        story.judged(&mut Closings, true, "");
+        gate(&mut story);
+        story.judged(&mut Gatings, true, "");
     }
 }

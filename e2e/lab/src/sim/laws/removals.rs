@@ -1,4 +1,4 @@
-//! Nodegate lifts a taint only with a reason: shortly before, on that node, no rule wanted the taint, the conditions of the
+//! Nodegate removes a taint only with a reason: shortly before, on that node, no rule wanted the taint, the conditions of the
 //! governing rule were met, or the node's deadline had passed. The same holds for every bootstrap put on record; a rule that adds taints records none
 //! for a node that may still lack labels.
 
@@ -12,15 +12,15 @@ use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 
-pub(super) struct Lifts;
+pub(super) struct Removals;
 
-impl Law for Lifts {
+impl Law for Removals {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         for write in NodeWrite::new(moment) {
-            for taint in write.lifted() {
+            for taint in write.removed() {
                 judge(moment, &write, &taint.to_string(), |facts| {
                     let governing = governing(facts.rules, &taint, facts.node);
-                    governing.is_none_or(|rule| may_open(moment, facts, rule))
+                    governing.is_none_or(|rule| may_release(moment, facts, rule))
                 })?;
             }
             for (key, boot) in write.noted() {
@@ -33,7 +33,7 @@ impl Law for Lifts {
                     is_of_this_boot
                         && rules.any(|rule| {
                             let is_known = !rule.adds() || is_introduced(facts.node);
-                            is_known && may_open(moment, facts, rule)
+                            is_known && may_release(moment, facts, rule)
                         })
                 })?;
             }
@@ -61,7 +61,7 @@ fn judge(
         rules.collect::<Vec<_>>().join("; ")
     });
     Err(format!(
-        "instance {} opened node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
+        "instance {} released node {node} at {}: {what}. Not since {} was that justified. Just before: {}",
         write.instance,
         seconds(at),
         seconds(from),
@@ -70,7 +70,7 @@ fn judge(
 }
 
 /// Whether the rule is not suspended, and its conditions are met on the node or the deadline has passed.
-fn may_open(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+fn may_release(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 
@@ -105,13 +105,13 @@ mod tests {
     use super::*;
     use crate::sim::laws::testing::{Story, gated, node, rule};
 
-    fn lift(story: &mut Story) {
+    fn remove(story: &mut Story) {
         story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
     }
 
     #[test]
-    fn a_lift_is_justified_by_conditions_that_were_met_a_short_time_before() {
-        for (name, met_at, unmet_at, lift_at, justified) in [
+    fn a_removal_is_justified_by_conditions_that_were_met_a_short_time_before() {
+        for (name, met_at, unmet_at, removed_at, justified) in [
             ("never met", 1000, 1001, 60, false),
             ("met", 50, 1000, 60, true),
             ("met a moment ago", 50, 59, 60, true),
@@ -128,11 +128,11 @@ mod tests {
                 if second == unmet_at {
                     story.report("n", "Net", "False");
                 }
-                if second == lift_at {
-                    lift(&mut story);
+                if second == removed_at {
+                    remove(&mut story);
                 }
             }
-            story.judged(&mut Lifts, justified, name);
+            story.judged(&mut Removals, justified, name);
         }
     }
 
@@ -146,12 +146,12 @@ mod tests {
         story.at(6);
         story.create(gated(node("n")));
         story.at(7);
-        lift(&mut story);
-        story.judged(&mut Lifts, false, "");
+        remove(&mut story);
+        story.judged(&mut Removals, false, "");
     }
 
     #[test]
-    fn a_rule_that_does_not_want_the_taint_any_more_justifies_a_lift() {
+    fn a_rule_that_does_not_want_the_taint_any_more_justifies_a_removal() {
         for (patch, justified) in [
             (json!({ "spec": { "dryRun": true } }), true),
             (
@@ -164,8 +164,8 @@ mod tests {
             story.at(100);
             story.patch_rule("r", patch.clone());
             story.at(101);
-            lift(&mut story);
-            story.judged(&mut Lifts, justified, patch);
+            remove(&mut story);
+            story.judged(&mut Removals, justified, patch);
         }
     }
 
@@ -181,8 +181,8 @@ mod tests {
             }
             story.report("n", "Net", "True");
             story.at(100);
-            lift(&mut story);
-            story.judged(&mut Lifts, justified, suspended_at);
+            remove(&mut story);
+            story.judged(&mut Removals, justified, suspended_at);
         }
     }
 
@@ -202,8 +202,8 @@ mod tests {
             late["metadata"]["annotations"] = json!({ "nodegate.dev/do-not-repair": veto });
             story.create(late);
             story.at(at);
-            lift(&mut story);
-            story.judged(&mut Lifts, justified, format_args!("{at}, {veto}"));
+            remove(&mut story);
+            story.judged(&mut Removals, justified, format_args!("{at}, {veto}"));
         }
     }
 
@@ -221,8 +221,8 @@ mod tests {
         story.at(56);
         story.register("n", "ebs");
         story.at(60);
-        lift(&mut story);
-        story.judged(&mut Lifts, true, "");
+        remove(&mut story);
+        story.judged(&mut Removals, true, "");
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
             let uid = story.uid_of_rule("r");
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
             story.patch_by_nodegate("n", json!({ "metadata": { "annotations": { key: "{}" } } }));
-            story.judged(&mut Lifts, met == "True", met);
+            story.judged(&mut Removals, met == "True", met);
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
             story.report("n", "Net", "True");
             let record = json!({ "metadata": { "annotations": { &key: value(boot) } } });
             story.patch_by_nodegate("n", record);
-            story.judged(&mut Lifts, justified, boot);
+            story.judged(&mut Removals, justified, boot);
         }
     }
 
@@ -275,7 +275,7 @@ mod tests {
             let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
             let record = json!({ "metadata": { "annotations": { key: "{}" } } });
             story.patch_by_nodegate("n", record);
-            story.judged(&mut Lifts, justified, "");
+            story.judged(&mut Removals, justified, "");
         }
     }
 }

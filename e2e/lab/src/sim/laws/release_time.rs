@@ -1,8 +1,8 @@
-//! Opening waits for no limit: a node that is closed by our taint is open soon after its conditions are met, however many other
-//! nodes are closed, held back or opened at that time.
+//! Release waits for no limit: a node that our taint holds is released soon after its conditions are met, however many other
+//! nodes are gated, held back or released at that time.
 //!
 //! Faults may delay that, and so may somebody who keeps changing the taint; those schedules and nodes are not judged. A node that
-//! is never opened is judged at the end.
+//! is never released is judged at the end.
 
 use super::end::is_interfered_with;
 use super::ledger::Glances;
@@ -14,12 +14,12 @@ use crate::Kind;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 
-/// How long an opening may take: observations and retries. At the default rate, a limit would let one node pass in this time.
+/// How long a release may take: observations and retries. At the default rate, a limit would let one node pass in this time.
 const PROMPT: Time = s(10);
 
-pub(super) struct Openings;
+pub(super) struct ReleaseTime;
 
-impl Law for Openings {
+impl Law for ReleaseTime {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
         if !moment.faults.is_empty() || moment.settings.rate.is_some() {
             return Ok(());
@@ -33,10 +33,10 @@ impl Law for Openings {
             if !led_since(moment, write.instance, from) || is_interfered_with(moment, &key, at) {
                 continue;
             }
-            for taint in write.lifted() {
+            for taint in write.removed() {
                 if taint.key.starts_with(OUR_TAINTS) && was_due(moment, &write, &taint, from) {
                     return Err(format!(
-                        "node {} was opened at {}, and {taint} was to be lifted for {} by then",
+                        "node {} was released at {}, and {taint} was to be removed for {} by then",
                         write.node(),
                         seconds(at),
                         seconds(PROMPT),
@@ -93,8 +93,8 @@ mod tests {
     use crate::sim::laws::testing::{Story, gated, node};
 
     #[test]
-    fn a_node_is_opened_soon_after_its_conditions_are_met() {
-        for (name, met_at, broken_at, lifted_at, fine) in [
+    fn a_node_is_released_soon_after_its_conditions_are_met() {
+        for (name, met_at, broken_at, removed_at, fine) in [
             ("at once", 50, None, 51, true),
             ("after a while", 50, None, 59, true),
             ("late", 50, None, 61, false),
@@ -109,9 +109,9 @@ mod tests {
                 story.report("n", "Net", "False");
                 story.report("n", "Net", "True");
             }
-            story.at(lifted_at);
+            story.at(removed_at);
             story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
-            story.judged(&mut Openings, fine, name);
+            story.judged(&mut ReleaseTime, fine, name);
         }
     }
 }
