@@ -77,8 +77,6 @@ pub(super) struct Inputs {
 pub(super) struct Signals {
     /// Whether the controller can do its work.
     pub readiness: watch::Sender<Readiness>,
-    /// When a watch last showed something.
-    pub seen: watch::Sender<Instant>,
     /// When the loop last started a round.
     pub pulse: watch::Sender<Option<Instant>>,
 }
@@ -167,10 +165,10 @@ impl Driver {
                 Ok(()) = inputs.restored.changed() => self.inputs.push(Input::Restored),
                 Some(done) = self.under_way.join_next() => self.answered(done),
                 Some(seen) = inputs.seen.recv() => {
-                    self.seen(seen);
+                    self.inputs.push(Input::Seen(seen));
                     for _ in 1..BATCH {
                         let Ok(seen) = inputs.seen.try_recv() else { break };
-                        self.seen(seen);
+                        self.inputs.push(Input::Seen(seen));
                     }
                 }
                 Some(done) = inputs.surveys.recv() => {
@@ -209,13 +207,6 @@ impl Driver {
                 Effect::Count(_) => {}
             }
         }
-    }
-
-    fn seen(&mut self, seen: Seen) {
-        if seen.is_sign_of_life() {
-            self.signals.seen.send_replace(Instant::now());
-        }
-        self.inputs.push(Input::Seen(seen));
     }
 
     /// Takes this answer, and all others that have arrived.

@@ -220,20 +220,23 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     );
     args.unused.log();
     let (sender, seen) = mpsc::channel(CHANGES);
-    let watches = Watches::new(watching, sender, readiness.clone(), metrics.clone(), server);
-    let (restored, is_restored) = cell::channel(());
-    let (lead, leadership) = cell::channel(Leadership::Following);
     let now = driver::now();
     let (seen_at, sight) = cell::channel(now.monotonic);
+    let watches = Watches::new(
+        watching,
+        sender,
+        readiness.clone(),
+        seen_at,
+        metrics.clone(),
+        server,
+    );
+    let (restored, is_restored) = cell::channel(());
+    let (lead, leadership) = cell::channel(Leadership::Following);
     let sight = Sight {
         readiness: readiness.subscribe(),
         seen: sight,
     };
-    let signals = Signals {
-        readiness,
-        seen: seen_at,
-        pulse,
-    };
+    let signals = Signals { readiness, pulse };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
     let engine = Engine::new(settings(&args, config, &classes), now);
     let driver = Driver::new(engine, requester, watches, signals, metrics);

@@ -43,6 +43,8 @@ pub(crate) struct Watches {
     changes: mpsc::Sender<Seen>,
     /// Receives the reasons why watches do not work.
     readiness: watch::Sender<Readiness>,
+    /// Receives when any watch last showed something. A list does not count: with lists alone an instance comes late.
+    seen: watch::Sender<Instant>,
     metrics: Metrics,
     /// The API server's address, for error messages.
     server: String,
@@ -54,6 +56,7 @@ impl Watches {
         client: Client,
         changes: mpsc::Sender<Seen>,
         readiness: watch::Sender<Readiness>,
+        seen: watch::Sender<Instant>,
         metrics: Metrics,
         server: String,
     ) -> Self {
@@ -61,6 +64,7 @@ impl Watches {
             client,
             changes,
             readiness,
+            seen,
             metrics,
             server,
             under_way: HashMap::new(),
@@ -88,6 +92,7 @@ impl Watches {
             watch,
             changes: self.changes.clone(),
             readiness: self.readiness.clone(),
+            seen: self.seen.clone(),
             server: self.server.clone(),
             problem: None,
             retry: Backoff::default(),
@@ -173,6 +178,7 @@ struct Feed {
     watch: Watch,
     changes: mpsc::Sender<Seen>,
     readiness: watch::Sender<Readiness>,
+    seen: watch::Sender<Instant>,
     server: String,
     /// The problem that was last reported.
     problem: Option<String>,
@@ -188,6 +194,9 @@ impl Feed {
             let now = Instant::now();
             let (seen, pause) = match event {
                 Ok(event) => {
+                    if matches!(event, Event::Apply(_) | Event::Delete(_)) {
+                        self.seen.send_replace(now);
+                    }
                     let seen = self.seen(event, now);
                     if !matches!(seen, Seen::Init(..)) {
                         self.works();
