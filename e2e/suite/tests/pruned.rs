@@ -1,6 +1,8 @@
 //! The Node Readiness Controller's definition is applied over ours, and ours over that one. Without its fields a rule may mean the
 //! opposite, so it is frozen until it is applied again.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use k8s_openapi::api::events::v1::Event;
 use kube::Client;
@@ -74,6 +76,8 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
         node(name).create(&client).await?;
     }
     let _controller = Controller::start(&cluster, &[]).await?;
+    // Times of creation are whole seconds, and only nodes from before the rule are left alone.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     apply_rules(&cluster).await?;
     eventually_accepted(&client, "Valid").await?;
     no_node_is_gated(&client).await?;
@@ -119,6 +123,7 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
         .kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &ours])
         .await?;
     no_node_is_gated(&client).await?;
+    eventually_accepted(&client, "FieldsPruned").await?;
     apply_rules(&cluster).await?;
     eventually_accepted(&client, "Valid").await?;
     no_node_is_gated(&client).await

@@ -28,6 +28,8 @@ const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often at most a status is written only because someone else has overwritten it.
 const HEAL_INTERVAL: Duration = Duration::from_secs(10);
+/// When a status that an older CRD pruned is tried again.
+const PRUNED_INTERVAL: Duration = Duration::from_secs(30);
 
 impl RuleWork {
     /// Schedules a comparison of the status, together with other changes within a moment.
@@ -42,13 +44,19 @@ impl RuleWork {
         }
     }
 
-    /// Takes in the status that the API server holds. If someone else has overwritten it, it is written again, at a limited
-    /// rate.
+    /// Takes in the status that the API server holds. If someone else has overwritten it or an older CRD pruned it, it is
+    /// written again, at a limited rate.
     fn see_status(&mut self, held: &CachedRule, out: &mut Effects) {
-        if held.rule.uid != self.uid || !self.status.written.shown(&held.status, held.version) {
+        if held.rule.uid != self.uid {
             return;
         }
         let now = out.now.monotonic;
+        if !self.status.written.shown(&held.status, held.version) {
+            if self.status.written.is_pruned() && self.status.due.is_none() {
+                self.schedule(now + PRUNED_INTERVAL, out);
+            }
+            return;
+        }
         let healed = self.status.healed_at;
         if healed.is_some_and(|healed| healed > now) {
             // Already scheduled.

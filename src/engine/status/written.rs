@@ -70,9 +70,14 @@ impl WrittenStatus {
         self.status.as_ref()
     }
 
-    /// Whether this status was written and has not been overwritten.
+    /// Whether the API server pruned what was last written. Once a newer CRD is there, writing it again is no longer in vain.
+    pub fn is_pruned(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Whether this status was written as a whole and has not been overwritten.
     pub fn stands_as(&self, status: &NodeReadinessRuleStatus) -> bool {
-        !self.overwritten && self.status.as_ref() == Some(status)
+        !self.overwritten && !self.is_pruned() && self.status.as_ref() == Some(status)
     }
 }
 
@@ -128,9 +133,21 @@ mod tests {
             for (version, status) in shown {
                 written.shown(status, *version);
             }
-            assert_eq!(!written.stands_as(&status(1)), overwritten, "{name}");
+            assert_eq!(written.overwritten, overwritten, "{name}");
             assert_eq!(written.status(), Some(&status(1)), "{name}");
         }
+    }
+
+    #[test]
+    fn what_was_pruned_does_not_stand_until_a_newer_crd_keeps_it() {
+        let mut written = written(1, 5);
+        written.shown(&pruned(), 5);
+        written.shown(&pruned(), 6);
+        assert!(written.is_pruned() && !written.stands_as(&status(1)));
+        written.writes(status(1));
+        written.was_answered(7);
+        written.shown(&status(1), 7);
+        assert!(!written.is_pruned() && written.stands_as(&status(1)));
     }
 
     #[test]
@@ -154,7 +171,7 @@ mod tests {
         written.was_answered(6);
         assert!(!written.shown(&pruned(), 6));
         assert!(!written.shown(&pruned(), 7));
-        assert!(written.stands_as(&status(1)));
+        assert!(written.is_pruned());
     }
 
     #[test]

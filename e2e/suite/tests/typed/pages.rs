@@ -166,7 +166,6 @@ pub(crate) const INSTALLED: [Page; 33] = [
         ],
         ..page("docs/first-rule.md", At::Repository)
     },
-    page("docs/kubectl/check.md", At::Repository),
     Page {
         before: &[("--from dump/", "kubectl nodegate dump dump")],
         ..page("docs/kubectl/report.md", At::Repository)
