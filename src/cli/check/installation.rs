@@ -43,7 +43,7 @@ const BIRTH: &str = "nrr-gate-at-birth";
 /// The name of the webhook's configuration.
 const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 /// The oldest supported Kubernetes version.
-const OLDEST: (u32, u32) = (1, 30);
+const OLDEST: (u32, u32) = (1, 33);
 /// How far apart clocks may be: the API server gives whole seconds, and leases last 15.
 const APART: SignedDuration = SignedDuration::from_secs(5);
 /// How long before a certificate expires the check warns.
@@ -140,7 +140,7 @@ fn api_server(version: Result<Info, String>) -> Verdict {
     let client = env!("CARGO_PKG_VERSION");
     let numbers = number(&version.major).zip(number(&version.minor));
     if numbers.ok_or("its version cannot be parsed")? < OLDEST {
-        let message = format!("it is {name}; 1.30 is the oldest supported version");
+        let message = format!("it is {name}; 1.33 is the oldest supported version");
         return failed(message, "upgrade Kubernetes");
     }
     ok(format!("it is {name}; this is kubectl nodegate {client}"))
