@@ -4,7 +4,7 @@
 //! Unusable values are rejected with the field's name.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
@@ -50,31 +50,11 @@ fn default_namespaces() -> Vec<String> {
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read configuration file {path}: {source} (check the file that --config names)")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The I/O error.
-        source: std::io::Error,
-    },
-    /// The file is not YAML of the expected form.
-    #[error("cannot parse configuration file {path}: {message}")]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// The problem and its place.
-        message: String,
-    },
-    /// A field's value cannot be used.
-    #[error("configuration field {field}: {problem}")]
-    Field {
-        /// The field's path.
-        field: String,
-        /// The problem.
-        problem: String,
-    },
+#[error("{0}")]
+pub struct ConfigError(String);
+
+fn field(field: &str, problem: &str) -> ConfigError {
+    ConfigError(format!("configuration field {field}: {problem}"))
 }
 
 impl Default for Config {
@@ -113,9 +93,11 @@ impl Config {
     /// # Errors
     /// When the file cannot be read, or is not YAML of the expected form, for example because of an unknown field.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-            path: path.into(),
-            source,
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let file = path.display();
+            ConfigError(format!(
+                "cannot read configuration file {file}: {error} (check the file that --config names)"
+            ))
         })?;
         Self::parse(&text, path)
     }
@@ -125,9 +107,9 @@ impl Config {
     /// # Errors
     /// When it is not YAML of the expected form, for example because of an unknown field.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        serde_saphyr::from_str(text).map_err(|error: serde_saphyr::Error| ConfigError::Parse {
-            path: path.into(),
-            message: error.without_snippet().to_string(),
+        serde_saphyr::from_str(text).map_err(|error: serde_saphyr::Error| {
+            let (file, error) = (path.display(), error.without_snippet());
+            ConfigError(format!("cannot parse configuration file {file}: {error}"))
         })
     }
 
@@ -141,16 +123,12 @@ impl Config {
         let mut classes = Vec::with_capacity(configured.len());
         for (index, class) in configured.iter().enumerate() {
             let earlier = &configured[..index];
-            let wrong = |name: &str, problem: &str| ConfigError::Field {
-                field: format!("criticalComponentClasses[{index}].{name}"),
-                problem: problem.into(),
+            let wrong = |name: &str, problem: &str| {
+                let name = format!("criticalComponentClasses[{index}].{name}");
+                field(&name, problem)
             };
             let check = |ok: bool, name: &str, problem: &str| {
-                if ok {
-                    Ok(())
-                } else {
-                    Err(wrong(name, problem))
-                }
+                ok.then_some(()).ok_or_else(|| wrong(name, problem))
             };
             check(!class.name.is_empty(), "name", "must not be empty")?;
             check(
@@ -206,12 +184,9 @@ impl Config {
                 .strip_suffix('*')
                 .map_or(pattern.clone(), |prefix| format!("{prefix}x"));
             if !is_label_key(&key) {
-                return Err(ConfigError::Field {
-                    field: format!("passingTaints[{index}]"),
-                    problem: format!(
-                        "{pattern:?} is neither a taint key nor the beginning of one followed by *"
-                    ),
-                });
+                let problem = "is neither a taint key nor the beginning of one followed by *";
+                let problem = format!("{pattern:?} {problem}");
+                return Err(field(&format!("passingTaints[{index}]"), &problem));
             }
         }
         Ok(())

@@ -24,28 +24,31 @@ impl Selector {
     /// # Errors
     /// Kubernetes does not accept a key, value or operator in a label selector.
     pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
-        let mut requirements = Vec::new();
-        for (key, value) in selector.match_labels.iter().flatten() {
-            requirements.push(Requirement::parse(&RequirementObject {
+        let labels = selector.match_labels.iter().flatten();
+        let labels = labels.map(|(key, value)| {
+            Requirement::parse(&RequirementObject {
                 key: key.clone(),
                 operator: IN.into(),
                 values: Some(vec![value.clone()]),
-            })?);
-        }
-        for expression in selector.match_expressions.iter().flatten() {
-            if matches!(expression.operator.as_str(), "Gt" | "Lt") {
-                return Err(SelectorError::Operator {
-                    key: expression.key.clone(),
-                    operator: expression.operator.clone(),
-                });
+            })
+        });
+        let expressions = selector.match_expressions.iter().flatten();
+        let expressions = expressions.map(|it| {
+            let (key, operator) = (it.key.clone(), it.operator.clone());
+            if matches!(operator.as_str(), "Gt" | "Lt") {
+                return Err(SelectorError::Operator { key, operator });
             }
-            requirements.push(Requirement::parse(&RequirementObject {
-                key: expression.key.clone(),
-                operator: expression.operator.clone(),
-                values: expression.values.clone(),
-            })?);
-        }
-        Ok(Self(requirements))
+            let values = it.values.clone();
+            Requirement::parse(&RequirementObject {
+                key,
+                operator,
+                values,
+            })
+        });
+        labels
+            .chain(expressions)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Matches objects with this label.

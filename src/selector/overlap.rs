@@ -19,18 +19,9 @@ pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
             .or_default()
             .push(requirement);
     }
-    by_key
-        .values()
-        .all(|requirements| allows_absence(requirements) || allows_some_value(requirements))
-}
-
-/// Whether an object without the label meets them all.
-fn allows_absence(requirements: &[&Requirement]) -> bool {
-    requirements.iter().all(|requirement| {
-        matches!(
-            requirement.operator,
-            Operator::NotIn(_) | Operator::DoesNotExist
-        )
+    by_key.values().all(|requirements| {
+        let mut all = requirements.iter();
+        all.all(|it| it.operator.accepts(None)) || allows_some_value(requirements)
     })
 }
 
@@ -51,9 +42,8 @@ fn allows_some_value(requirements: &[&Requirement]) -> bool {
         }
     }
     let fits = |value: &str| {
-        requirements
-            .iter()
-            .all(|requirement| accepts(&requirement.operator, value))
+        let mut all = requirements.iter();
+        all.all(|it| it.operator.accepts(Some(value)))
     };
     match (listed, range) {
         (Some(values), _) => values.iter().any(|value| fits(value)),
@@ -63,18 +53,6 @@ fn allows_some_value(requirements: &[&Requirement]) -> bool {
         (None, Some((least, most))) => spellings(least, most)
             .take(excluded + 1)
             .any(|value| fits(&value)),
-    }
-}
-
-fn accepts(operator: &Operator, value: &str) -> bool {
-    let number = || value.parse::<i64>().ok();
-    match operator {
-        Operator::In(values) => values.contains(value),
-        Operator::NotIn(values) => !values.contains(value),
-        Operator::Exists => true,
-        Operator::DoesNotExist => false,
-        Operator::Gt(bound) => number().is_some_and(|number| number > *bound),
-        Operator::Lt(bound) => number().is_some_and(|number| number < *bound),
     }
 }
 

@@ -6,19 +6,14 @@ use serde::Deserialize;
 
 use super::label::{is_label_key, is_label_value};
 
-/// The operator `In` of the API.
 pub(crate) const IN: &str = "In";
-/// The operator `NotIn` of the API.
 pub(crate) const NOT_IN: &str = "NotIn";
 
 /// A requirement on the wire: an item of `matchExpressions` in a label selector or a node affinity.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct RequirementObject {
-    /// The label key.
     pub key: String,
-    /// The operator's name.
     pub operator: String,
-    /// The values to compare with.
     #[serde(default)]
     pub values: Option<Vec<String>>,
 }
@@ -49,36 +44,19 @@ pub enum Operator {
     Lt(i64),
 }
 
-/// Why a selector is invalid.
+/// Why Kubernetes does not accept a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// The key is not a valid label key.
     #[error("{0:?} is not a valid label key")]
     Key(String),
-    /// A value is not a valid label value.
     #[error("{value:?} is not a valid value for label {key:?}")]
-    Value {
-        /// The label key.
-        key: String,
-        /// The value in question.
-        value: String,
-    },
-    /// Kubernetes does not know this operator here.
+    Value { key: String, value: String },
     #[error("operator {operator:?} on {key:?} is not one of In, NotIn, Exists, DoesNotExist")]
-    Operator {
-        /// The label key.
-        key: String,
-        /// The operator in question.
-        operator: String,
-    },
-    /// The operator takes a different number of values.
+    Operator { key: String, operator: String },
     #[error("operator {operator} on {key:?} takes {expected}")]
     Values {
-        /// The label key.
         key: String,
-        /// The operator in question.
         operator: String,
-        /// What it takes.
         expected: &'static str,
     },
 }
@@ -93,72 +71,58 @@ impl Requirement {
             key,
             operator,
             values,
-        } = object;
-        let values = values.as_deref().unwrap_or_default();
-        if !is_label_key(key) {
-            return Err(SelectorError::Key(key.clone()));
+        } = object.clone();
+        let values = values.unwrap_or_default();
+        if !is_label_key(&key) {
+            return Err(SelectorError::Key(key));
         }
         if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
-            return Err(SelectorError::Value {
-                key: key.clone(),
-                value: value.clone(),
-            });
+            let value = value.clone();
+            return Err(SelectorError::Value { key, value });
         }
-        let wrong_values = |expected| SelectorError::Values {
-            key: key.clone(),
-            operator: operator.clone(),
-            expected,
+        let is_empty = values.is_empty();
+        let number = match values.as_slice() {
+            [value] => value.parse().ok(),
+            _ => None,
         };
-        let set = || {
-            if values.is_empty() {
-                return Err(wrong_values("at least one value"));
-            }
-            Ok(values.iter().cloned().collect())
+        let set = (!is_empty).then(|| values.into_iter().collect());
+        let (read, expected) = match operator.as_str() {
+            IN => (set.map(Operator::In), "at least one value"),
+            NOT_IN => (set.map(Operator::NotIn), "at least one value"),
+            "Exists" => (is_empty.then_some(Operator::Exists), "no values"),
+            "DoesNotExist" => (is_empty.then_some(Operator::DoesNotExist), "no values"),
+            "Gt" => (number.map(Operator::Gt), "exactly one whole number"),
+            "Lt" => (number.map(Operator::Lt), "exactly one whole number"),
+            _ => return Err(SelectorError::Operator { key, operator }),
         };
-        let number = || match values {
-            [value] => value
-                .parse()
-                .map_err(|_| wrong_values("exactly one whole number")),
-            _ => Err(wrong_values("exactly one whole number")),
-        };
-        let none = |operator| {
-            if values.is_empty() {
-                Ok(operator)
-            } else {
-                Err(wrong_values("no values"))
-            }
-        };
-        let operator = match operator.as_str() {
-            IN => Operator::In(set()?),
-            NOT_IN => Operator::NotIn(set()?),
-            "Exists" => none(Operator::Exists)?,
-            "DoesNotExist" => none(Operator::DoesNotExist)?,
-            "Gt" => Operator::Gt(number()?),
-            "Lt" => Operator::Lt(number()?),
-            _ => {
-                return Err(SelectorError::Operator {
-                    key: key.clone(),
-                    operator: operator.clone(),
-                });
-            }
-        };
-        Ok(Self {
-            key: key.clone(),
-            operator,
-        })
+        match read {
+            Some(operator) => Ok(Self { key, operator }),
+            None => Err(SelectorError::Values {
+                key,
+                operator,
+                expected,
+            }),
+        }
     }
 
     /// Whether these labels meet the requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        let value = labels.get(&self.key);
+        self.operator
+            .accepts(labels.get(&self.key).map(String::as_str))
+    }
+}
+
+impl Operator {
+    /// Whether a label with this value meets it, or an object without the label.
+    pub(super) fn accepts(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match &self.operator {
-            Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-            Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-            Operator::Gt(bound) => number().is_some_and(|number| number > *bound),
-            Operator::Lt(bound) => number().is_some_and(|number| number < *bound),
+        match self {
+            Self::In(values) => value.is_some_and(|value| values.contains(value)),
+            Self::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+            Self::Gt(bound) => number().is_some_and(|number| number > *bound),
+            Self::Lt(bound) => number().is_some_and(|number| number < *bound),
         }
     }
 }
