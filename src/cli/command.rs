@@ -26,14 +26,12 @@ pub(super) fn after_help(page: &str) -> String {
 #[derive(Debug, Parser)]
 #[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = after_help(PAGE))]
 pub struct Plugin {
-    /// What is asked.
     #[command(subcommand)]
-    pub command: Command,
+    pub(super) command: Command,
 }
 
-/// What people ask.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Explain why a node is held, what a rule does, why a pod waits
     Explain {
         /// What to explain: node/NAME, rule/NAME, pod/NAME or ds/NAME
@@ -45,7 +43,6 @@ pub enum Command {
         /// The namespace of a pod or `DaemonSet`; by default the context's
         #[arg(short, long, value_name = "NAMESPACE")]
         namespace: Option<String>,
-        /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -65,7 +62,6 @@ pub enum Command {
             default_value = "10m"
         )]
         timeout: Duration,
-        /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -77,7 +73,6 @@ pub enum Command {
         /// The same as a flag
         #[arg(short, long, value_name = "FILE")]
         filename: Vec<PathBuf>,
-        /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -92,7 +87,6 @@ pub enum Command {
         /// Leave out the messages of events, conditions and containers
         #[arg(long)]
         redact: bool,
-        /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -101,7 +95,6 @@ pub enum Command {
         /// The file
         #[arg(long, value_name = "FILE", default_value = "report.html")]
         output_file: PathBuf,
-        /// What is asked.
         #[command(flatten)]
         access: AccessArgs,
     },
@@ -113,13 +106,11 @@ pub enum Command {
         /// The same as a flag
         #[arg(short, long, value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
         filename: Vec<PathBuf>,
-        /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
     /// Write rules for what runs here, as dry runs that can be applied
     Suggest {
-        /// What every command takes.
         #[command(flatten)]
         common: CommonArgs,
     },
@@ -133,6 +124,9 @@ pub enum Command {
     /// Print what may come next, for the scripts of shells
     #[command(name = "__complete", hide = true)]
     Complete {
+        /// In the format that kubectl expects of a plugin
+        #[arg(long)]
+        for_kubectl: bool,
         /// The words so far
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
@@ -141,7 +135,7 @@ pub enum Command {
 
 /// Where the answer comes from.
 #[derive(Debug, Clone, Args)]
-pub struct AccessArgs {
+pub(super) struct AccessArgs {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -162,8 +156,7 @@ pub struct AccessArgs {
 
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
-pub struct CommonArgs {
-    /// What is asked.
+pub(super) struct CommonArgs {
     #[command(flatten)]
     pub access: AccessArgs,
 
@@ -178,7 +171,7 @@ pub struct CommonArgs {
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub(super) enum Output {
     /// For people.
     Text,
     /// For people, with all details.

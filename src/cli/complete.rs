@@ -103,7 +103,7 @@ fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
 
 /// The shells; help says of each what stands above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub(super) enum Shell {
     /// Bash.
     Bash,
     /// Zsh.

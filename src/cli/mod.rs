@@ -41,10 +41,10 @@ mod testing;
 mod tests;
 
 pub use crate::cluster::{ResourceKind, Unreadable};
-pub use command::{Command, Plugin};
+pub use command::Plugin;
 pub use explain::ConditionOnNode;
 pub use program::main;
 pub use read::{Lists, snapshot_of};
 pub use rows::{RuleOnNode, State, rows_of};
-pub use run::{complete_for_kubectl, run};
+pub use run::run;
 pub use snapshot::Snapshot;

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::runtime;
 
 use super::check::{check, installation};
-use super::command::{AccessArgs, Command, CommonArgs, Output, explained};
+use super::command::{AccessArgs, Command, CommonArgs, Output, Plugin, explained};
 use super::complete::script;
 use super::dump::dump;
 use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule};
@@ -24,13 +24,14 @@ use super::preview::{self, Before, File};
 use super::printable::{printable, printable_lines};
 use super::read::{Live, ObjectSource, manifests, names, pod, unknown, with_rules};
 use super::report::report;
-use super::snapshot::{CHECKED, Depth, Wanted, node_of};
+use super::snapshot::{CHECKED, Wanted, node_of};
 use super::status::status;
 use super::suggest::suggest;
 use crate::cluster::ResourceKind;
 use crate::object::ObjectKey;
-use access::{configured, page, read, source, write};
+use access::{configured, opened, page, read, source, write};
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 const FOUND: u8 = 2;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -39,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When there is no answer, or only a part of one, or it cannot be written.
-pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+pub fn run(Plugin { command }: Plugin) -> anyhow::Result<ExitCode> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -47,35 +48,21 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         // These say themselves what they do.
         let goes_on = matches!(
             command,
-            Command::Status { watch: true, .. } | Command::Status { wait: true, .. }
+            Command::Status { watch: true, .. }
+                | Command::Status { wait: true, .. }
+                | Command::Complete { .. }
         );
+        let shows = io::stderr().is_terminal() && !goes_on;
         let answering = answer(command);
         tokio::pin!(answering);
         tokio::select! {
             answered = &mut answering => return answered,
-            () = tokio::time::sleep(PATIENCE), if !goes_on => {}
-        }
-        let shows = io::stderr().is_terminal();
-        if shows {
-            eprint!("reading the cluster...");
+            () = tokio::time::sleep(PATIENCE), if shows => eprint!("reading the cluster..."),
         }
         let answered = answering.await;
-        if shows {
-            eprint!("\r\u{1b}[K");
-        }
+        eprint!("\r\u{1b}[K");
         answered
     })
-}
-
-/// Writes completions of these words for kubectl.
-///
-/// # Errors
-/// When they cannot be written.
-pub fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(help::complete_for_kubectl(words))
 }
 
 async fn answer(command: Command) -> anyhow::Result<ExitCode> {
@@ -84,7 +71,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             write(script(shell))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Complete { words } => help::complete(&words).await,
+        Command::Complete { for_kubectl, words } => help::complete(&words, for_kubectl).await,
         Command::Explain {
             target,
             name,
@@ -106,8 +93,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             ..
         } => wait(timeout, &common).await,
         Command::Status { common, .. } => {
-            let source = source(&common.access).await?;
-            let read = read(&source, &common.access, &Wanted::default()).await?;
+            let (_, read) = opened(&common.access, &Wanted::default()).await?;
             say(&status(&read), &common, read.at)
         }
         Command::Preview {
@@ -123,12 +109,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             redact,
             common,
         } => {
-            let source = source(&common.access).await?;
-            let outline = Wanted {
-                depth: Depth::Outline,
-                ..Wanted::default()
-            };
-            let read = read(&source, &common.access, &outline).await?;
+            let (source, read) = opened(&common.access, &Wanted::outline(&[])).await?;
             let dumped = dump(&source, &read, &folder, redact).await?;
             say(&dumped, &common, read.at)
         }
@@ -152,39 +133,27 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&check(parts, &read), &common, read.at)
         }
         Command::Version => {
-            write(concat!(
-                "kubectl nodegate ",
-                env!("CARGO_PKG_VERSION"),
-                "\n"
-            ))?;
+            write(&format!("kubectl nodegate {VERSION}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Suggest { common } => suggestions(&common).await,
+        Command::Suggest { common } => {
+            let wanted = Wanted::outline(&[ResourceKind::DaemonSets]);
+            let (_, read) = opened(&common.access, &wanted).await?;
+            // A suggestion beside rules that were not seen could overwrite one.
+            if let Some(unread) = read.unread() {
+                return Err(CliError::Incomplete(unread).into());
+            }
+            say(&suggest(&read), &common, read.at)
+        }
     }
-}
-
-async fn suggestions(common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let source = source(&common.access).await?;
-    let wanted = Wanted {
-        depth: Depth::Outline,
-        manifests: &[ResourceKind::DaemonSets],
-        ..Wanted::default()
-    };
-    let read = read(&source, &common.access, &wanted).await?;
-    // A suggestion beside rules that were not seen could overwrite one.
-    if let Some(unread) = read.unread() {
-        return Err(CliError::Incomplete(unread).into());
-    }
-    say(&suggest(&read), common, read.at)
 }
 
 async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
-    let source = source(access).await?;
     let wanted = Wanted {
         manifests: CHECKED,
         ..Wanted::default()
     };
-    let read = read(&source, access, &wanted).await?;
+    let (_, read) = opened(access, &wanted).await?;
     let report = report(read.at, &status(&read), &check(Vec::new(), &read));
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report).map_err(unwritable)?;
@@ -246,8 +215,7 @@ async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result
         .map(|path| file(path))
         .collect::<Result<_, _>>()?;
     let written = preview::rules(&files).map_err(CliError::Input)?;
-    let source = source(&common.access).await?;
-    let read = read(&source, &common.access, &Wanted::default()).await?;
+    let (source, read) = opened(&common.access, &Wanted::default()).await?;
     let (at, before) = (read.at, Before::of(&read, &written));
     let rules = written.iter();
     let rules = rules.map(|it| it.applied(before.rule(&it.name), at));

@@ -35,6 +35,16 @@ pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError
     connect(access.kubeconfig.as_deref(), access.context.as_deref()).await
 }
 
+/// The source that the flags name, and what is read of it.
+pub(super) async fn opened(
+    access: &AccessArgs,
+    wanted: &Wanted,
+) -> Result<(ObjectSource, Snapshot), CliError> {
+    let source = source(access).await?;
+    let read = read(&source, access, wanted).await?;
+    Ok((source, read))
+}
+
 pub(super) async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<&str>,

@@ -15,27 +15,22 @@ use crate::cli::read::names;
 /// How long to wait for names; a typing user waits no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Prints completions of these words, one a line.
-pub(super) async fn complete(words: &[String]) -> anyhow::Result<ExitCode> {
-    for word in candidates(words).await {
-        write(&format!("{word}\n"))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The same in the format that kubectl expects from a plugin's `kubectl_complete-nodegate`.
-pub(super) async fn complete_for_kubectl(words: &[String]) -> anyhow::Result<ExitCode> {
+/// Prints completions of these words, one a line, and for kubectl how it goes on after them.
+pub(super) async fn complete(words: &[String], for_kubectl: bool) -> anyhow::Result<ExitCode> {
     const NO_FILES: u8 = 4;
     const NO_SPACE: u8 = 2;
     let all = candidates(words).await;
     let is_half = all.iter().any(|word| word.ends_with('/'));
-    let how = match all.as_slice() {
-        [] => 0,
-        _ if is_half => NO_FILES | NO_SPACE,
-        _ => NO_FILES,
-    };
-    let lines: String = all.iter().flat_map(|word| [word, "\n"]).collect();
-    write(&format!("{lines}:{how}\n"))?;
+    let mut lines: String = all.iter().flat_map(|word| [word, "\n"]).collect();
+    if for_kubectl {
+        let how = match all.as_slice() {
+            [] => 0,
+            _ if is_half => NO_FILES | NO_SPACE,
+            _ => NO_FILES,
+        };
+        lines += &format!(":{how}\n");
+    }
+    write(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

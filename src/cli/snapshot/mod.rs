@@ -90,6 +90,15 @@ impl Wanted {
         }
     }
 
+    /// Only what determines which objects matter, and these kinds as written.
+    pub(super) fn outline(manifests: &'static [ResourceKind]) -> Self {
+        Self {
+            depth: Depth::Outline,
+            manifests,
+            ..Self::default()
+        }
+    }
+
     /// What `check` wants.
     pub(super) fn checkup() -> Self {
         Self {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::page::{Page, Render, Typed};
 use crate::cli::read::{Configured, Lists, ObjectSource, snapshot};
-use crate::cli::snapshot::{Depth, Wanted};
+use crate::cli::snapshot::Wanted;
 use crate::cluster::ResourceKind;
 use crate::config::Config;
 use crate::object::RuleObject;
@@ -33,11 +33,7 @@ fn suggested(objects: Vec<(ResourceKind, Value)>) -> Suggestions {
         let all = lists.objects.entry(kind).or_default();
         all.push(object.to_string());
     }
-    let wanted = Wanted {
-        depth: Depth::Outline,
-        manifests: &[ResourceKind::DaemonSets],
-        ..Wanted::default()
-    };
+    let wanted = Wanted::outline(&[ResourceKind::DaemonSets]);
     let (source, configured) = (ObjectSource::Memory(lists), Configured::InTheCluster);
     let read = snapshot(&source, configured, &wanted).now_or_never();
     suggest(&read.unwrap().unwrap())
