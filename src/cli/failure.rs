@@ -18,20 +18,8 @@ pub enum CliError {
     #[error(transparent)]
     Config(#[from] config::ConfigError),
     /// A required list could not be read.
-    #[error("cannot list {kind}: {why}")]
-    List { kind: &'static str, why: String },
-    /// A required list is forbidden.
-    #[error(
-        "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command needs; \
-         bind it with a ClusterRoleBinding)"
-    )]
-    Forbidden { kind: &'static str, why: String },
-    /// The cluster has no CRD of rules.
-    #[error(
-        "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
-         (`kubectl nodegate check` says what is missing)"
-    )]
-    NoRules,
+    #[error("{}", required(.0))]
+    List(Unreadable),
     #[error("there is no {kind} {name}{}", offer(.near))]
     Unknown {
         kind: &'static str,
@@ -50,21 +38,25 @@ pub enum CliError {
     Incomplete(String),
 }
 
-/// The error of a command that requires this kind.
 impl From<Unreadable> for CliError {
     fn from(refusal: Unreadable) -> Self {
-        let Unreadable { kind, why, .. } = refusal;
-        match kind {
-            ResourceKind::Rules if refusal.absent => Self::NoRules,
-            _ if refusal.forbidden => Self::Forbidden {
-                kind: kind.name(),
-                why,
-            },
-            _ => Self::List {
-                kind: kind.name(),
-                why,
-            },
+        Self::List(refusal)
+    }
+}
+
+fn required(refusal: &Unreadable) -> String {
+    let (kind, why) = (refusal.kind.name(), &refusal.why);
+    match refusal.kind {
+        ResourceKind::Rules if refusal.absent => {
+            "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
+             (`kubectl nodegate check` says what is missing)"
+                .into()
         }
+        _ if refusal.forbidden => format!(
+            "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command needs; \
+             bind it with a ClusterRoleBinding)"
+        ),
+        _ => format!("cannot list {kind}: {why}"),
     }
 }
 

@@ -11,12 +11,12 @@ use crate::selector::Selector;
 pub(crate) struct Filter {
     pub namespace: Option<String>,
     pub labels: Option<Selector>,
-    /// Paths of fields, whether they must have the value, and the value. A field that an object lacks is empty.
-    fields: Vec<(&'static str, bool, String)>,
+    /// What fields must be, as a field selector: `path=value` or `path!=value`, by commas. One that an object lacks is empty.
+    pub fields: Option<String>,
 }
 
 impl Filter {
-    pub(crate) fn named(name: impl Into<String>) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self::default().is("metadata.name", name)
     }
 
@@ -46,28 +46,10 @@ impl Filter {
         }
     }
 
-    pub(crate) fn is(mut self, path: &'static str, value: impl Into<String>) -> Self {
-        self.fields.push((path, true, value.into()));
+    pub(crate) fn is(mut self, path: &str, value: &str) -> Self {
+        let earlier = self.fields.map_or_else(String::new, |it| it + ",");
+        self.fields = Some(format!("{earlier}{path}={value}"));
         self
-    }
-
-    pub(crate) fn excluding(mut self, path: &'static str, value: impl Into<String>) -> Self {
-        self.fields.push((path, false, value.into()));
-        self
-    }
-
-    /// Only pods that are bound, to this node or to any.
-    pub(crate) fn bound(self, node: Option<&str>) -> Self {
-        match node {
-            Some(node) => self.is("spec.nodeName", node),
-            None => self.excluding("spec.nodeName", ""),
-        }
-    }
-
-    /// Only pods that have not ended.
-    pub(crate) fn alive(self) -> Self {
-        let alive = self.excluding("status.phase", "Succeeded");
-        alive.excluding("status.phase", "Failed")
     }
 
     /// Only warnings about the pod of this name, or about any.
@@ -77,21 +59,6 @@ impl Filter {
             Some(name) => warnings.is("involvedObject.name", name),
             None => warnings,
         }
-    }
-
-    /// The field selector for the API server.
-    pub(crate) fn fields(&self) -> Option<String> {
-        let fields = self.fields.iter().map(|(path, is, value)| {
-            let operator = if *is { "=" } else { "!=" };
-            format!("{path}{operator}{value}")
-        });
-        let fields: Vec<_> = fields.collect();
-        (!fields.is_empty()).then(|| fields.join(","))
-    }
-
-    /// The label selector for the API server.
-    pub(crate) fn labels(&self) -> Option<String> {
-        self.labels.as_ref().map(ToString::to_string)
     }
 
     /// Whether an object in JSON passes, for sources without an API server.
@@ -114,12 +81,15 @@ impl Filter {
                 .collect();
             selector.matches(&labels)
         };
-        let mut fields = self.fields.iter();
+        let mut fields = self.fields.iter().flat_map(|it| it.split(','));
         self.namespace
             .as_ref()
             .is_none_or(|wanted| wanted == text("metadata.namespace"))
             && self.labels.as_ref().is_none_or(labels)
-            && fields.all(|(path, is, value)| (text(path) == value) == *is)
+            && fields.all(|field| match field.split_once("!=") {
+                Some((path, value)) => text(path) != value,
+                None => (field.split_once('=')).is_none_or(|(path, value)| text(path) == value),
+            })
     }
 }
 
@@ -129,12 +99,13 @@ mod tests {
 
     #[test]
     fn a_filter_means_the_same_to_the_api_server_and_in_memory() {
-        let bound = Filter::default().bound(None).alive();
-        let selector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
-        assert_eq!(bound.fields().as_deref(), Some(selector));
-        let of_node = Filter::default().bound(Some("n"));
-        assert_eq!(of_node.fields().as_deref(), Some("spec.nodeName=n"));
-        assert_eq!(Filter::default().fields(), None);
+        let bound = Filter {
+            fields: Some("spec.nodeName!=,status.phase!=Failed".into()),
+            ..Filter::default()
+        };
+        let bound = bound.is("metadata.name", "p");
+        let selector = "spec.nodeName!=,status.phase!=Failed,metadata.name=p";
+        assert_eq!(bound.fields.as_deref(), Some(selector));
         for (node, phase, expected) in [
             ("n", "Running", true),
             ("", "Pending", false),

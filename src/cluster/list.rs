@@ -74,8 +74,8 @@ impl Cluster {
     pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let path = kind.path(filter.namespace.as_deref());
         let first = ListParams {
-            label_selector: filter.labels(),
-            field_selector: filter.fields(),
+            label_selector: filter.labels.as_ref().map(ToString::to_string),
+            field_selector: filter.fields.clone(),
             limit: Some(PAGE),
             ..ListParams::default()
         };

@@ -7,14 +7,6 @@ use crate::condition::{can_share_a_node, tolerates};
 use crate::finding::{Check, Finding};
 use crate::rule::{CompiledSpec, Rule};
 
-/// Components that label nodes: a part of the image's name, and the prefix of the labels.
-const LABELLERS: [(&str, &str); 4] = [
-    ("node-feature-discovery", "feature.node.kubernetes.io/"),
-    ("node-feature-discovery", "nvidia.com/"),
-    ("gpu-feature-discovery", "nvidia.com/"),
-    ("node-labeller", "amd.com/"),
-];
-
 pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
     let rules: Vec<(&Rule, &CompiledSpec)> = input.usable().collect();
     let mut found = Vec::new();
@@ -31,14 +23,12 @@ pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
 fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let mut found = Vec::new();
     for critical in input.waited_for(spec) {
-        let Some((label, _)) = late_label(critical) else {
+        let Some((label, _, images)) = late_label(critical) else {
             continue;
         };
         let labels_it = |agent: &&Agent| {
-            agent.images().any(|image| {
-                let mut labellers = LABELLERS.iter();
-                labellers.any(|(part, prefix)| image.contains(part) && label.starts_with(prefix))
-            })
+            let mut own = agent.images();
+            own.any(|image| images.iter().any(|part| image.contains(part)))
         };
         let agents = input.manifests().daemon_sets.iter().filter(labels_it);
         for agent in agents {

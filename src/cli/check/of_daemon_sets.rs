@@ -6,14 +6,23 @@ use crate::finding::{Check, Finding};
 use crate::object::NodeAffinityTerm;
 use crate::selector::Operator;
 
-/// Prefixes of labels that neither the kubelet nor the node's provisioner sets.
-const LATE: [(&str, &str); 4] = [
-    ("feature.node.kubernetes.io/", "Node Feature Discovery"),
-    ("nvidia.com/", "the GPU Operator"),
-    ("amd.com/", "AMD's GPU Operator"),
+/// Components that label nodes after they have joined: the prefix of the labels, who they are, and parts of their images' names.
+const LABELLERS: [(&str, &str, &[&str]); 4] = [
+    (
+        "feature.node.kubernetes.io/",
+        "Node Feature Discovery",
+        &["node-feature-discovery"],
+    ),
+    (
+        "nvidia.com/",
+        "the GPU Operator",
+        &["node-feature-discovery", "gpu-feature-discovery"],
+    ),
+    ("amd.com/", "AMD's GPU Operator", &["node-labeller"]),
     (
         "intel.feature.node.kubernetes.io/",
         "Intel's device plugins",
+        &[],
     ),
 ];
 
@@ -56,8 +65,8 @@ fn labels_apart(input: CheckInput<'_>, agent: &Agent) -> Vec<Finding> {
     found
 }
 
-/// The first late label by which a `DaemonSet` selects its nodes, and the component that sets it.
-pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
+/// The first late label by which a `DaemonSet` selects its nodes, who sets it, and parts of their images' names.
+pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str, &'static [&'static str])> {
     let daemon_set = &agent.daemon_set;
     let terms = daemon_set.node_affinity.iter().flatten();
     let in_terms = terms.flat_map(|term| match term {
@@ -73,15 +82,15 @@ pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str)> {
         .map(String::as_str)
         .chain(in_terms);
     keys.find_map(|key| {
-        let mut late = LATE.iter();
-        let (_, who) = late.find(|(prefix, _)| key.starts_with(prefix))?;
-        Some((key, *who))
+        let mut labellers = LABELLERS.iter();
+        let (_, who, images) = labellers.find(|(prefix, ..)| key.starts_with(prefix))?;
+        Some((key, *who, *images))
     })
 }
 
 /// A critical `DaemonSet` that does not match a new node until another component labels it.
 fn late(agent: &Agent) -> Option<Finding> {
-    let (label, who) = late_label(agent)?;
+    let (label, who, _) = late_label(agent)?;
     let what = format!(
         "it selects nodes by {label}, which {who} sets after they join: until then it is not meant for the node, is not waited for, \
                  and the node may be released without it"

@@ -201,12 +201,15 @@ fn is_needed(watch: Watch, rules: &RuleSet, depth: Depth) -> bool {
 }
 
 /// The objects of a list, of this node if one is named.
-fn filter(watch: Watch, scope: &Scope, node: Option<&str>) -> Filter {
-    let filter = of_scope(scope);
-    match watch {
-        Watch::Nodes | Watch::CsiNodes => node.map_or(filter, Filter::named),
-        Watch::Pods(_) if scope.with_ended => filter.bound(node),
-        Watch::Pods(_) => filter.bound(node).alive(),
+pub(crate) fn filter(watch: Watch, scope: &Scope, node: Option<&str>) -> Filter {
+    let filter = Filter {
+        namespace: scope.namespace.as_deref().map(str::to_owned),
+        labels: scope.labels.clone(),
+        fields: scope.fields(watch),
+    };
+    match (watch, node) {
+        (Watch::Nodes | Watch::CsiNodes, Some(node)) => filter.is("metadata.name", node),
+        (Watch::Pods(_), Some(node)) => filter.is("spec.nodeName", node),
         _ => filter,
     }
 }
@@ -300,19 +303,6 @@ pub(super) const fn kind(watch: Watch) -> ResourceKind {
         Watch::Rules => ResourceKind::Rules,
         Watch::NodeClaims => ResourceKind::NodeClaims,
         Watch::NodePools => ResourceKind::NodePools,
-    }
-}
-
-/// The objects of what a rule names.
-pub(crate) fn of_scope(scope: &Scope) -> Filter {
-    let mut filter = Filter::default().within(scope.namespace.as_deref());
-    filter.labels.clone_from(&scope.labels);
-    if let Some(name) = &scope.name {
-        filter = filter.is("metadata.name", &**name);
-    }
-    match &scope.driver {
-        Some(driver) => filter.is("spec.driver", &**driver),
-        None => filter,
     }
 }
 

@@ -15,7 +15,7 @@ use super::snapshot::{PendingPod, Snapshot, Wanted};
 use crate::cluster::{Filter, ResourceKind};
 use crate::condition::CriticalComponentClass;
 
-pub(super) use builder::{Configured, of_scope, snapshot, with_rules};
+pub(super) use builder::{Configured, filter, snapshot, with_rules};
 #[cfg(test)]
 pub(super) use files::put;
 pub(super) use files::{ABOUT, AboutDump, FORM, dump_in, manifests};

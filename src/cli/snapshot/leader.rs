@@ -11,7 +11,7 @@ const LENIENCE: SignedDuration = SignedDuration::from_secs(15);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Leader {
+pub(crate) struct Leader {
     /// The namespace of the Lease and of the controller.
     pub namespace: String,
     /// The holder's identity; empty if nobody leads.
@@ -25,7 +25,7 @@ pub struct Leader {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum LeaderHealth {
+pub(crate) enum LeaderHealth {
     Alive,
     /// The lease has expired, so nothing is decided.
     Silent,
@@ -33,7 +33,7 @@ pub enum LeaderHealth {
 }
 
 impl Leader {
-    pub fn of(lease: Lease) -> Self {
+    pub(crate) fn of(lease: Lease) -> Self {
         let spec = lease.spec.unwrap_or_default();
         let mut annotations = lease.metadata.annotations.iter().flatten();
         Self {
@@ -45,7 +45,7 @@ impl Leader {
         }
     }
 
-    pub fn health(&self, now: Timestamp) -> LeaderHealth {
+    pub(crate) fn health(&self, now: Timestamp) -> LeaderHealth {
         if self.holder.is_empty() {
             return LeaderHealth::Nobody;
         }
@@ -57,7 +57,7 @@ impl Leader {
     }
 
     /// The name of the holder's pod: the identity adds a suffix that distinguishes processes of one pod.
-    pub fn pod(&self) -> &str {
+    pub(crate) fn pod(&self) -> &str {
         let parts = self.holder.split_once('_');
         parts.map_or(self.holder.as_str(), |(pod, _)| pod)
     }

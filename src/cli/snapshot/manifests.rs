@@ -14,7 +14,7 @@ use crate::selector::RequirementObject;
 
 /// Objects as written.
 #[derive(Debug, Default)]
-pub struct Manifests {
+pub(crate) struct Manifests {
     pub(crate) daemon_sets: Vec<Agent>,
     /// Karpenter's `NodePool`s.
     pub(crate) node_pools: Vec<Pool>,

@@ -27,29 +27,27 @@ pub(crate) use pod::{
 #[derive(Debug)]
 pub struct Snapshot {
     /// When it was read.
-    pub at: Timestamp,
-    /// The engine's view of the cluster.
-    pub view: View,
+    pub(crate) at: Timestamp,
+    pub(crate) view: View,
     /// The lists that were read.
     pub(super) listed: Vec<(Watch, Scope)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Scope)>,
     /// The rules as written.
-    pub rules: Vec<RuleObject>,
+    pub(crate) rules: Vec<RuleObject>,
     /// The controller's limits, if found in its Deployment.
-    pub limits: Option<Limits>,
+    pub(crate) limits: Option<Limits>,
     /// The leader, according to the Lease.
-    pub leader: Option<Leader>,
+    pub(crate) leader: Option<Leader>,
     /// The controller's instances.
-    pub controllers: Vec<Controller>,
+    pub(crate) controllers: Vec<Controller>,
     /// The pods that are not Ready.
-    pub unready: BTreeMap<ObjectKey, UnreadyPod>,
-    /// Objects as written, if wanted.
-    pub manifests: Manifests,
+    pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
+    pub(crate) manifests: Manifests,
     /// The lists that could not be read, at all or to their end.
-    pub gaps: Vec<Unreadable>,
+    pub(crate) gaps: Vec<Unreadable>,
     /// Objects that cannot be parsed, as sentences.
-    pub unreadable: Vec<String>,
+    pub(crate) unreadable: Vec<String>,
 }
 
 /// What a command wants read besides the rules, the Lease and the configuration. Every part costs requests.

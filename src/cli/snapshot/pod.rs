@@ -14,7 +14,7 @@ use crate::object::{DaemonSet, Node, ObjectKey, Taint, Toleration, Watched};
 
 /// A pod that is not Ready.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UnreadyPod {
+pub(crate) struct UnreadyPod {
     pub pod: Pod,
     /// Warning events, latest first.
     pub events: Vec<Event>,
@@ -229,7 +229,7 @@ impl PendingPod {
 /// An instance of the controller, read from its pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Controller {
+pub(crate) struct Controller {
     pub pod: String,
     pub image: String,
     pub ready: bool,
