@@ -248,8 +248,7 @@ fn file(path: &Path) -> Result<File, CliError> {
 async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
     let end = Instant::now() + timeout.as_std();
-    let wanted = Wanted::default();
-    let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
+    let mut live = Live::begin(&source, configured(&common.access)).await?;
     let mut told = None;
     loop {
         let problem = live.problem();

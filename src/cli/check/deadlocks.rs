@@ -1,28 +1,28 @@
 //! Deadlocks: components that wait for themselves or each other.
 
-use super::input::{CheckInput, name, rule_name};
+use super::input::{name, rule_name};
 use super::of_daemon_sets::late_label;
-use crate::cli::snapshot::Agent;
+use crate::cli::snapshot::{Agent, Snapshot};
 use crate::condition::{can_share_a_node, tolerates};
 use crate::finding::{Check, Finding};
 use crate::rule::{CompiledSpec, Rule};
 
-pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
-    let rules: Vec<(&Rule, &CompiledSpec)> = input.usable().collect();
+pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
+    let rules: Vec<(&Rule, &CompiledSpec)> = snapshot.usable().collect();
     let mut found = Vec::new();
     for (index, (rule, spec)) in rules.iter().enumerate() {
-        found.extend(labellers(input, rule, spec));
+        found.extend(labellers(snapshot, rule, spec));
         for other in &rules[index + 1..] {
-            found.extend(each_other(input, (rule, spec), *other));
+            found.extend(each_other(snapshot, (rule, spec), *other));
         }
     }
     found
 }
 
 /// Components that label nodes for critical `DaemonSet`s, but cannot start on a held node themselves.
-fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+fn labellers(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let mut found = Vec::new();
-    for critical in input.waited_for(spec) {
+    for critical in snapshot.waited_for(spec) {
         let Some((label, _, images)) = late_label(critical) else {
             continue;
         };
@@ -30,7 +30,7 @@ fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fin
             let mut own = agent.images();
             own.any(|image| images.iter().any(|part| image.contains(part)))
         };
-        let agents = input.manifests().daemon_sets.iter().filter(labels_it);
+        let agents = snapshot.manifests.daemon_sets.iter().filter(labels_it);
         for agent in agents {
             let daemon_set = &agent.daemon_set;
             if tolerates(daemon_set, &spec.taint) || !can_share_a_node(daemon_set, &spec.selector) {
@@ -58,11 +58,11 @@ fn labellers(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fin
 
 /// A `DaemonSet` that one rule waits for and another keeps away, and that could start without that one.
 fn kept_away<'a>(
-    input: CheckInput<'a>,
+    snapshot: &'a Snapshot,
     own: &CompiledSpec,
     by: &CompiledSpec,
 ) -> Option<&'a Agent> {
-    let mut agents = input.waited_for(own).into_iter();
+    let mut agents = snapshot.waited_for(own).into_iter();
     agents.find(|agent| {
         let daemon_set = &agent.daemon_set;
         tolerates(daemon_set, &own.taint)
@@ -73,7 +73,7 @@ fn kept_away<'a>(
 
 /// Two rules that each keep out what the other waits for.
 fn each_other(
-    input: CheckInput<'_>,
+    snapshot: &Snapshot,
     (rule, spec): (&Rule, &CompiledSpec),
     (other, others): (&Rule, &CompiledSpec),
 ) -> Option<Finding> {
@@ -81,8 +81,8 @@ fn each_other(
         return None;
     }
     let (ones, twos) = (
-        kept_away(input, spec, others)?,
-        kept_away(input, others, spec)?,
+        kept_away(snapshot, spec, others)?,
+        kept_away(snapshot, others, spec)?,
     );
     let what = format!(
         "it waits for DaemonSet {}, which does not tolerate {}:{} of rule '{}'; that one waits for DaemonSet {}, which \

@@ -1,53 +1,43 @@
-//! The input of all checks: the cluster, and the `DaemonSet`s that each rule waits for.
+//! What checks ask of the cluster, such as the `DaemonSet`s that each rule waits for.
 
 use crate::api::NodeReadinessRuleSpec;
-use crate::cli::snapshot::{Agent, Manifests, Snapshot};
+use crate::cli::snapshot::{Agent, Snapshot};
 use crate::cluster::ResourceKind;
 use crate::condition::can_share_a_node;
 use crate::object::Node;
 use crate::rule::{CompiledSpec, Rule};
 
-#[derive(Clone, Copy)]
-pub(super) struct CheckInput<'a> {
-    pub snapshot: &'a Snapshot,
-}
-
-impl<'a> CheckInput<'a> {
-    pub(super) fn manifests(self) -> &'a Manifests {
-        &self.snapshot.manifests
-    }
-
+impl Snapshot {
     /// Whether all objects of this kind were read: otherwise nothing may be said to be missing.
-    pub(super) fn has_read(self, kind: ResourceKind) -> bool {
-        self.snapshot.gap(kind).is_none()
+    pub(super) fn has_read(&self, kind: ResourceKind) -> bool {
+        self.gap(kind).is_none()
     }
 
     /// The nodes that a rule selects.
-    pub(super) fn selected(self, spec: &CompiledSpec) -> impl Iterator<Item = &'a Node> {
-        let nodes = self.snapshot.view.nodes();
+    pub(super) fn selected(&self, spec: &CompiledSpec) -> impl Iterator<Item = &Node> {
+        let nodes = self.view.nodes();
         nodes.filter(|node| spec.selector.matches(&node.labels))
     }
 
     /// The valid rules that are not being deleted, by precedence.
-    pub(super) fn usable(self) -> impl Iterator<Item = (&'a Rule, &'a CompiledSpec)> {
-        let rules = self.snapshot.view.rules().rules().iter();
+    pub(super) fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
+        let rules = self.view.rules().rules().iter();
         let rules = rules.filter(|rule| !rule.deleting);
         rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
     }
 
     /// The spec of a rule as written.
-    pub(super) fn sent(self, rule: &Rule) -> Option<&'a NodeReadinessRuleSpec> {
-        let mut rules = self.snapshot.rules.iter();
+    pub(super) fn sent(&self, rule: &Rule) -> Option<&NodeReadinessRuleSpec> {
+        let mut rules = self.rules.iter();
         let sent = rules.find(|it| it.metadata.name.as_deref() == Some(&*rule.name));
         sent?.spec.as_ref().ok()
     }
 
     /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.
-    pub(super) fn waited_for(self, spec: &CompiledSpec) -> Vec<&'a Agent> {
-        let all = self.manifests().daemon_sets.iter();
+    pub(super) fn waited_for(&self, spec: &CompiledSpec) -> Vec<&Agent> {
+        let all = self.manifests.daemon_sets.iter();
         let waited_for = all.filter(|agent| {
-            waits_for(spec, agent, self.snapshot)
-                && can_share_a_node(&agent.daemon_set, &spec.selector)
+            waits_for(spec, agent, self) && can_share_a_node(&agent.daemon_set, &spec.selector)
         });
         waited_for.collect()
     }

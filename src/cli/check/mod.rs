@@ -16,7 +16,6 @@ use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use crate::cli::snapshot::Snapshot;
 pub(super) use crate::finding::{Check, Finding, Severity};
 use crate::wording::counted;
-use input::CheckInput;
 pub(crate) use input::waits_for;
 pub(super) use installation::installation;
 
@@ -47,7 +46,6 @@ impl Checkup {
 
 /// Runs every check. `installation` has the parts of the installation; files and dumps have none.
 pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup {
-    let input = CheckInput { snapshot };
     let unreadable = |object: &str, why: &str| {
         let fix = "correct it, and run check again";
         Finding::new(Check::UNREADABLE, object, why, fix)
@@ -61,10 +59,10 @@ pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup 
     let mut found: Vec<Finding> = places
         .map(|(place, why)| unreadable(place, why))
         .chain(sentences)
-        .chain(of_rules::findings(input))
-        .chain(of_daemon_sets::findings(input))
-        .chain(deadlocks::findings(input))
-        .chain(of_nodes::findings(input))
+        .chain(of_rules::findings(snapshot))
+        .chain(of_daemon_sets::findings(snapshot))
+        .chain(deadlocks::findings(snapshot))
+        .chain(of_nodes::findings(snapshot))
         .collect();
     found.sort_by(|a, b| {
         let key = |it: &Finding| (it.severity, it.id, it.object.clone());

@@ -1,7 +1,7 @@
 //! Faults of the `DaemonSet`s that nodes wait for.
 
-use super::input::{CheckInput, name};
-use crate::cli::snapshot::Agent;
+use super::input::name;
+use crate::cli::snapshot::{Agent, Snapshot};
 use crate::finding::{Check, Finding};
 use crate::object::NodeAffinityTerm;
 use crate::selector::Operator;
@@ -26,17 +26,19 @@ const LABELLERS: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
-    let labels = input.manifests().daemon_sets.iter();
-    let labels = labels.flat_map(|agent| labels_apart(input, agent));
-    let waited_for = input.usable().flat_map(|(_, spec)| input.waited_for(spec));
+pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
+    let labels = snapshot.manifests.daemon_sets.iter();
+    let labels = labels.flat_map(|agent| labels_apart(snapshot, agent));
+    let waited_for = snapshot
+        .usable()
+        .flat_map(|(_, spec)| snapshot.waited_for(spec));
     labels.chain(waited_for.filter_map(late)).collect()
 }
 
 /// Labels of a class that are on one of a `DaemonSet` and its pod template only.
-fn labels_apart(input: CheckInput<'_>, agent: &Agent) -> Vec<Finding> {
+fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
     let mut found = Vec::new();
-    for class in input.snapshot.classes() {
+    for class in snapshot.classes() {
         let on_itself = class.selector.matches(&agent.labels);
         let on_template = class.selector.matches(&agent.daemon_set.template_labels);
         if on_itself == on_template {

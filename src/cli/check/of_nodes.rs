@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::input::CheckInput;
 use crate::api::TaintEffect;
-use crate::cli::snapshot::{Pool, arguments, image};
+use crate::cli::snapshot::{Pool, Snapshot, arguments, image};
 use crate::cluster::ResourceKind;
 use crate::finding::{Check, Finding, Severity};
 use crate::object::ObjectKey;
@@ -21,32 +20,32 @@ const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.i
 /// Parts of label keys that nodes have even if a `NodePool` does not list them.
 const COMMON: [&str; 3] = ["kubernetes.io/", "k8s.io/", "karpenter"];
 
-pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (rule, spec) in input.usable() {
-        for pool in &input.manifests().node_pools {
+    for (rule, spec) in snapshot.usable() {
+        for pool in &snapshot.manifests.node_pools {
             found.extend(of_pool(pool, &rule.name, spec));
         }
-        for deployment in &input.manifests().deployments {
+        for deployment in &snapshot.manifests.deployments {
             found.extend(of_autoscaler(deployment, &rule.name, spec));
         }
     }
     // A rule that could not be read may remove them.
-    if !input.has_read(ResourceKind::Rules) {
+    if !snapshot.has_read(ResourceKind::Rules) {
         return found;
     }
-    found.extend(stray_taints(input));
-    for pool in &input.manifests().node_pools {
-        found.extend(stray_of_pool(input, pool));
+    found.extend(stray_taints(snapshot));
+    for pool in &snapshot.manifests.node_pools {
+        found.extend(stray_of_pool(snapshot, pool));
     }
     found
 }
 
 /// Taints on nodes that no rule removes, each with its reason once.
-fn stray_taints(input: CheckInput<'_>) -> Vec<Finding> {
+fn stray_taints(snapshot: &Snapshot) -> Vec<Finding> {
     let mut nodes: BTreeMap<(String, WhyStray), Vec<&str>> = BTreeMap::new();
-    for node in input.snapshot.view.nodes().filter(|node| !node.deleting) {
-        for (taint, why) in input.snapshot.view.rules().stray(node) {
+    for node in snapshot.view.nodes().filter(|node| !node.deleting) {
+        for (taint, why) in snapshot.view.rules().stray(node) {
             let name = format!("{}:{}", taint.key, taint.effect);
             nodes.entry((name, why)).or_default().push(&node.name);
         }
@@ -70,32 +69,26 @@ fn stray_taints(input: CheckInput<'_>) -> Vec<Finding> {
 }
 
 /// Startup taints of a pool that no rule removes.
-fn stray_of_pool(input: CheckInput<'_>, pool: &Pool) -> Vec<Finding> {
+fn stray_of_pool(snapshot: &Snapshot, pool: &Pool) -> Vec<Finding> {
     let selects = |rule: &Rule| {
         let spec = rule.spec.as_ref();
         spec.is_ok_and(|spec| makes_nodes_for(pool, spec))
     };
-    let found = pool
-        .spec
-        .template
-        .spec
-        .startup_taints
-        .iter()
-        .filter_map(|taint| {
-            let (key, effect) = (&taint.key, &taint.effect);
-            let rules = input.snapshot.view.rules();
-            let why = rules.why_stray(key, effect.parse().ok()?, selects)?;
-            let what = format!("its startup taint {key}:{effect} is removed by no rule: {why}");
-            let fix = "use the key and effect of a rule's taint, or remove it";
-            let object = pool_name(pool);
-            let finding = Finding::new(Check::STRAY_TAINT, object, what, fix);
-            // The rule may exist outside these files.
-            Some(if input.manifests().are_files {
-                finding.but(Severity::Warning)
-            } else {
-                finding
-            })
-        });
+    let found = pool.startup_taints.iter().filter_map(|taint| {
+        let (key, effect) = (&taint.key, &taint.effect);
+        let rules = snapshot.view.rules();
+        let why = rules.why_stray(key, effect.parse().ok()?, selects)?;
+        let what = format!("its startup taint {key}:{effect} is removed by no rule: {why}");
+        let fix = "use the key and effect of a rule's taint, or remove it";
+        let object = pool_name(pool);
+        let finding = Finding::new(Check::STRAY_TAINT, object, what, fix);
+        // The rule may exist outside these files.
+        Some(if snapshot.manifests.are_files {
+            finding.but(Severity::Warning)
+        } else {
+            finding
+        })
+    });
     found.collect()
 }
 
@@ -105,12 +98,11 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
         let mut taints = taints.iter();
         taints.any(|taint| taint.key == *key && taint.effect.parse() == Ok(effect))
     };
-    let made = &pool.spec.template.spec;
     if !makes_nodes_for(pool, spec) {
         return None;
     }
     let object = pool_name(pool);
-    if has(&made.startup_taints) {
+    if has(&pool.startup_taints) {
         return (effect == TaintEffect::NoExecute).then(|| {
             let what = format!(
                 "its startup taint {key}:{effect} evicts what runs on a new node before it is up, \
@@ -120,7 +112,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
             Finding::new(Check::EVICTS, object, what, fix)
         });
     }
-    let (what, fix) = if has(&made.taints) {
+    let (what, fix) = if has(&pool.taints) {
         (
             format!(
                 "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes to be permanent: it creates no nodes for pods \
@@ -142,25 +134,18 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
 }
 
 fn pool_name(pool: &Pool) -> String {
-    format!(
-        "nodepool/{}",
-        pool.metadata.name.as_deref().unwrap_or_default()
-    )
+    format!("nodepool/{}", pool.name)
 }
 
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
 fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
-    let template = &pool.spec.template;
-    let own = [(
-        NODE_POOL_LABEL.to_owned(),
-        pool.metadata.name.clone().unwrap_or_default(),
-    )];
-    let labels = template.metadata.labels.clone().into_iter().flatten();
+    let own = [(NODE_POOL_LABEL.to_owned(), pool.name.clone())];
+    let labels = pool.labels.clone().into_iter();
     let labels = labels.chain(own).map(|(key, value)| Requirement {
         key,
         operator: Operator::In([value].into()),
     });
-    let required = template.spec.requirements.iter();
+    let required = pool.requirements.iter();
     let required = required.filter_map(|it| Requirement::parse(it).ok());
     let of_pool: Vec<Requirement> = labels.chain(required).collect();
     let wanted = spec.selector.requirements();

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::input::{CheckInput, rule_name};
+use super::input::rule_name;
 use crate::api::Duration;
-use crate::cli::snapshot::{Agent, Manifests, arguments};
+use crate::cli::snapshot::{Agent, Snapshot, arguments};
 use crate::cluster::ResourceKind;
 use crate::condition::{Source, is_meant_for};
 use crate::finding::{
@@ -16,17 +16,17 @@ use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
 
-pub(super) fn findings(input: CheckInput<'_>) -> Vec<Finding> {
+pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
-    for rule in input.snapshot.view.rules().rules() {
+    for rule in snapshot.view.rules().rules() {
         found.extend(rejected(rule));
     }
-    for (rule, spec) in input.usable() {
-        found.extend(conflicts(input, rule));
-        found.extend(of_waits(input, rule, spec));
-        found.extend(runs_nowhere(input, rule, spec));
-        found.extend(scheduler_waits(input, rule, spec));
-        found.extend(heartbeat(input, rule, spec));
+    for (rule, spec) in snapshot.usable() {
+        found.extend(conflicts(snapshot, rule));
+        found.extend(of_waits(snapshot, rule, spec));
+        found.extend(runs_nowhere(snapshot, rule, spec));
+        found.extend(scheduler_waits(snapshot, rule, spec));
+        found.extend(heartbeat(snapshot, rule, spec));
     }
     found
 }
@@ -41,8 +41,8 @@ fn rejected(rule: &Rule) -> Option<Finding> {
     Some(Finding::new(Check::REJECTED, rule_name(rule), why, fix))
 }
 
-fn conflicts<'a>(input: CheckInput<'a>, rule: &'a Rule) -> impl Iterator<Item = Finding> {
-    let earlier = input.usable();
+fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item = Finding> {
+    let earlier = snapshot.usable();
     let earlier = earlier.take_while(|(other, _)| other.name != rule.name);
     earlier
         .filter_map(|(other, _)| rule.conflict_with(other))
@@ -59,36 +59,35 @@ fn conflicts<'a>(input: CheckInput<'a>, rule: &'a Rule) -> impl Iterator<Item = 
 }
 
 /// What is wrong with what the rule waits for.
-fn of_waits(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let Manifests {
-        daemon_sets,
-        are_files,
-        ..
-    } = input.manifests();
+fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let daemon_sets = &snapshot.manifests.daemon_sets;
     let all = daemon_sets.iter().map(|it| (&it.daemon_set, &it.labels));
-    let conditions = input.selected(spec).flat_map(|node| &node.conditions);
+    let conditions = snapshot.selected(spec).flat_map(|node| &node.conditions);
     let facts = Facts {
-        classes: input.snapshot.classes(),
+        classes: snapshot.classes(),
         of_any_class: false,
-        daemon_sets: input
+        daemon_sets: snapshot
             .has_read(ResourceKind::DaemonSets)
             .then(|| all.collect()),
-        has_nodes: input.selected(spec).next().is_some(),
-        reported: (input.has_read(ResourceKind::Nodes))
+        has_nodes: snapshot.selected(spec).next().is_some(),
+        reported: (snapshot.has_read(ResourceKind::Nodes))
             .then(|| conditions.map(|it| it.kind.as_str()).collect()),
-        csi_drivers: (input.has_read(ResourceKind::CsiNodes))
-            .then(|| input.snapshot.view.csi_drivers().collect()),
+        csi_drivers: (snapshot.has_read(ResourceKind::CsiNodes))
+            .then(|| snapshot.view.csi_drivers().collect()),
     };
     let mut found = of_rule(&rule.name, spec, None, &facts);
     // Without the configuration, the cluster may have other classes.
-    if input.has_read(ResourceKind::ConfigMaps) {
+    if snapshot.has_read(ResourceKind::ConfigMaps) {
         found.extend(of_empty_classes(&rule.name, spec, &facts));
     }
     let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
     let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
     for finding in &mut found {
         // What is not among files may be elsewhere.
-        if *are_files && elsewhere.contains(&finding.id) && spec.conditions.iter().all(is_made) {
+        if snapshot.manifests.are_files
+            && elsewhere.contains(&finding.id)
+            && spec.conditions.iter().all(is_made)
+        {
             finding.severity = Severity::Warning;
         }
     }
@@ -96,12 +95,12 @@ fn of_waits(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Find
 }
 
 /// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
-fn scheduler_waits(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let named = spec.conditions.iter().filter_map(|it| match &it.source {
         Source::CsiDriver(driver) => Some(driver),
         _ => None,
     });
-    let named = named.filter(|driver| input.manifests().scheduler_waits_for.contains(*driver));
+    let named = named.filter(|driver| snapshot.manifests.scheduler_waits_for.contains(*driver));
     named
         .map(|driver| {
             let what = format!(
@@ -115,14 +114,14 @@ fn scheduler_waits(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> V
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes.
-fn runs_nowhere(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let selected: Vec<&Node> = input.selected(spec).collect();
+fn runs_nowhere(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let selected: Vec<&Node> = snapshot.selected(spec).collect();
     let named = spec.daemon_sets();
-    let named = named.filter_map(|key| input.manifests().daemon_set(key));
+    let named = named.filter_map(|key| snapshot.manifests.daemon_set(key));
     let runs_nowhere = |agent: &&Agent| {
         let mut nodes = selected.iter();
         !nodes.any(|node| {
-            let mut staying = input.snapshot.view.rules().staying(node);
+            let mut staying = snapshot.view.rules().staying(node);
             staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
             is_meant_for(&agent.daemon_set, node, &staying)
         })
@@ -135,8 +134,8 @@ fn runs_nowhere(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<
 }
 
 /// A rule whose heartbeat timeout is too short for its reporters.
-fn heartbeat(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let Some(timeout) = input
+fn heartbeat(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+    let Some(timeout) = snapshot
         .sent(rule)
         .and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout)
     else {
@@ -148,7 +147,7 @@ fn heartbeat(input: CheckInput<'_>, rule: &Rule, spec: &CompiledSpec) -> Vec<Fin
         .iter()
         .filter(|it| it.source == Source::Node);
     for condition in reported {
-        let agents = input.manifests().daemon_sets.iter();
+        let agents = snapshot.manifests.daemon_sets.iter();
         let mut reporters = agents.flat_map(|agent| &agent.containers);
         let beat = reporters.find_map(|container| beat_of(container, &condition.kind));
         match beat {

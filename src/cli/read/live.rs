@@ -17,7 +17,7 @@ use super::builder::{Configured, due, kind, now, snapshot};
 use super::controller::leader;
 use super::source::ObjectSource;
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{Leader, Snapshot, Wanted};
+use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
 use crate::cluster::ResourceKind;
 use crate::controller::watch::{Events, events, explain};
 use crate::engine::io::{Effect, Object, Seen};
@@ -29,7 +29,6 @@ const LEASE_PAUSE: Duration = Duration::from_secs(10);
 /// A snapshot that watches keep current; one of a dump never changes.
 pub(crate) struct Live<'a> {
     source: &'a ObjectSource,
-    wanted: &'a Wanted,
     snapshot: Snapshot,
     watches: BTreeMap<Watch, Events>,
     /// Why watches do not work.
@@ -38,16 +37,14 @@ pub(crate) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Reads what is wanted, and watches it from then on.
+    /// Reads everything that decides about nodes, and watches it from then on.
     pub(crate) async fn begin(
         source: &'a ObjectSource,
         configured: Configured<'_>,
-        wanted: &'a Wanted,
     ) -> Result<Self, CliError> {
         let mut live = Self {
             source,
-            wanted,
-            snapshot: snapshot(source, configured, wanted).await?,
+            snapshot: snapshot(source, configured, &Wanted::default()).await?,
             watches: BTreeMap::new(),
             problems: BTreeMap::new(),
             leaders: stream::pending().boxed_local(),
@@ -149,7 +146,7 @@ impl<'a> Live<'a> {
                 _ => {}
             }
         }
-        for (watch, scope) in due(&mut self.snapshot, self.wanted.depth) {
+        for (watch, scope) in due(&mut self.snapshot, Depth::Decisions) {
             self.watch(watch, &scope);
         }
     }

@@ -15,7 +15,7 @@ use crate::cli::page::Render;
 use crate::cli::printable::printable;
 use crate::cli::read::Live;
 use crate::cli::rows::{RuleOnNode, State, clock, rows};
-use crate::cli::snapshot::{Snapshot, Wanted};
+use crate::cli::snapshot::Snapshot;
 use crate::cli::status::status;
 use crate::shutdown::told_to_stop;
 
@@ -26,8 +26,8 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 
 /// Follows the status until the reader is gone or the process is told to stop.
 pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let (source, wanted) = (source(&common.access).await?, Wanted::default());
-    let mut live = Live::begin(&source, configured(&common.access), &wanted).await?;
+    let source = source(&common.access).await?;
+    let mut live = Live::begin(&source, configured(&common.access)).await?;
     let mut stop = std::pin::pin!(told_to_stop()?);
     let is_terminal = std::io::stdout().is_terminal();
     let mut held = BTreeMap::new();

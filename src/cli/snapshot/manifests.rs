@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1::{self, Deployment};
 use k8s_openapi::api::core::v1::{Container, Taint};
 use k8s_openapi::api::storage::v1::CSIDriver;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cluster::ResourceKind;
 use crate::object::{DaemonSet, ObjectKey, Watched};
@@ -35,33 +35,32 @@ pub(crate) struct Agent {
     pub containers: Vec<Container>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+/// A `NodePool`, and what its nodes are like.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Pool {
-    pub metadata: ObjectMeta,
-    pub spec: PoolSpec,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PoolSpec {
-    pub template: PoolTemplate,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PoolTemplate {
-    pub metadata: ObjectMeta,
-    pub spec: PoolNode,
-}
-
-/// What a pool's nodes are like.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PoolNode {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
     pub requirements: Vec<RequirementObject>,
     pub taints: Vec<Taint>,
     pub startup_taints: Vec<Taint>,
+}
+
+impl Pool {
+    /// Parses a pool in JSON. What it lacks is empty.
+    fn read(json: &str) -> Option<Self> {
+        fn at<T: DeserializeOwned + Default>(object: &Value, path: &str) -> Option<T> {
+            let value = object.pointer(path).filter(|value| !value.is_null());
+            value.map_or_else(|| Some(T::default()), |it| T::deserialize(it).ok())
+        }
+        let object: Value = serde_json::from_str(json).ok()?;
+        Some(Self {
+            name: at(&object, "/metadata/name")?,
+            labels: at(&object, "/spec/template/metadata/labels")?,
+            requirements: at(&object, "/spec/template/spec/requirements")?,
+            taints: at(&object, "/spec/template/spec/taints")?,
+            startup_taints: at(&object, "/spec/template/spec/startupTaints")?,
+        })
+    }
 }
 
 impl Manifests {
@@ -69,7 +68,7 @@ impl Manifests {
     pub(crate) fn take(&mut self, kind: ResourceKind, json: &str) {
         match kind {
             ResourceKind::DaemonSets => self.daemon_sets.extend(Agent::read(json)),
-            ResourceKind::NodePools => self.node_pools.extend(serde_json::from_str(json).ok()),
+            ResourceKind::NodePools => self.node_pools.extend(Pool::read(json)),
             ResourceKind::Deployments => self.deployments.extend(serde_json::from_str(json).ok()),
             ResourceKind::CsiDrivers => {
                 let driver = serde_json::from_str::<CSIDriver>(json).ok();
