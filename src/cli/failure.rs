@@ -1,7 +1,7 @@
 //! Why a command failed, and what to do about it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cluster::{ResourceKind, Unreadable};
@@ -17,17 +17,6 @@ pub enum CliError {
     Cluster(#[from] client::Error),
     #[error(transparent)]
     Config(#[from] config::ConfigError),
-    /// A required list could not be read.
-    #[error("{}", required(.0))]
-    List(Unreadable),
-    #[error("there is no {kind} {name}{}", offer(.near))]
-    Unknown {
-        kind: &'static str,
-        name: String,
-        near: Vec<String>,
-    },
-    #[error("cannot read {path}: {why}")]
-    Dump { path: PathBuf, why: String },
     #[error("{0}")]
     Input(String),
     /// The command line asks for something that there is not.
@@ -38,34 +27,45 @@ pub enum CliError {
     Incomplete(String),
 }
 
+/// The error of a command that requires this kind.
 impl From<Unreadable> for CliError {
     fn from(refusal: Unreadable) -> Self {
-        Self::List(refusal)
-    }
-}
-
-fn required(refusal: &Unreadable) -> String {
-    let (kind, why) = (refusal.kind.name(), &refusal.why);
-    match refusal.kind {
-        ResourceKind::Rules if refusal.absent => {
-            "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
-             (`kubectl nodegate check` says what is missing)"
-                .into()
-        }
-        _ if refusal.forbidden => format!(
-            "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command needs; \
-             bind it with a ClusterRoleBinding)"
-        ),
-        _ => format!("cannot list {kind}: {why}"),
+        let (kind, why) = (refusal.kind.name(), &refusal.why);
+        Self::Input(match refusal.kind {
+            ResourceKind::Rules if refusal.absent => {
+                "this cluster has no NodeReadinessRules: their CustomResourceDefinition is not installed \
+                 (`kubectl nodegate check` says what is missing)"
+                    .into()
+            }
+            _ if refusal.forbidden => format!(
+                "not allowed to list {kind}: {why} (the ClusterRole nodegate-view has all the rights that this command \
+                 needs; bind it with a ClusterRoleBinding)"
+            ),
+            _ => format!("cannot list {kind}: {why}"),
+        })
     }
 }
 
 impl CliError {
-    pub fn dump(path: &Path, why: impl fmt::Display) -> Self {
-        Self::Dump {
-            path: path.into(),
-            why: why.to_string(),
-        }
+    /// A file or folder cannot be used.
+    pub(super) fn file(path: &Path, why: impl fmt::Display) -> Self {
+        Self::Input(format!("cannot read {}: {why}", path.display()))
+    }
+
+    /// There is no object of this name, but perhaps some with similar ones.
+    pub(super) fn unknown<'a>(
+        kind: ResourceKind,
+        namespace: Option<&str>,
+        name: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let namespace = namespace.map_or_else(String::new, |it| format!("{it}/"));
+        let offer = match near_names(name, names).join(", ").as_str() {
+            "" => String::new(),
+            names => format!("; did you mean {names}?"),
+        };
+        let kind = kind.singular();
+        Self::Input(format!("there is no {kind} {namespace}{name}{offer}"))
     }
 }
 
@@ -77,15 +77,8 @@ pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-fn offer(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        names => format!("; did you mean {}?", names.join(", ")),
-    }
-}
-
 /// The most similar names, best first: those that contain the name or are contained in it, and those within a few edits.
-pub(super) fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn near_names<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     const SHOWN: usize = 3;
     let mut near: Vec<(usize, &str)> = names
         .filter_map(|other| {

@@ -237,11 +237,10 @@ fn file(path: &Path) -> Result<File, CliError> {
     } else {
         std::fs::read_to_string(path)
     };
-    let name = path.display().to_string();
-    match text {
-        Ok(text) => Ok(File { name, text }),
-        Err(error) => Err(CliError::Input(format!("cannot read {name}: {error}"))),
-    }
+    Ok(File {
+        name: path.display().to_string(),
+        text: text.map_err(|error| CliError::file(path, error))?,
+    })
 }
 
 /// Waits until no node is held, or until the timeout; standard error says what for.

@@ -39,11 +39,11 @@ pub(super) async fn dump(
     folder: &Path,
     redact: bool,
 ) -> Result<Dumped, CliError> {
-    private_folder(folder).map_err(|error| CliError::dump(folder, error))?;
-    let mut there = fs::read_dir(folder).map_err(|error| CliError::dump(folder, error))?;
+    private_folder(folder).map_err(|error| CliError::file(folder, error))?;
+    let mut there = fs::read_dir(folder).map_err(|error| CliError::file(folder, error))?;
     if there.next().is_some() {
         let why = "the folder is not empty, and nothing in it is overwritten; name another one";
-        return Err(CliError::dump(folder, why));
+        return Err(CliError::file(folder, why));
     }
     let (mut objects, mut missing) = (BTreeMap::new(), Vec::new());
     for kind in ResourceKind::ALL.iter().copied() {
@@ -57,7 +57,7 @@ pub(super) async fn dump(
         };
         objects.insert(kind.name(), items.len());
         let path = folder.join(kind.file());
-        write_list(&path, &items).map_err(|error| CliError::dump(&path, error))?;
+        write_list(&path, &items).map_err(|error| CliError::file(&path, error))?;
     }
     let about = AboutDump {
         form: FORM,
@@ -104,9 +104,9 @@ fn write_list(path: &Path, items: &[String]) -> io::Result<()> {
 }
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_vec_pretty(value).map_err(|error| CliError::dump(path, error))?;
+    let text = serde_json::to_vec_pretty(value).map_err(|error| CliError::file(path, error))?;
     let written = private_file(path).and_then(|mut file| file.write_all(&text));
-    written.map_err(|error| CliError::dump(path, error))
+    written.map_err(|error| CliError::file(path, error))
 }
 
 /// Every object of a kind that any command reads, each once, as JSON text, which takes a tenth of the memory of values.

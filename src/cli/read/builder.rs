@@ -165,15 +165,22 @@ async fn fill(
 /// The lists that the rules need and that were not due before. Every other one counts as listed and empty.
 pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> {
     let Snapshot { view, unlisted, .. } = snapshot;
-    unlisted.extend(view.wanted());
-    let is_due = |(watch, _): &mut (Watch, Scope)| is_needed(*watch, view.rules(), depth);
-    let due = unlisted.extract_if(.., is_due).collect();
-    for (watch, _) in unlisted {
-        if *watch != Watch::Rules {
-            view.listed(*watch);
+    let (mut due, mut wanted) = (Vec::new(), view.wanted());
+    loop {
+        unlisted.append(&mut wanted);
+        let is_due = |(watch, _): &mut (Watch, Scope)| is_needed(*watch, view.rules(), depth);
+        due.extend(unlisted.extract_if(.., is_due));
+        for (watch, _) in &*unlisted {
+            if *watch != Watch::Rules {
+                view.listed(*watch);
+            }
+        }
+        // What is listed may name more.
+        wanted = view.wanted();
+        if wanted.is_empty() {
+            return due;
         }
     }
-    due
 }
 
 /// Whether the rules need a list. Rules are listed before.

@@ -1,7 +1,7 @@
 //! Fills memory from files: a dump, which has a file for each kind and one that describes it; or YAML and JSON manifests.
 
 use std::collections::BTreeMap;
-use std::io::{Error, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ pub(crate) struct AboutDump {
 /// The objects of a dump.
 pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
     let file = folder.join(ABOUT);
-    let unusable = |why: String| CliError::dump(&file, why);
+    let unusable = |why: String| CliError::file(&file, why);
     let text = std::fs::read_to_string(&file).map_err(|error| {
         unusable(format!(
             "{error} (`kubectl nodegate dump DIR` writes a dump)"
@@ -86,7 +86,7 @@ pub(crate) fn manifests(paths: &[PathBuf]) -> Result<Lists, CliError> {
         all.extend(files(path)?);
     }
     for file in all {
-        let text = std::fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+        let text = std::fs::read_to_string(&file).map_err(|error| CliError::file(&file, error))?;
         for (line, document) in documents(&text) {
             let place = format!("{}:{line}", file.display());
             let why = match serde_saphyr::from_str::<Value>(&document) {
@@ -182,8 +182,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
         return Ok(vec![path.into()]);
     }
     let mut entries = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(|error| unreadable(path, &error))? {
-        entries.push(entry.map_err(|error| unreadable(path, &error))?.path());
+    for entry in std::fs::read_dir(path).map_err(|error| CliError::file(path, error))? {
+        entries.push(entry.map_err(|error| CliError::file(path, error))?.path());
     }
     entries.sort();
     let mut all = Vec::new();
@@ -196,8 +196,4 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
         }
     }
     Ok(all)
-}
-
-fn unreadable(path: &Path, error: &Error) -> CliError {
-    CliError::Input(format!("cannot read {}: {error}", path.display()))
 }

@@ -10,7 +10,7 @@ mod source;
 use futures::{FutureExt, TryStreamExt};
 use kube::core::{DynamicObject, PartialObjectMeta};
 
-use super::failure::{CliError, near_names};
+use super::failure::CliError;
 use super::snapshot::{PendingPod, Snapshot, Wanted};
 use crate::cluster::{Filter, ResourceKind};
 use crate::condition::CriticalComponentClass;
@@ -79,10 +79,5 @@ pub(super) async fn unknown(
     name: &str,
 ) -> CliError {
     let names = names(source, kind, namespace).await;
-    let shown = namespace.map_or_else(|| name.to_owned(), |ns| format!("{ns}/{name}"));
-    CliError::Unknown {
-        kind: kind.singular(),
-        name: shown,
-        near: near_names(name, names.iter().map(String::as_str)),
-    }
+    CliError::unknown(kind, namespace, name, names.iter().map(String::as_str))
 }
