@@ -360,10 +360,9 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
         let suspended = || "the rule is suspended: it changes nothing on this node".into();
         return Some(rule.trouble().unwrap_or_else(suspended));
     }
-    let decision = match outcome.standing {
-        Standing::Governs(decision) | Standing::DryRun(decision) => decision,
+    let decision = match &outcome.standing {
+        Standing::Governs(decision) | Standing::DryRun(decision) => *decision,
         Standing::Conflicted { with } => {
-            let with = &with.name;
             return Some(format!("rule '{with}' is older and governs the same taint"));
         }
     };

@@ -38,7 +38,7 @@ pub(super) fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) 
         regarding: Some(reference(about)),
         related: related.map(reference),
         note: Some(note),
-        type_: Some(topic.tone.as_str().into()),
+        type_: Some(topic.kind.into()),
         ..Event::default()
     }
 }

@@ -27,7 +27,7 @@ use crate::config::{Config, ConfigError};
 use crate::documentation;
 use crate::engine::election::{Loss, Term};
 use crate::engine::{Engine, Settings};
-use crate::guard::{self, Limits};
+use crate::guard::Limits;
 use crate::instance::{Instance, own_namespace};
 use crate::logging::LogArgs;
 use crate::metric::{Description, process_descriptions};
@@ -107,7 +107,7 @@ pub struct ControllerArgs {
 
     /// The limits for what a rule's spec.nodegate.disruption leaves out.
     #[command(flatten)]
-    pub guard: guard::GuardArgs,
+    pub disruption: Limits,
 
     /// The validation webhook.
     #[command(flatten)]
@@ -275,7 +275,7 @@ fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentC
         concurrency: args.node_concurrent_reconciles,
         rate: args.limiter.rate(),
         status_node_limit: args.status_node_limit.into(),
-        disruption_limits: Limits::from(&args.guard),
+        disruption_limits: args.disruption,
     }
 }
 

@@ -1,163 +1,137 @@
 //! Announces a node's state in log lines and Events: what the evaluation found, and what the controller did.
 
+use std::hash::Hash;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::{info, warn};
 
 use super::attempt::Undone;
 use super::effects::Effects;
-use super::notice::{About, Notice};
+use super::notice::{self, About, Notice};
+use super::repairs;
+use super::told::{Subject, Told};
 use crate::api::ConditionStatus;
 use crate::object::Node;
-use crate::plan::{
-    ChangeKind, Decision, MissingPart, NodePlan, Origin, Outcome, PartKind, TaintChange,
-};
+use crate::plan::{ChangeKind, Decision, NodePlan, Origin, Outcome, PartKind, TaintChange};
+use crate::repair::BLOCKED_INTERVAL;
 use crate::rule::{Rule, is_foreign};
-
-/// A hold is announced after this time, and again at most this often.
-const HELD: Duration = Duration::from_secs(60);
 
 /// Missing components are announced only after this time: on every node that joins, some pods are still on their way.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
 
-/// What was announced about a node.
-#[derive(Debug, Default)]
-pub struct Announced {
-    /// UIDs of the rules whose adoption of a taint was announced.
-    adopted_by: Vec<Arc<str>>,
-    /// The wait for critical components; `None` while all are there.
-    waiting: Option<Wait>,
-    /// The rules that keep the node closed.
-    holds: Vec<HoldTold>,
-}
+const ADOPTED: Subject = Subject::new("AdoptTaint");
 
-/// What was announced about a rule that keeps a node closed.
-#[derive(Debug)]
-struct HoldTold {
-    rule_uid: Arc<str>,
-    /// When the next announcement may be made.
-    not_before: Instant,
-    /// The unmet conditions of the last announcement, as [`lacks`] has them.
-    told: Vec<(Arc<str>, ConditionStatus, String)>,
-}
+const MISSING_PART: Subject = Subject {
+    after: SETTLING,
+    ..Subject::new("WaitForCriticalComponents")
+};
 
-/// What was announced about the critical components that a node waits for.
-#[derive(Debug, Clone, Copy)]
-struct Wait {
-    since: Instant,
-    /// The component that the last announcement named.
-    told: Option<PartKind>,
-}
+const NOT_REPAIRED: Subject = Subject::new("RepairNode");
+const NOT_REPAIRED_YET: Subject = Subject {
+    again: BLOCKED_INTERVAL,
+    ..NOT_REPAIRED
+};
 
-impl Announced {
-    /// Announces once each what follows from an evaluation rather than from a write: a taint that the node was created with, an
-    /// adopted taint, why a rule holds the node, and missing critical components. `is_news` tells whether no earlier process
-    /// can have announced a rule's adoption.
-    pub fn announce(
-        &mut self,
-        node: &Node,
-        plan: &NodePlan<'_>,
-        is_news: impl Fn(&Rule) -> bool,
-        out: &mut Effects,
-    ) {
-        announce_births(node, plan, &is_news, out);
-        self.announce_adoptions(node, plan, is_news, out);
-        self.announce_holds(node, plan, out);
-        match plan.missing_part() {
-            Some(missing) => self.announce_missing(node, &missing, out),
-            None => self.waiting = None,
+/// That a rule holds a node is announced after a minute, and other reasons a minute later at the earliest.
+const HELD: Subject = Subject {
+    after: Duration::from_secs(60),
+    other: Duration::from_secs(60),
+    ..Subject::new("Hold")
+};
+
+/// Announces what follows from an evaluation rather than from a write: a taint that the node was created with, an adopted taint,
+/// why a rule holds the node, missing critical components, and why a late node is not repaired. `is_news` tells whether no
+/// earlier process can have announced a rule's adoption.
+pub(super) fn announce(
+    told: &mut Told,
+    node: &Node,
+    plan: &NodePlan<'_>,
+    is_news: impl Fn(&Rule) -> bool,
+    out: &mut Effects,
+) {
+    told.retain(|rule| plan.outcomes.iter().any(|it| *it.rule.uid == *rule));
+    for outcome in &plan.outcomes {
+        let Outcome { rule, spec, .. } = outcome;
+        let taint = format_args!("{}:{}", spec.taint.key, spec.effect);
+        if outcome.origin == Some(Origin::Birth) && is_news(rule) {
+            info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint added as the node was created");
+            let by = format!(
+                "Taint '{taint}' added by rule '{}' as the node was created",
+                rule.name
+            );
+            out.tell(Notice::on_node(node, &notice::TAINT_ADDED, by));
         }
-    }
-
-    fn announce_adoptions(
-        &mut self,
-        node: &Node,
-        plan: &NodePlan<'_>,
-        is_news: impl Fn(&Rule) -> bool,
-        out: &mut Effects,
-    ) {
-        let adopting = || plan.outcomes.iter().filter(|outcome| outcome.adopts());
-        self.adopted_by
-            .retain(|uid| adopting().any(|outcome| outcome.rule.uid == *uid));
-        for outcome in adopting() {
-            let rule = outcome.rule;
-            if self.adopted_by.contains(&rule.uid) {
-                continue;
-            }
-            self.adopted_by.push(rule.uid.clone());
-            if !is_news(rule) {
-                continue;
-            }
-            let spec = outcome.spec;
+        let adopts = outcome.adopts().then_some(());
+        if is_due(told, node, ADOPTED, &rule.uid, adopts, out) && is_news(rule) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             // Such a taint has events with Gardener's names instead.
-            if spec.waits_for_components() && is_foreign(&spec.taint.key) {
-                continue;
+            if !(spec.waits_for_components() && is_foreign(&spec.taint.key)) {
+                let by = format!("Taint '{taint}' is now managed by rule '{}'", rule.name);
+                out.tell(Notice::on_node(node, &notice::TAINT_ADOPTED, by));
             }
-            let about = About::node(&node.name, &node.uid);
-            out.tell(Notice::of_adoption(about, rule, spec));
         }
-    }
-
-    /// Announces why rules keep the node closed, except for critical components that they wait for.
-    fn announce_holds(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
-        let is_held = |outcome: &&Outcome<'_>| {
-            let holds = outcome.governs().is_some_and(Decision::holds);
-            holds && !outcome.spec.waits_for_components()
-        };
-        let holding = || plan.outcomes.iter().filter(is_held);
-        self.holds
-            .retain(|it| holding().any(|outcome| outcome.rule.uid == it.rule_uid));
-        let now = out.now.monotonic;
-        for outcome in holding() {
-            let mut known = self.holds.iter();
-            let index = known.position(|it| it.rule_uid == outcome.rule.uid);
-            let index = index.unwrap_or_else(|| {
-                self.holds.push(HoldTold {
-                    rule_uid: outcome.rule.uid.clone(),
-                    not_before: now + HELD,
-                    told: Vec::new(),
-                });
-                self.holds.len() - 1
-            });
-            let hold = &mut self.holds[index];
-            if now < hold.not_before {
-                if hold.told.is_empty() || hold.told != lacks(outcome) {
-                    out.timers.wake_node(&node.name, hold.not_before);
-                }
-                continue;
-            }
-            let lacks = lacks(outcome);
-            if hold.told == lacks || lacks.is_empty() {
-                continue;
-            }
-            hold.told = lacks;
-            hold.not_before = now + HELD;
+        // Critical components that a rule waits for are announced by names of their own.
+        let holds = outcome.governs().is_some_and(Decision::holds) && !spec.waits_for_components();
+        let lacks = holds.then(|| lacks(outcome));
+        if lacks.as_ref().is_none_or(|it| !it.is_empty())
+            && is_due(told, node, HELD, &rule.uid, lacks, out)
+        {
             let why = outcome.why();
-            info!(node = %node.name, rule = %outcome.rule.name, why, "held for a while");
-            let about = About::node(&node.name, &node.uid);
-            out.tell(Notice::of_hold(about, outcome.rule, &why));
+            info!(node = %node.name, rule = %rule.name, why, "held for a while");
+            let note = format!("Rule '{}' holds this node: {why}", rule.name);
+            out.tell(Notice {
+                related: Some(About::rule(rule)),
+                ..Notice::on_node(node, &notice::HELD, note)
+            });
+        }
+        // While repair is postponed, earlier announcements stand.
+        if !plan.repair_is_postponed {
+            let notice = repairs::notice(node, outcome);
+            let words = notice.as_ref().map(repairs::words);
+            let is_blocked = |it: &Notice| it.topic == &notice::REPAIR_BLOCKED;
+            let subject = if notice.as_ref().is_some_and(is_blocked) {
+                NOT_REPAIRED_YET
+            } else {
+                NOT_REPAIRED
+            };
+            if is_due(told, node, subject, &rule.uid, words, out)
+                && let Some(notice) = notice
+            {
+                repairs::tell(&rule.name, notice, out);
+            }
         }
     }
+    let missing = plan.missing_part();
+    let kind = missing.as_ref().map(|it| it.kind.reason());
+    if is_due(told, node, MISSING_PART, &Arc::default(), kind, out)
+        && let Some(missing) = missing
+    {
+        let topic = match missing.kind {
+            PartKind::DaemonSet => &notice::DAEMON_SETS_UNSCHEDULED,
+            PartKind::Pod => &notice::PODS_UNREADY,
+            PartKind::CsiDriver => &notice::DRIVERS_UNREADY,
+        };
+        out.tell(Notice::on_node(node, topic, missing.detail.to_string()));
+    }
+}
 
-    fn announce_missing(&mut self, node: &Node, missing: &MissingPart<'_>, out: &mut Effects) {
-        let now = out.now.monotonic;
-        let wait = self.waiting.get_or_insert(Wait {
-            since: now,
-            told: None,
-        });
-        if wait.told == Some(missing.kind) {
-            return;
+/// Whether to say this of a node now. If it is due later, the node is evaluated again then.
+fn is_due(
+    told: &mut Told,
+    node: &Node,
+    subject: Subject,
+    rule: &Arc<str>,
+    words: Option<impl Hash>,
+    out: &mut Effects,
+) -> bool {
+    let now = out.now.monotonic;
+    match told.due(subject, rule, words, now) {
+        Some(at) if at > now => {
+            out.timers.wake_node(&node.name, at);
+            false
         }
-        let settled = wait.since + SETTLING;
-        if now < settled {
-            out.timers.wake_node(&node.name, settled);
-            return;
-        }
-        wait.told = Some(missing.kind);
-        let about = About::node(&node.name, &node.uid);
-        out.tell(Notice::of_missing(about, missing));
+        due => due.is_some(),
     }
 }
 
@@ -174,35 +148,30 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     unmet.collect()
 }
 
-/// Announces the rule taints that the node was created with.
-fn announce_births(
-    node: &Node,
-    plan: &NodePlan<'_>,
-    is_news: impl Fn(&Rule) -> bool,
-    out: &mut Effects,
-) {
-    let born = plan
-        .outcomes
-        .iter()
-        .filter(|outcome| outcome.origin == Some(Origin::Birth) && is_news(outcome.rule));
-    for Outcome { rule, spec, .. } in born {
-        info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint added as the node was created");
-        let about = About::node(&node.name, &node.uid);
-        out.tell(Notice::of_birth(about, rule, spec));
-    }
-}
-
 pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
     let Undone {
         times,
         within,
         pause,
     } = undone;
-    let notice = Notice::of_contention(node.clone(), change, times, within, pause);
-    warn!(node = %node.name, rule = %change.rule_name, "{}", notice.note);
-    out.tell(notice);
+    let (they, we) = match change.kind {
+        ChangeKind::Added => ("removing", "adds"),
+        ChangeKind::Removed => ("putting back", "removes"),
+    };
+    let note = format!(
+        "Another component keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. The rule leaves it so for \
+         {} s, and longer each time, until that stops. The API server's audit log names the other component; let only \
+         one of the two manage this taint",
+        change.taint(),
+        change.rule_name,
+        within.as_secs().max(1),
+        pause.as_secs().max(1),
+    );
+    warn!(node = %node.name, rule = %change.rule_name, "{note}");
+    out.tell(Notice::new(node.clone(), &notice::TAINT_CONTENDED, note));
 }
 
+/// Announces a taint change that was made, and that a rule has released a node that is not ready.
 pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {
     let TaintChange {
         rule_name,
@@ -211,12 +180,21 @@ pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Effects)
         why,
         ..
     } = change;
-    let what = match change.kind {
-        ChangeKind::Added => "added",
-        ChangeKind::Removed => "removed",
+    let (topic, what) = match change.kind {
+        ChangeKind::Added => (&notice::TAINT_ADDED, "added"),
+        ChangeKind::Removed => (&notice::TAINT_REMOVED, "removed"),
     };
     info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
-    for notice in Notice::of_change(node, change) {
-        out.tell(notice);
+    out.tell(if change.components_ready && is_foreign(key) {
+        let note = "every critical component is ready on this node";
+        Notice::new(node.clone(), &notice::COMPONENTS_READY, note.into())
+    } else {
+        let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
+        Notice::new(node.clone(), topic, note)
+    });
+    if change.gave_up {
+        let note =
+            format!("Rule '{rule_name}' has released this node although it is not ready: {why}");
+        out.tell(Notice::new(node.clone(), &notice::RELEASED_UNREADY, note));
     }
 }

@@ -1,108 +1,103 @@
-//! A rule's disruption guard, which decides which nodes the rule may gate now, and what was announced about it.
+//! The rules' disruption guards, which decide which nodes a rule may gate now.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use tracing::{info, warn};
-
-use super::effects::Effects;
-use super::notice::Notice;
-use crate::guard::{Guard, Limits, Member, Report, Zone, ZoneState};
+use super::cache::Cache;
+use super::rules::Rules;
+use crate::guard::{Guard, Limits, Member, Zone};
 use crate::object::Node;
-use crate::plan::{Decision, Outcome, Standing, WaitReason};
+use crate::plan::{ClusterState, Decision, Outcome, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule};
 
-/// One rule's disruption guard, and what was announced about it.
-#[derive(Debug)]
-pub struct Gating {
-    guard: Guard,
-    told: Vec<(Zone, ZoneState)>,
-    is_limiting: bool,
+impl Rules {
+    /// UIDs of the rules whose guards let this node be gated now. A guard counts all of its nodes, so it lets none be gated
+    /// while anything that its rule depends on is stale.
+    pub fn may_gate(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
+        let cluster = cache.cluster();
+        let may_gate = |rule: &&Arc<Rule>| {
+            let guard = self.works.get(&rule.uid).and_then(|it| it.guard.as_ref());
+            guard.is_some_and(|guard| guard.may_gate(node)) && !evidence_is_stale(rule, cluster)
+        };
+        let rules = cluster.rules.rules();
+        let selecting = selecting.iter().map(|index| &rules[*index]);
+        let permitting = selecting.filter(may_gate);
+        permitting.map(|rule| rule.uid.clone()).collect()
+    }
+
+    /// Notes that a rule's taint was added to a node.
+    pub fn gated(&mut self, uid: &str, node: &str) {
+        let work = self.works.get_mut(uid);
+        if let Some(guard) = work.and_then(|work| work.guard.as_mut()) {
+            guard.gated(node);
+        }
+    }
+
+    /// After an outage, lets no guard use what it has saved up: what is still to be gated is gated at the rates, from zero.
+    pub fn outage_is_over(&mut self) {
+        for guard in self.works.values_mut().filter_map(|it| it.guard.as_mut()) {
+            guard.start_over();
+        }
+    }
+
+    /// The nodes that may be gated from now on. The guards count all nodes, so each must have been evaluated. A rule that is
+    /// suspended, or depends on anything stale, gets none.
+    pub fn grant_gating(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
+        let cluster = cache.cluster();
+        let mut granted = Vec::new();
+        for rule in cluster.rules.rules() {
+            if let Some(work) = self.works.get_mut(&rule.uid)
+                && let Some(guard) = &mut work.guard
+                && !rule.is_suspended()
+                && !evidence_is_stale(rule, cluster)
+            {
+                granted.extend(guard.grant(now));
+            }
+        }
+        granted
+    }
+
+    /// When a guard may let another node be gated.
+    pub fn next_gating(&self, cache: &Cache, now: Instant) -> Option<Instant> {
+        let cluster = cache.cluster();
+        let next = cluster.rules.rules().iter().filter_map(|rule| {
+            let guard = self.works.get(&rule.uid)?.guard.as_ref()?;
+            let waits = rule.is_suspended() || evidence_is_stale(rule, cluster);
+            guard.next_grant(now).filter(|_| !waits)
+        });
+        next.min()
+    }
 }
 
-impl Gating {
-    /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.
-    pub fn for_spec(
-        spec: Option<&CompiledSpec>,
-        known: Option<Self>,
-        defaults: Limits,
-    ) -> Option<Self> {
-        let limits = Limits::of(spec?.disruption.as_ref()?, defaults);
-        let mut gating = known.unwrap_or_else(|| Self {
-            guard: Guard::new(limits),
-            told: Vec::new(),
-            is_limiting: false,
-        });
-        gating.guard.set_limits(limits);
-        Some(gating)
-    }
+/// Whether anything that a rule depends on is stale, or has not been seen yet.
+fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
+    rule.active().is_some_and(|spec| {
+        cluster.is_to_be_seen(spec) || !cluster.stale.about(spec, cluster.named).is_empty()
+    })
+}
 
-    /// Starts over from zero: nodes that are to be gated then are gated at the rates, none of them at once.
-    pub fn start_over(&mut self) {
-        self.guard.start_over();
-    }
+/// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.
+pub(super) fn guard_for(
+    spec: Option<&CompiledSpec>,
+    known: Option<Guard>,
+    defaults: Limits,
+) -> Option<Guard> {
+    let limits = Limits::of(spec?.disruption.as_ref()?, defaults);
+    let mut guard = known.unwrap_or_else(|| Guard::new(limits));
+    guard.set_limits(limits);
+    Some(guard)
+}
 
-    /// Whether this node may be gated now.
-    pub fn may_gate(&self, node: &str) -> bool {
-        self.guard.may_gate(node)
+/// Takes in an evaluation; returns whether the guard's view of the node changed.
+pub(super) fn observe(guard: &mut Guard, node: &Node, outcome: &Outcome<'_>) -> bool {
+    // The node may have met its conditions again since it was gated, and the answer to that write may have been lost.
+    if outcome.tainted {
+        guard.gated(&node.name);
     }
-
-    /// Notes that the rule's taint was added to a node.
-    pub fn gated(&mut self, node: &str) {
-        self.guard.gated(node);
-    }
-
-    /// Takes in an evaluation; returns whether the guard's view of the node changed.
-    pub fn observe(&mut self, node: &Node, outcome: &Outcome<'_>) -> bool {
-        // The node may have met its conditions again since it was gated, and the answer to that write may have been lost.
-        if outcome.tainted {
-            self.gated(&node.name);
-        }
-        let zone = Zone::of(&node.labels);
-        // A node in maintenance is no sign of an outage, and is not gated meanwhile.
-        let counts = |member: &Member| *member == Member::Met || !node.is_in_maintenance();
-        let member = member(outcome).filter(counts);
-        self.guard.observe(&node.name, zone, member)
-    }
-
-    /// Notes that the rule no longer matches a node; returns whether the guard knew it.
-    pub fn forget(&mut self, node: &str) -> bool {
-        self.guard.forget(node)
-    }
-
-    /// Lets nodes be gated as far as the limits allow; returns these.
-    pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
-        self.guard.grant(now)
-    }
-
-    /// When another node may be gated.
-    pub fn next_grant(&self, now: Instant) -> Option<Instant> {
-        self.guard.next_grant(now)
-    }
-
-    pub fn report(&self) -> Report {
-        self.guard.report()
-    }
-
-    /// Announces when the guard starts or stops to hold nodes back, and when a zone changes its state meanwhile; returns the
-    /// report.
-    pub fn tell(&mut self, rule: &Rule, out: &mut Effects) -> Report {
-        let report = self.report();
-        let states: Vec<_> = report
-            .zones
-            .iter()
-            .map(|zone| (zone.zone.clone(), zone.state))
-            .collect();
-        let was_limiting = std::mem::replace(&mut self.is_limiting, report.waiting > 0);
-        if report.waiting > 0 && (!was_limiting || states != self.told) {
-            warn!(rule = %rule.name, "{report}");
-            out.tell(Notice::of_guard(rule, &report));
-            self.told = states;
-        } else if was_limiting && report.waiting == 0 {
-            info!(rule = %rule.name, "{report}");
-        }
-        report
-    }
+    // A node in maintenance is no sign of an outage, and is not gated meanwhile.
+    let counts = |member: &Member| *member == Member::Met || !node.is_in_maintenance();
+    let member = member(outcome).filter(counts);
+    guard.observe(&node.name, Zone::of(&node.labels), member)
 }
 
 /// How a node counts for the guard; `None` if it does not count.

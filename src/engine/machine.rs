@@ -17,10 +17,10 @@ use super::conditions::NodeQueue;
 use super::effects::{Effects, Job};
 use super::io::{Effect, Input, Now, Request};
 use super::nodes::Nodes;
-use super::notice::Notice;
+use super::notice::{self, Notice};
 use super::pacer::{Class, Pacer, Rate};
 use super::repairs::Repairs;
-use super::rules::{Evaluated, Rules};
+use super::rules::Rules;
 use super::survey::Survey;
 use super::timers::Timer;
 use super::unreadable::tell_unreadable;
@@ -73,7 +73,7 @@ pub struct Engine {
     leading_since: Option<jiff::Timestamp>,
     /// Whether shutdown has begun.
     is_stopping: bool,
-    /// When a disruption guard may let the controller close another node.
+    /// When a disruption guard may let the controller gate another node.
     next_gating: Option<Instant>,
     /// How many rule evaluations may still be made before other work is done.
     allowance: usize,
@@ -230,8 +230,15 @@ impl Engine {
     fn tell_suspension(&mut self) {
         let suspends_all = self.cache.suspends_all();
         if std::mem::replace(&mut self.told_suspension, suspends_all) != suspends_all {
+            let (topic, note) = if suspends_all {
+                let note = "all rules are suspended: nothing is changed on nodes";
+                (&notice::ALL_SUSPENDED, note)
+            } else {
+                let note = "rules are resumed, except those with spec.nodegate.suspend";
+                (&notice::ALL_GO_ON, note)
+            };
             for rule in self.cache.cluster().rules.rules() {
-                self.out.tell(Notice::of_suspension(rule, suspends_all));
+                self.out.tell(Notice::on_rule(rule, topic, note.into()));
             }
         }
     }
@@ -261,7 +268,8 @@ impl Engine {
             self.tell_suspension();
             self.rules.see_statuses(&mut self.cache, &mut self.out);
             let is_busy = self.is_busy();
-            self.rules.tend(&self.cache, is_busy, &mut self.out);
+            self.rules
+                .process(&self.cache, &self.nodes, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.weigh(self.out.now);
             if self.cache.take_outage() {
@@ -269,7 +277,8 @@ impl Engine {
             }
             self.retry_refused();
             self.evaluate(leading_since);
-            self.rules.finish_deletions(&self.cache, &mut self.out);
+            self.rules
+                .finish_deletions(&self.cache, &self.nodes, &mut self.out);
             self.publish(leading_since);
         }
         let is_busy = self.is_busy() && !self.is_stopping;
@@ -300,7 +309,7 @@ impl Engine {
             {
                 self.reconcile_node(&name, leading_since);
             }
-            // In an outage, writes serve as probes. Closing another node is the probe only if nothing else is to be written.
+            // In an outage, writes serve as probes. Gating another node is the probe only if nothing else is to be written.
             if self.cache.has_dirty() || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
@@ -374,13 +383,9 @@ impl Engine {
         let mut plan = plan::plan(cluster, state, history, now.wall);
         debug!(node = %name, writes = plan.writes_node(), outcomes = plan.outcomes.len(), "evaluated");
 
-        let evaluated = Evaluated {
-            node,
-            plan: &plan,
-            set: cluster.rules,
-        };
+        let (set, records) = (cluster.rules, &mut work.records);
         self.rules
-            .evaluated(evaluated, &mut work.recorded_by, &mut self.out);
+            .evaluated(node, &plan, set, records, &mut self.out);
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
@@ -406,9 +411,9 @@ impl Engine {
         let Some(message) = self.cache.left_alone(name).map(ToString::to_string) else {
             return false;
         };
-        if let Some(work) = self.nodes.get(name) {
+        if let Some(work) = self.nodes.get_mut(name) {
             self.rules
-                .left_alone(name, &message, &work.recorded_by, &mut self.out);
+                .left_alone(&message, &mut work.records, &mut self.out);
         }
         true
     }
@@ -420,15 +425,16 @@ impl Engine {
                 // Called again when the write ends.
                 return;
             }
-            self.rules
-                .forget_node(name, &work.recorded_by, &mut self.out);
+            for record in &work.records {
+                self.rules
+                    .forget_node(name, &record.rule, true, &mut self.out);
+            }
             self.out.timers.forget_node(name);
             for class in [Class::Node, Class::Conditions] {
                 self.out.pacer.refused.forget(class, name);
             }
             self.nodes.remove(name);
         }
-        self.rules.cleaned_up(name);
     }
 
     /// Whether nodes are being written or about to be. Less urgent writes wait meanwhile.

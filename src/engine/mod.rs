@@ -31,6 +31,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod told;
 mod unreadable;
 mod view;
 

@@ -10,7 +10,7 @@ use super::attempt::{Attempt, Change, Part, Parts};
 use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::{Count, Hold, Now, Request};
-use super::notice::{About, Notice};
+use super::notice::{self, About, Notice};
 use super::pacer::Class;
 use super::patch;
 use super::startups::Startups;
@@ -267,10 +267,17 @@ fn completed(
         let since = outcome.rebooted.or(node.created.max(rule.created));
         let is_foreigns = spec.waits_for_components() && is_foreign(&spec.taint.key);
         let notice = (hold.is_some() && !is_foreigns).then(|| {
-            let about = About::node(&node.name, &node.uid);
-            let took = since.map(|since| now.wall.duration_since(since));
+            let took = since.map(|since| now.wall.duration_since(since).as_secs().max(0));
+            let took = took.map(|seconds| format!(" after {seconds}s"));
             let last = startups.last(&rule.uid);
-            Notice::of_completion(about, &rule.name, took, last.as_deref())
+            let last = last.map(|condition| format!("; {condition} came last"));
+            let note = format!(
+                "Bootstrap of this node completed under rule '{}'{}{}",
+                rule.name,
+                took.unwrap_or_default(),
+                last.unwrap_or_default()
+            );
+            Notice::on_node(node, &notice::BOOTSTRAP_COMPLETED, note)
         });
         let rule = rule.name.clone();
         (Count::BootstrapCompleted { rule, since, hold }, notice)

@@ -1,23 +1,32 @@
 //! The engine's state for each node.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::announce::Announced;
+use super::announce::announce;
 use super::conditions::ConditionWork;
 use super::effects::Effects;
 use super::io::until;
-use super::map::Map;
 use super::node_writes::WriteWork;
-use super::repairs::RepairTold;
 use super::startups::Startups;
+use super::status::{Record, Tally};
+use super::told::Told;
 use crate::object::Node;
 use crate::plan::{Memory, NodePlan, NodeState};
 use crate::rule::Rule;
 
-/// By node name. Boxed, because a large part of a map's places is empty.
-pub(super) type Nodes = Map<Arc<str>, Box<NodeWork>>;
+/// By node name, in this order in statuses.
+pub(super) type Nodes = BTreeMap<Arc<str>, Box<NodeWork>>;
+
+/// The tally of the rule with this UID.
+pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
+    Tally::of(
+        rule,
+        nodes.iter().map(|(name, work)| (name, &*work.records)),
+    )
+}
 
 /// The engine's state for one node.
 #[derive(Debug, Default)]
@@ -27,14 +36,12 @@ pub struct NodeWork {
     /// Whether this process has evaluated the node.
     pub is_known: bool,
     pub write: WriteWork,
-    /// UIDs of the rules that have a record of this node.
-    pub recorded_by: Vec<Arc<str>>,
+    /// What each rule does on it.
+    pub records: Vec<Record>,
     /// What continuous rules remember about the node.
     pub memories: Arc<[Memory]>,
     /// What was announced about it.
-    pub announced: Announced,
-    /// What was announced about its repair.
-    pub repair: RepairTold,
+    told: Told,
     /// The writes of its published conditions.
     pub conditions: ConditionWork,
     /// How its startup went under each rule.
@@ -49,7 +56,7 @@ impl NodeWork {
         }
         *self = Self {
             uid: node.uid.clone(),
-            recorded_by: std::mem::take(&mut self.recorded_by),
+            records: std::mem::take(&mut self.records),
             // A write for the earlier node may still be under way.
             conditions: self.conditions.for_another_node(),
             ..Self::default()
@@ -67,8 +74,7 @@ impl NodeWork {
     ) {
         let (node, now) = (state.node, out.now);
         self.is_known = true;
-        self.repair.tell_of(node, plan, out);
-        self.announced.announce(node, plan, is_news, out);
+        announce(&mut self.told, node, plan, is_news, out);
         self.startups.observe(node, plan, state.joined, now.wall);
         if let Some(remembered) = Memory::after(&plan.outcomes, &self.memories) {
             self.memories = remembered.into();
@@ -81,6 +87,12 @@ impl NodeWork {
 
     pub fn is_writing(&self) -> bool {
         self.write.is_under_way() || self.conditions.is_writing()
+    }
+
+    /// Whether a rule that is being deleted has left nothing on the node.
+    pub fn is_clean_of(&self, rule: &str) -> bool {
+        let mut records = self.records.iter().filter(|it| *it.rule == *rule);
+        !self.write.is_under_way() && records.all(|it| it.is_clean)
     }
 
     /// Restarts all measurements of time, because the clock was set.

@@ -4,8 +4,9 @@
 //! those that were evaluated. Karpenter's finalizer keeps a deleted claim for as long as its node is drained: only then Karpenter
 //! is told not to wait for pods, so that no claim says so which is not being deleted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::{debug, info, warn};
@@ -16,15 +17,15 @@ use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::{Answer, Count, Request};
 use super::map::Map;
-use super::notice::{self, About, Notice};
+use super::notice::{self, Notice};
 use super::pacer::Class;
 use super::patch;
-use super::status::{Prospects, RuleStats};
+use super::status::{Prospects, Tally};
 use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
 use crate::object::{Node, NodeClaim};
 use crate::plan::{NodePlan, Outcome};
-use crate::repair::{BLOCKED_INTERVAL, Census, NoTtl, Spared, Verdict};
+use crate::repair::{Census, NoTtl, Spared, Verdict};
 use crate::rule::Rule;
 
 /// How long a deletion that found no free slot waits before it tries again.
@@ -211,8 +212,7 @@ impl Deletion {
             action: RepairAction::DeleteNodeClaim.as_str(),
         });
         let note = format!("NodeClaim '{}' deleted by rule '{rule}'. {why}", claim.name);
-        let about = About::node(&node.name, &node.uid);
-        out.tell(Notice::new(about, &notice::CLAIM_DELETED, note));
+        out.tell(Notice::on_node(node, &notice::CLAIM_DELETED, note));
     }
 
     fn tell_failure(&self, error: &RequestError, out: &mut Effects) {
@@ -226,68 +226,31 @@ impl Deletion {
     }
 }
 
-/// What was announced about a node's repair.
-#[derive(Debug, Default)]
-pub struct RepairTold(Vec<Told>);
-
-/// What was announced about it under one rule.
-#[derive(Debug)]
-struct Told {
-    rule: Arc<str>,
-    notice: Notice,
-    at: Instant,
+/// An announcement is made again when it is another, and one that repair is impossible also for another reason.
+pub(super) fn words(notice: &Notice) -> (&'static str, Option<&str>) {
+    let is_impossible = notice.topic == &notice::REPAIR_IMPOSSIBLE;
+    (notice.topic.reason, is_impossible.then_some(&*notice.note))
 }
 
-impl RepairTold {
-    /// Announces why a late node is not repaired, once. A blocked repair is announced again after a while, and one that is
-    /// impossible when the reason changes. While repair is postponed, earlier announcements stand.
-    pub fn tell_of(&mut self, node: &Node, plan: &NodePlan<'_>, out: &mut Effects) {
-        if plan.repair_is_postponed {
-            return;
-        }
-        let now = out.now.monotonic;
-        let mut known = std::mem::take(&mut self.0);
-        for outcome in plan.outcomes.iter().filter(|it| !it.is_dry_run()) {
-            let Some(notice) = notice(node, outcome) else {
-                continue;
-            };
-            let rule = &outcome.rule.uid;
-            let told = known.iter().position(|told| told.rule == *rule);
-            let told = told.map(|index| known.swap_remove(index));
-            let stands = |told: &Told| {
-                told.notice.topic == notice.topic
-                    && (told.notice.topic != &notice::REPAIR_BLOCKED
-                        || now < told.at + BLOCKED_INTERVAL)
-                    && (told.notice.topic != &notice::REPAIR_IMPOSSIBLE
-                        || told.notice.note == notice.note)
-            };
-            if let Some(told) = told.filter(stands) {
-                self.0.push(told);
-                continue;
-            }
-            let name = outcome.rule.name.clone();
-            warn!(node = %node.name, rule = %name, "{}", notice.note);
-            if notice.topic == &notice::LATE {
-                let action = RepairAction::None.as_str();
-                out.count(Count::Repaired { rule: name, action });
-            } else if notice.topic == &notice::REPAIR_BLOCKED {
-                out.count(Count::RepairBlocked { rule: name });
-            }
-            out.tell(notice.clone());
-            self.0.push(Told {
-                rule: rule.clone(),
-                notice,
-                at: now,
-            });
-        }
+/// Announces why a late node is not repaired.
+pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Effects) {
+    warn!(node = %notice.about.name, %rule, "{}", notice.note);
+    let rule = rule.clone();
+    if notice.topic == &notice::LATE {
+        let action = RepairAction::None.as_str();
+        out.count(Count::Repaired { rule, action });
+    } else if notice.topic == &notice::REPAIR_BLOCKED {
+        out.count(Count::RepairBlocked { rule });
     }
+    out.tell(notice);
 }
 
 /// What to announce about a node that its rule does not repair.
-fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
+pub(super) fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
     let rule = &outcome.rule.name;
     let late = || outcome.lateness();
     let (topic, note) = match (&outcome.deadline, outcome.verdict) {
+        _ if outcome.is_dry_run() => return None,
         (Some(Err(why @ NoTtl::Unreadable { .. })), _) => (
             &notice::REPAIR_IMPOSSIBLE,
             format!("Rule '{rule}' cannot repair this node: {why}"),
@@ -318,8 +281,7 @@ fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
         ),
         (_, None | Some(Verdict::DeleteNodeClaim(_) | Verdict::Release)) => return None,
     };
-    let about = About::node(&node.name, &node.uid);
-    Some(Notice::new(about, topic, note))
+    Some(Notice::on_node(node, topic, note))
 }
 
 /// What keeps a rule from repairing any node, if anything does.
@@ -335,7 +297,7 @@ pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
 /// What a dry run would repair.
 pub(super) fn prospects(
     cache: &Cache,
-    stats: &RuleStats,
+    tally: &Tally<'_>,
     rule: &Rule,
     now: Timestamp,
 ) -> Prospects {
@@ -344,14 +306,15 @@ pub(super) fn prospects(
     let Some(repair) = repair.and_then(|spec| spec.repair.as_ref()) else {
         return prospects;
     };
-    if !stats.would_repair_any() {
+    let late: BTreeSet<_> = tally.would_repair().collect();
+    if late.is_empty() {
         return prospects;
     }
     let karpenter = cache.karpenter();
     let nodes = cache.nodes().map(|node| (node, karpenter.pool_name(node)));
-    let would_be_overdue = |node: &Node| stats.would_repair(&node.name);
+    let would_be_overdue = |node: &Node| late.contains(&node.name);
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
-    for node in cache.nodes().filter(|node| stats.would_repair(&node.name)) {
+    for node in cache.nodes().filter(|node| late.contains(&node.name)) {
         let group = karpenter.group(node, rule);
         let count = if census.of(group).exceeds(repair.max_unhealthy) {
             &mut prospects.blocked

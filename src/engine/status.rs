@@ -2,36 +2,36 @@
 //!
 //! Pure: the controller's findings go in, the status comes out.
 
-mod basis;
 mod conditions;
 mod remarks;
-mod rule_stats;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod written;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::error::EVALUATION_ERROR;
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, NodegateStatus, TaintPolicy, TaintStatus,
 };
 use crate::guard::Report;
-use crate::plan::{Decision, WaitReason};
+use crate::plan::{Backing, Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::wording::{counted, cut, enumerated};
-use basis::whole_second;
-pub(super) use basis::{Basis, Prospects};
 use conditions::conditions;
 pub(crate) use conditions::{FIELDS_PRUNED, says_all_suspended};
 pub(crate) use remarks::{
     NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, passed_over_message, remarks,
 };
-use rule_stats::Role;
-pub(super) use rule_stats::{Record, RuleFailure, RuleStats};
+use tally::Found;
+pub(super) use tally::{Record, Tally, has_work_for};
 pub(super) use written::WrittenStatus;
 
 /// The size of a status's lists as JSON, in bytes, including the API server's record of field managers.
@@ -41,41 +41,72 @@ const MAX_MESSAGE: usize = 256;
 /// The longest summary of a dry run, in bytes.
 const MAX_SUMMARY: usize = 4096;
 
-pub(super) fn build(stats: &RuleStats, basis: Basis<'_>) -> NodeReadinessRuleStatus {
+/// What a dry run would do about nodes that are not ready in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Prospects {
+    /// Nodes that would be repaired.
+    pub repaired: usize,
+    /// Nodes that would not be repaired, because too many are unhealthy.
+    pub blocked: usize,
+}
+
+/// Inputs of a rule's status besides the tally.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Basis<'a> {
+    pub rule: &'a Rule,
+    /// Whether all rules are suspended.
+    pub suspends_all: bool,
+    /// What stands behind the rule's conditions.
+    pub backing: &'a Backing,
+    pub prospects: Prospects,
+    /// What keeps the rule from repairing any node.
+    pub obstacle: Option<&'a str>,
+    /// The report of the rule's disruption guard, if it has one.
+    pub disruption: Option<&'a Report>,
+    /// The rules that govern nodes that this rule selects as well.
+    pub governors: &'a [Arc<str>],
+    pub node_limit: usize,
+    /// The status that was last written. Unchanged entries keep its times.
+    pub previous: &'a NodeReadinessRuleStatus,
+    /// The time of changed entries.
+    pub now: Timestamp,
+}
+
+/// The API writes times in whole seconds, so those are compared.
+fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
     if rule.is_suspended() && rule.spec.is_ok() {
         return NodeReadinessRuleStatus {
             observed_generation: Some(rule.generation.max(1)),
-            conditions: conditions::suspended(stats, basis),
+            conditions: conditions::suspended(tally, basis),
             ..basis.previous.clone()
         };
     }
     let mut status = NodeReadinessRuleStatus {
         observed_generation: Some(rule.generation.max(1)),
-        conditions: conditions(stats, basis),
+        conditions: conditions(tally, basis),
         ..NodeReadinessRuleStatus::default()
     };
-    let held = stats
-        .nodes
-        .iter()
-        .filter(|(name, (record, _))| stats.is_held(name, record))
-        .count();
-    let lingering = stats.lingering();
+    let (matched, held, lingering) = (tally.matched(), tally.held(), tally.lingering());
     if rule.spec.is_ok() || lingering > 0 {
         status.nodegate = Some(NodegateStatus {
-            matched_nodes: count(stats.nodes.len() + lingering),
+            matched_nodes: count(matched + lingering),
             held_nodes: count(held + lingering),
-            released_nodes: count(stats.nodes.len() - held),
-            failed_node_count: count(stats.failures.len()),
+            released_nodes: count(matched - held),
+            failed_node_count: count(tally.failures().count()),
         });
     }
     let mut budget = Budget(LIST_BUDGET);
-    list_failures(&mut status, &mut budget, stats, basis);
+    list_failures(&mut status, &mut budget, tally, basis);
     if let Ok(spec) = &rule.spec {
         if spec.dry_run {
-            status.dry_run_results = Some(dry_run_results(stats, basis));
+            status.dry_run_results = Some(dry_run_results(tally, basis));
         }
-        list_nodes(&mut status, &mut budget, spec, stats, basis);
+        list_nodes(&mut status, &mut budget, spec, tally, basis);
     }
     status
 }
@@ -96,10 +127,10 @@ impl Budget {
 fn list_failures(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
-    stats: &RuleStats,
+    tally: &Tally<'_>,
     basis: Basis<'_>,
 ) {
-    for (name, (failure, at)) in stats.failures.iter().take(basis.node_limit) {
+    for (name, (message, at)) in tally.failures().take(basis.node_limit) {
         let previous = basis
             .previous
             .failed_nodes
@@ -107,8 +138,8 @@ fn list_failures(
             .find(|known| known.node_name == **name);
         let mut failed = NodeFailure {
             node_name: name.to_string(),
-            reason: Some(failure.reason.into()),
-            message: Some(cut(failure.message.clone(), MAX_MESSAGE)),
+            reason: Some(EVALUATION_ERROR.into()),
+            message: Some(cut(message.clone(), MAX_MESSAGE)),
             last_evaluation_time: Time(whole_second(*at)),
         };
         if let Some(previous) = previous
@@ -117,7 +148,7 @@ fn list_failures(
         {
             failed.last_evaluation_time = previous.last_evaluation_time.clone();
         }
-        if !budget.spend(2 * (name.len() + 80) + failure.message.len().min(MAX_MESSAGE)) {
+        if !budget.spend(2 * (name.len() + 80) + message.len().min(MAX_MESSAGE)) {
             break;
         }
         status.failed_nodes.push(failed);
@@ -129,7 +160,7 @@ fn list_nodes(
     status: &mut NodeReadinessRuleStatus,
     budget: &mut Budget,
     spec: &CompiledSpec,
-    stats: &RuleStats,
+    tally: &Tally<'_>,
     basis: Basis<'_>,
 ) {
     let previous: BTreeMap<&str, &NodeEvaluation> = basis
@@ -143,20 +174,15 @@ fn list_nodes(
         .iter()
         .map(|condition| 2 * (condition.kind.len() + 130))
         .sum();
-    let of = |held: bool| {
-        stats
-            .nodes
-            .iter()
-            .filter(move |(name, (record, _))| stats.is_held(name, record) == held)
-    };
-    for (name, (record, at)) in of(true).chain(of(false)).take(basis.node_limit) {
+    let of = |held: bool| tally.nodes().filter(move |(_, it, _)| it.is_held() == held);
+    for (name, record, found) in of(true).chain(of(false)).take(basis.node_limit) {
         if !budget.spend(per_node + 4 * name.len() + 260) {
             break;
         }
-        if matches!(record.role, Role::Governs { .. }) && !stats.failures.contains_key(name) {
+        if matches!(found.standing, Standing::Governs(_)) && record.failure.is_none() {
             status.applied_nodes.push(name.to_string());
         }
-        let mut evaluation = evaluation(name, spec, record, *at);
+        let mut evaluation = evaluation(name, spec, found, record.at);
         if let Some(previous) = previous.get(&**name)
             && previous.condition_results == evaluation.condition_results
             && previous.taint_status == evaluation.taint_status
@@ -167,13 +193,13 @@ fn list_nodes(
     }
 }
 
-fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -> NodeEvaluation {
+fn evaluation(name: &str, spec: &CompiledSpec, found: &Found, at: Timestamp) -> NodeEvaluation {
     NodeEvaluation {
         node_name: name.into(),
         condition_results: spec
             .conditions
             .iter()
-            .zip(&record.statuses)
+            .zip(&found.statuses)
             .map(|(requirement, observed)| ConditionResult {
                 type_: requirement.kind.to_string(),
                 current_status: observed.unwrap_or(ConditionStatus::Unknown),
@@ -181,7 +207,7 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
                 default_status: Some(requirement.status_if_missing()),
             })
             .collect(),
-        taint_status: if record.tainted {
+        taint_status: if found.tainted {
             TaintStatus::Present
         } else {
             TaintStatus::Absent
@@ -190,7 +216,7 @@ fn evaluation(name: &str, spec: &CompiledSpec, record: &Record, at: Timestamp) -
     }
 }
 
-fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
+fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let Basis {
         disruption,
         prospects,
@@ -198,12 +224,8 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     } = basis;
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
-            |record: &Record| matches!(record.role, Role::DryRun(decision) if decides(decision));
-        stats
-            .nodes
-            .values()
-            .filter(|(record, _)| matches(record))
-            .count()
+            |it: &&Found| matches!(it.standing, Standing::DryRun(decision) if decides(decision));
+        tally.found().filter(matches).count()
     };
     let adds = counting(|decision| {
         matches!(
@@ -215,50 +237,38 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
         counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
     let held_back = disruption.filter(|report| report.waiting > 0);
     let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
-    let risky = stats
-        .nodes
-        .values()
-        .filter(|(record, _)| record.misses_a_condition)
-        .count();
-    let would_gate = would_gate(stats, basis);
-    let joining = joining(stats, basis.rule);
+    let risky = tally.found().filter(|it| it.statuses.contains(&None));
+    let risky = risky.count();
+    let would_gate = would_gate(tally, basis);
+    let joining = joining(tally, basis.rule);
     let wrong = basis.rule.spec.iter();
     let wrong = wrong.flat_map(|spec| remarks(spec, basis.backing));
+    let nodes = |number| counted(number, "node");
+    let grace = if in_grace == 1 {
+        "is within its grace period"
+    } else {
+        "are within their grace period"
+    };
+    let have = if risky == 1 { "has" } else { "have" };
+    let Prospects { repaired, blocked } = prospects;
     let parts: Vec<_> = [
         (adds, format!("would add {}", counted(adds, "taint"))),
         (
-            held_back.map_or(0, |report| report.waiting),
-            held_back.map_or_else(String::new, Report::to_string),
+            held_back.map_or(0, |it| it.waiting),
+            held_back.map(Report::to_string).unwrap_or_default(),
         ),
-        (
-            in_grace,
-            if in_grace == 1 {
-                "1 node is within its grace period".to_owned()
-            } else {
-                format!("{in_grace} nodes are within their grace period")
-            },
-        ),
+        (in_grace, format!("{} {grace}", nodes(in_grace))),
         (
             removes,
             format!("would remove {}", counted(removes, "taint")),
         ),
+        (risky, format!("{} {have} missing conditions", nodes(risky))),
+        (repaired, format!("would repair {}", nodes(repaired))),
         (
-            risky,
-            format!(
-                "{} {} missing conditions",
-                counted(risky, "node"),
-                if risky == 1 { "has" } else { "have" }
-            ),
-        ),
-        (
-            prospects.repaired,
-            format!("would repair {}", counted(prospects.repaired, "node")),
-        ),
-        (
-            prospects.blocked,
+            blocked,
             format!(
                 "would not repair {} while so many are unhealthy",
-                counted(prospects.blocked, "node")
+                nodes(blocked)
             ),
         ),
         (would_gate.gated, would_gate.to_string()),
@@ -269,7 +279,7 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
     .chain(wrong.map(|it| it.message))
     .collect();
     DryRunResults {
-        affected_nodes: Some(count(stats.nodes.len())),
+        affected_nodes: Some(count(tally.matched())),
         taints_to_add: Some(count(adds)),
         taints_to_remove: Some(count(removes)),
         risky_operations: Some(count(risky)),
@@ -282,12 +292,12 @@ fn dry_run_results(stats: &RuleStats, basis: Basis<'_>) -> DryRunResults {
 }
 
 /// Which nodes the rule would gate at once if it were no dry run.
-fn would_gate<'a>(stats: &RuleStats, basis: Basis<'a>) -> WouldGate<'a> {
-    let mut would_gate = WouldGate::of(stats.nodes.len());
+fn would_gate<'a>(tally: &Tally<'_>, basis: Basis<'a>) -> WouldGate<'a> {
+    let mut would_gate = WouldGate::of(tally.matched());
     let conditions = basis.rule.spec.as_ref().map(|spec| &spec.conditions);
-    for (record, _) in stats.nodes.values() {
-        if matches!(record.role, Role::DryRun(Decision::Gate)) {
-            let statuses = conditions.iter().copied().flatten().zip(&record.statuses);
+    for found in tally.found() {
+        if matches!(found.standing, Standing::DryRun(Decision::Gate)) {
+            let statuses = conditions.iter().copied().flatten().zip(&found.statuses);
             let missing = statuses.filter(|(requirement, status)| {
                 status.is_none() && requirement.status_if_missing() != requirement.required
             });
@@ -299,18 +309,18 @@ fn would_gate<'a>(stats: &RuleStats, basis: Basis<'a>) -> WouldGate<'a> {
 
 /// What a node that joins now would wait for, judged by the nodes that the dry run would leave open although they do not meet the
 /// conditions: those that are older than the rule or have been ready once.
-fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
+fn joining(tally: &Tally<'_>, rule: &Rule) -> Option<String> {
     let spec = rule.spec.as_ref().ok()?;
-    let records = stats.nodes.values().map(|(record, _)| record);
-    let left_alone: Vec<&Record> = records
-        .filter(|it| it.unmet && matches!(it.role, Role::DryRun(Decision::NotHeld { .. })))
+    let left_alone: Vec<&Found> = tally
+        .found()
+        .filter(|it| it.unmet && matches!(it.standing, Standing::DryRun(Decision::NotHeld { .. })))
         .collect();
     if left_alone.is_empty() || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
     let lacking = spec.conditions.iter().enumerate().filter(|(index, asked)| {
-        let is_unmet = |record: &&Record| {
-            let status = record.statuses.get(*index).copied().flatten();
+        let is_unmet = |found: &&Found| {
+            let status = found.statuses.get(*index).copied().flatten();
             status.unwrap_or(asked.status_if_missing()) != asked.required
         };
         left_alone.iter().any(is_unmet)
@@ -319,7 +329,7 @@ fn joining(stats: &RuleStats, rule: &Rule) -> Option<String> {
     Some(format!(
         "{} of {} selected nodes {} unmet and not held, and left alone: a node that joins would wait for {}",
         left_alone.len(),
-        stats.nodes.len(),
+        tally.matched(),
         if left_alone.len() == 1 { "is" } else { "are" },
         enumerated(lacking.into_iter())
     ))

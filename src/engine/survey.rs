@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cache::Cache;
+use super::cache::{Cache, CachedRule};
 use super::io::{Now, until};
 use super::map::Map;
-use super::nodes::Nodes;
+use super::nodes::{Nodes, tally};
 use super::rules::{RuleWork, Rules};
+use super::status::Tally;
 use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
-use crate::guard::Report;
+use crate::guard::{Guard, Report};
+use crate::object::Node;
 use crate::plan::WhyPassedOver;
 use crate::rule::{CompiledSpec, Rule};
 
@@ -79,48 +81,40 @@ impl Survey {
         }
         // A node counts once for each condition, even if several rules name it.
         let mut synthesized = BTreeMap::new();
-        for work in rules.works() {
-            let Some(cached) = cache.rules().get(&work.name) else {
+        for work in rules.works.values() {
+            let Some(CachedRule { rule, .. }) = cache.rules().get(&work.name) else {
                 continue;
             };
-            let Ok(spec) = &cached.rule.spec else {
-                let survey = RuleSurvey {
-                    rule: work.name.clone(),
-                    ..RuleSurvey::default()
-                };
-                self.rules.push(survey.by_taints(&cached.rule, cache));
-                continue;
-            };
-            let survey = RuleSurvey {
+            let mut survey = RuleSurvey {
+                rule: work.name.clone(),
                 contended: contended.get(&*work.name).copied().unwrap_or_default(),
-                ..RuleSurvey::of(work, spec, now)
+                ..RuleSurvey::default()
             };
-            self.rules.push(if cached.rule.deleting && !spec.dry_run {
-                survey.by_taints(&cached.rule, cache)
-            } else {
-                survey
-            });
-            let classes = cache.cluster().classes;
-            let keys: Vec<Option<(Arc<str>, Arc<str>)>> = spec
-                .conditions
-                .iter()
-                .map(|requirement| {
-                    let class = match requirement.source {
-                        Source::Class { class, .. } => classes[class].name.as_str(),
+            let mut decides = false;
+            if let Ok(spec) = &rule.spec {
+                let tally = tally(&work.uid, nodes);
+                survey.add(work, &tally, spec, now);
+                decides = !rule.deleting || spec.dry_run;
+                for (place, asked) in spec.conditions.iter().enumerate() {
+                    if !asked.source.is_synthesized() {
+                        continue;
+                    }
+                    let class: Arc<str> = match asked.source {
+                        Source::Class { class, .. } => cache.cluster().classes[class].name.as_str(),
                         _ => "",
-                    };
-                    let is_synthesized = requirement.source.is_synthesized();
-                    is_synthesized.then(|| (class.into(), requirement.kind.clone()))
-                })
-                .collect();
-            for (node, statuses) in work.stats.all_statuses() {
-                for (key, status) in keys.iter().zip(statuses) {
-                    if let Some((class, kind)) = key {
-                        let status = status.unwrap_or(ConditionStatus::Unknown);
-                        synthesized.insert((class.clone(), kind.clone(), node), status);
+                    }
+                    .into();
+                    for (node, _, found) in tally.nodes() {
+                        let status = found.statuses.get(place).copied().flatten();
+                        let key = (class.clone(), asked.kind.clone(), node);
+                        synthesized.insert(key, status.unwrap_or(ConditionStatus::Unknown));
                     }
                 }
             }
+            if !decides {
+                survey.count_taints(rule, cache);
+            }
+            self.rules.push(survey);
         }
         for ((class, kind, _), status) in synthesized {
             *self
@@ -133,51 +127,47 @@ impl Survey {
 
 impl RuleSurvey {
     /// Counts nodes as held or released by their taints, for a rule that is being deleted or rejected and so decides about no
-    /// node. `None` if its node selector is unreadable.
-    fn by_taints(self, rule: &Rule, cache: &Cache) -> Self {
-        let reach = rule.reach.as_ref();
-        let Some((reach, selector)) = reach.and_then(|it| Some((it, it.selector.as_ref()?))) else {
-            return self;
-        };
-        let selected = cache.nodes().filter(|node| selector.matches(&node.labels));
-        let (held, released): (Vec<_>, Vec<_>) =
-            selected.partition(|node| node.taint(&reach.key, reach.effect).is_some());
-        Self {
-            held: Some(held.len()),
-            released: Some(released.len()),
-            ..self
+    /// node, unless its node selector is unreadable.
+    fn count_taints(&mut self, rule: &Rule, cache: &Cache) {
+        if let Some(reach) = &rule.reach
+            && let Some(selector) = &reach.selector
+        {
+            let selected = || cache.nodes().filter(|node| selector.matches(&node.labels));
+            let is_held = |node: &&Node| node.taint(&reach.key, reach.effect).is_some();
+            let held = selected().filter(is_held).count();
+            self.held = Some(held);
+            self.released = Some(selected().count() - held);
         }
     }
 
-    fn of(work: &RuleWork, spec: &CompiledSpec, now: Now) -> Self {
-        let states = work.stats.states(spec.mode);
-        let is_live = !spec.dry_run;
-        // A dry run keeps nothing out, so no alert is due.
-        let passed_over = |why| {
-            let them = work.backing.passed_over.iter();
-            them.filter(|it| is_live && it.why == why).count()
+    fn add(&mut self, work: &RuleWork, tally: &Tally<'_>, spec: &CompiledSpec, now: Now) {
+        let (matched, held) = (tally.matched(), tally.held());
+        let (ready, held) = (matched - held, held + tally.lingering());
+        let (not_ready, bootstrapping) = match spec.mode {
+            EnforcementMode::Continuous => (held, 0),
+            EnforcementMode::BootstrapOnly => (0, held),
         };
-        let since = work.stats.longest_closed_since();
-        let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
-        let blocked = kinds.zip(work.stats.blocked(spec));
-        Self {
-            rule: work.name.clone(),
-            // A dry run neither holds nor releases nodes.
-            held: is_live.then_some(states.not_ready + states.bootstrapping),
-            released: is_live.then_some(states.ready),
-            kind: Some((spec.mode, spec.dry_run)),
-            matched: Some(work.stats.matched()),
-            blocked: blocked.filter(|_| is_live).collect(),
-            states: Some([
-                ("ready", states.ready),
-                ("not_ready", states.not_ready),
-                ("bootstrapping", states.bootstrapping),
-            ]),
-            shut_out: passed_over(WhyPassedOver::ShutOut),
-            outside_namespaces: passed_over(WhyPassedOver::OutsideNamespaces),
-            zones: work.gating.as_ref().map(super::gating::Gating::report),
-            longest_held: since.map_or(Duration::ZERO, |since| until(now.wall, since)),
-            contended: 0,
+        self.kind = Some((spec.mode, spec.dry_run));
+        self.matched = Some(matched);
+        self.states = Some([
+            ("ready", ready),
+            ("not_ready", not_ready),
+            ("bootstrapping", bootstrapping),
+        ]);
+        self.zones = work.guard.as_ref().map(Guard::report);
+        let since = tally.longest_held_since();
+        self.longest_held = since.map_or(Duration::ZERO, |since| until(now.wall, since));
+        // A dry run neither holds nor releases nodes, and keeps nothing out, so no alert is due.
+        if !spec.dry_run {
+            (self.held, self.released) = (Some(held), Some(ready));
+            let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
+            self.blocked = kinds.zip(tally.blocked(spec)).collect();
+            let passed_over = |why| {
+                let them = work.backing.passed_over.iter();
+                them.filter(|it| it.why == why).count()
+            };
+            self.shut_out = passed_over(WhyPassedOver::ShutOut);
+            self.outside_namespaces = passed_over(WhyPassedOver::OutsideNamespaces);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::broken::Broken;
 use super::cache::Cache;
 use super::effects::Effects;
 use super::kind::Watch;
-use super::notice::{About, Notice};
+use super::notice::{self, About, Notice};
 use crate::api::names::{GROUP, VERSION};
 use crate::condition::{Component, ComponentGroup};
 use crate::rule::CompiledSpec;
@@ -40,7 +40,12 @@ fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Effects) {
         name: object.key.name.clone(),
         uid: object.uid.clone(),
     };
-    out.tell(Notice::of_unreadable(about, broken));
+    let topic = if broken.object.watch == Watch::Rules {
+        &notice::RULE_UNREADABLE
+    } else {
+        &notice::KARPENTER_UNREADABLE
+    };
+    out.tell(Notice::new(about, topic, broken.to_string()));
 }
 
 fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
@@ -55,7 +60,8 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
     // Without the UID, kubectl does not show an event with its node.
     if let Some(uid) = uid {
         let about = About::node(name, &uid);
-        out.tell(Notice::of_unreadable_node(about, broken));
+        let note = format!("This node is left as it is: {broken}");
+        out.tell(Notice::new(about, &notice::NODE_UNREADABLE, note));
     }
 }
 
@@ -73,7 +79,9 @@ fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mu
     };
     for rule in cache.cluster().rules.rules() {
         if rule.live().is_some_and(waits) {
-            out.tell(Notice::of_unreadable_daemon_set(rule, broken));
+            let note =
+                format!("{broken}; its last readable version stays in use, if there was one");
+            out.tell(Notice::on_rule(rule, &notice::RULE_UNREADABLE, note));
         }
     }
 }

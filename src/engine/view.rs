@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::broken::Broken;
 use super::cache::{Cache, CachedRule};
-use super::gating::Gating;
+use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Object, Seen};
 use super::kind::{Scope, Watch};
 use super::map::Map;
@@ -205,15 +205,15 @@ impl View {
 
     /// The report of the rule's disruption guard, if it has one, with no history.
     pub fn guard(&self, rule: &Rule) -> Option<Report> {
-        let mut gating = Gating::for_spec(rule.live(), None, self.limits)?;
+        let mut guard = guard_for(rule.live(), None, self.limits)?;
         let nodes = self.cache.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
             let mut outcomes = plan.outcomes.iter();
             if let Some(outcome) = outcomes.find(|it| it.rule.uid == rule.uid) {
-                gating.observe(node, outcome);
+                observe(&mut guard, node, outcome);
             }
         }
-        Some(gating.report())
+        Some(guard.report())
     }
 }
 

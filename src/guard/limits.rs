@@ -6,18 +6,19 @@ use clap::{Args as _, FromArgMatches};
 use super::zone::ZoneState;
 use crate::api::Disruption;
 
-/// The controller's own limits, for what a rule's `spec.nodegate.disruption` leaves out. The flags are those of
-/// kube-controller-manager.
-#[derive(Debug, Clone, clap::Args)]
-pub struct GuardArgs {
+/// How fast nodes may be gated, and when a zone is disrupted. The flags, for what a rule's `spec.nodegate.disruption` leaves out,
+/// are those of kube-controller-manager.
+#[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
+pub struct Limits {
     /// Nodes a second that a rule with spec.nodegate.disruption gates in a healthy zone
-    #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate, value_parser = parse_rate)]
-    pub node_eviction_rate: f64,
+    #[arg(long = "node-eviction-rate", value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate,
+          value_parser = parse_rate)]
+    pub eviction_rate: f64,
 
     /// Nodes a second that it gates in a large zone that is partially disrupted; 0 stops it there
-    #[arg(long, value_name = "RATE", default_value_t = Limits::DEFAULT.secondary_eviction_rate,
-          value_parser = parse_secondary_rate)]
-    pub secondary_node_eviction_rate: f64,
+    #[arg(long = "secondary-node-eviction-rate", value_name = "RATE",
+          default_value_t = Limits::DEFAULT.secondary_eviction_rate, value_parser = parse_secondary_rate)]
+    pub secondary_eviction_rate: f64,
 
     /// Share of a zone's nodes with unmet conditions from which the zone is partially disrupted, if more than 2
     #[arg(long, value_name = "SHARE", default_value_t = Limits::DEFAULT.unhealthy_zone_threshold,
@@ -26,19 +27,6 @@ pub struct GuardArgs {
 
     /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is gated
     #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.large_cluster_size_threshold)]
-    pub large_cluster_size_threshold: usize,
-}
-
-/// How fast nodes may be gated, and when a zone is disrupted.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// Nodes a second that are gated in a zone that is not partially disrupted.
-    pub eviction_rate: f64,
-    /// Nodes a second that are gated in a large zone that is partially disrupted.
-    pub secondary_eviction_rate: f64,
-    /// The share of unmet nodes, 0 to 1, from which a zone is partially disrupted.
-    pub unhealthy_zone_threshold: f64,
-    /// The number of nodes up to which a zone is small.
     pub large_cluster_size_threshold: usize,
 }
 
@@ -54,7 +42,7 @@ impl Limits {
     /// Parses a controller's arguments; `None` if a limit is invalid. Other arguments are ignored.
     pub fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let command = clap::Command::new("limits").no_binary_name(true);
-        let command = GuardArgs::augment_args(command).args_override_self(true);
+        let command = Self::augment_args(command).args_override_self(true);
         let is_ours = |name: &str| {
             command
                 .get_arguments()
@@ -77,7 +65,7 @@ impl Limits {
             }
         }
         let matches = command.try_get_matches_from(ours).ok()?;
-        Some(Self::from(&GuardArgs::from_arg_matches(&matches).ok()?))
+        Self::from_arg_matches(&matches).ok()
     }
 
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
@@ -117,17 +105,6 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT
-    }
-}
-
-impl From<&GuardArgs> for Limits {
-    fn from(args: &GuardArgs) -> Self {
-        Self {
-            eviction_rate: args.node_eviction_rate,
-            secondary_eviction_rate: args.secondary_node_eviction_rate,
-            unhealthy_zone_threshold: args.unhealthy_zone_threshold,
-            large_cluster_size_threshold: args.large_cluster_size_threshold,
-        }
     }
 }
 
@@ -189,12 +166,12 @@ mod tests {
     #[derive(Parser)]
     struct Cli {
         #[command(flatten)]
-        args: GuardArgs,
+        limits: Limits,
     }
 
     fn parse(flags: &[&str]) -> Result<Limits, String> {
         Cli::try_parse_from([&["nodegate"], flags].concat())
-            .map(|cli| Limits::from(&cli.args))
+            .map(|cli| cli.limits)
             .map_err(|error| error.to_string())
     }
 

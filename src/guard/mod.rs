@@ -12,7 +12,6 @@ mod zone;
 
 pub(crate) use grants::Guard;
 pub use grants::Member;
-pub use limits::{GuardArgs, Limits};
+pub use limits::Limits;
 pub(crate) use report::Report;
 pub use zone::Zone;
-pub(crate) use zone::ZoneState;

@@ -19,14 +19,13 @@ mod tests;
 
 #[cfg(test)]
 pub(crate) use backing::Unmade;
-pub(crate) use backing::{Backing, PassedOver, Placement, WhyPassedOver, WhyUnmade};
+pub(crate) use backing::{Backing, PassedOver, WhyPassedOver, WhyUnmade};
 pub use decision::decide;
 pub(crate) use decision::{Decision, WaitReason};
 pub use make::plan;
 pub use node_plan::NodePlan;
 pub(crate) use node_plan::{
-    ChangeKind, ConditionChanges, MissingPart, NewCondition, PartKind, TaintChange, TaintId,
-    TaintPlan, Urgency,
+    ChangeKind, ConditionChanges, NewCondition, PartKind, TaintChange, TaintId, TaintPlan, Urgency,
 };
 pub use outcome::Memory;
 pub(crate) use outcome::{Finding, Origin, Outcome, Standing};

@@ -17,7 +17,7 @@ pub struct Outcome<'a> {
     pub rule: &'a Rule,
     pub(crate) spec: &'a CompiledSpec,
     /// What the rule may do here, and what it decides.
-    pub standing: Standing<'a>,
+    pub standing: Standing,
     /// Whether the conditions are met under the rule's policy.
     pub met: bool,
     /// Each condition, in the rule's order.
@@ -41,16 +41,16 @@ pub struct Outcome<'a> {
 }
 
 /// What a rule may do on a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Standing<'a> {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
     /// The rule governs its taint here: its decision is carried out.
     Governs(Decision),
     /// The rule is a dry run: its decision is only counted.
     DryRun(Decision),
     /// An earlier rule governs the same taint here.
     Conflicted {
-        /// The rule that governs.
-        with: &'a Rule,
+        /// The name of the rule that governs.
+        with: Arc<str>,
     },
 }
 

@@ -135,7 +135,9 @@ impl<'a> Draft<'a> {
             spec,
             standing: match governing {
                 _ if spec.dry_run => Standing::DryRun(decision),
-                Some(with) if !governs => Standing::Conflicted { with },
+                Some(with) if !governs => Standing::Conflicted {
+                    with: with.name.clone(),
+                },
                 _ => Standing::Governs(decision),
             },
             met,

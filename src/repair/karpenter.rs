@@ -1,6 +1,6 @@
 //! Karpenter's view of a node: its `NodeClaim` and its `NodePool`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::object::karpenter::{NODE_POOL_LABEL, UNREGISTERED_TAINT};
@@ -96,41 +96,18 @@ pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Opt
 #[derive(Debug, Default)]
 pub struct NodeClaims {
     all: BTreeMap<Arc<str>, NodeClaim>,
-    by_node: Names,
-    by_provider: Names,
-}
-
-/// Names of claims, by what they have in common.
-#[derive(Debug, Default)]
-struct Names(HashMap<Arc<str>, BTreeSet<Arc<str>>>);
-
-impl Names {
-    fn insert(&mut self, key: Option<&Arc<str>>, name: &Arc<str>) {
-        if let Some(key) = key {
-            let names = self.0.entry(key.clone()).or_default();
-            names.insert(name.clone());
-        }
-    }
-
-    fn remove(&mut self, key: Option<&Arc<str>>, name: &str) {
-        if let Some(key) = key
-            && let Some(names) = self.0.get_mut(key)
-        {
-            names.remove(name);
-            if names.is_empty() {
-                self.0.remove(key);
-            }
-        }
-    }
+    /// The name of each claim, by the node that it names and by the instance.
+    by_node: BTreeSet<(Arc<str>, Arc<str>)>,
+    by_provider: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
 impl NodeClaims {
     /// Adds a claim; returns the state that it replaces.
     pub fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
         let known = self.remove(&claim.name);
-        self.by_node.insert(claim.node_name.as_ref(), &claim.name);
-        self.by_provider
-            .insert(claim.provider_id.as_ref(), &claim.name);
+        let named = |key: &Option<Arc<str>>| Some((key.clone()?, claim.name.clone()));
+        self.by_node.extend(named(&claim.node_name));
+        self.by_provider.extend(named(&claim.provider_id));
         self.all.insert(claim.name.clone(), claim);
         known
     }
@@ -138,8 +115,9 @@ impl NodeClaims {
     /// Removes a claim; returns its last state.
     pub fn remove(&mut self, name: &str) -> Option<NodeClaim> {
         let known = self.all.remove(name)?;
-        self.by_node.remove(known.node_name.as_ref(), name);
-        self.by_provider.remove(known.provider_id.as_ref(), name);
+        let named = |key: &Option<Arc<str>>| Some((key.clone()?, known.name.clone()));
+        named(&known.node_name).map(|it| self.by_node.remove(&it));
+        named(&known.provider_id).map(|it| self.by_provider.remove(&it));
         Some(known)
     }
 
@@ -153,14 +131,12 @@ impl NodeClaims {
     /// # Errors
     /// There is none, or it is ambiguous.
     pub fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
-        let by_provider = || self.by_provider.0.get(node.provider_id.as_ref()?);
-        let mut names = self
-            .by_node
-            .0
-            .get(&node.name)
-            .or_else(by_provider)
-            .into_iter()
-            .flatten();
+        let by_node = named(&self.by_node, &node.name);
+        let provider = node.provider_id.iter();
+        let by_provider = provider.flat_map(|id| named(&self.by_provider, id));
+        let mut by_node = by_node.peekable();
+        let is_named = by_node.peek().is_some();
+        let mut names = by_node.chain(by_provider.filter(|_| !is_named));
         let claim = names
             .next()
             .and_then(|name| self.all.get(name))
@@ -180,6 +156,16 @@ impl NodeClaims {
         }
         Ok(claim)
     }
+}
+
+/// The names with this key.
+fn named<'a>(
+    index: &'a BTreeSet<(Arc<str>, Arc<str>)>,
+    key: &'a Arc<str>,
+) -> impl Iterator<Item = &'a Arc<str>> {
+    let from = index.range((key.clone(), Arc::default())..);
+    from.take_while(move |(it, _)| it == key)
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -270,6 +256,6 @@ mod tests {
         assert!(claims.find(&node("m", "q")).is_ok());
         claims.remove("c");
         assert_eq!(claims.find(&node("m", "q")), Err(NoClaim::NotFound));
-        assert!(claims.by_node.0.is_empty() && claims.by_provider.0.is_empty());
+        assert!(claims.by_node.is_empty() && claims.by_provider.is_empty());
     }
 }

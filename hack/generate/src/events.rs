@@ -22,12 +22,12 @@ pub(crate) fn page(topics: &[&Topic]) -> String {
         let Topic {
             reason,
             action,
-            tone,
+            kind,
             on,
             when,
         } = topic;
-        let (tone, when) = (tone.as_str(), cell(when));
-        writeln!(text, "| `{reason}` | {on} | {tone} | `{action}` | {when} |")
+        let when = cell(when);
+        writeln!(text, "| `{reason}` | {on} | {kind} | `{action}` | {when} |")
             .expect("a text takes all that is written to it");
     }
     text

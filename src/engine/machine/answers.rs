@@ -64,9 +64,9 @@ impl Engine {
             WriteEnd::Refused(changes, why) => {
                 if let Some(state) = self.cache.node(name) {
                     let about = About::node(name, &state.node.uid);
-                    let recorded_by = &mut work.recorded_by;
+                    let (records, out) = (&mut work.records, &mut self.out);
                     self.rules
-                        .record_failure(&about, &changes, &why, recorded_by, &mut self.out);
+                        .record_failure(&about, &changes, &why, records, out);
                 }
             }
             WriteEnd::CarriedOut(write, version, patched) => {

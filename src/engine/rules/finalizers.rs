@@ -1,179 +1,45 @@
-//! The rules, with their finalizers and deletion.
+//! Our finalizer on rules: added before anything is done for a rule, and removed once the nodes of a deleted rule are clean.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kube::Resource;
 use tracing::{info, warn};
 
-use super::work::RuleWork;
+use super::{RuleWork, Rules};
 use crate::api::names::FINALIZER;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
-use crate::engine::gating::Gating;
-use crate::engine::io::{Count, Request};
-use crate::engine::map::{Map, Set};
-use crate::engine::notice::Notice;
+use crate::engine::io::Request;
+use crate::engine::nodes::Nodes;
+use crate::engine::notice::{self, Notice};
 use crate::engine::pacer::Class;
 use crate::engine::patch;
-use crate::guard::Limits;
 use crate::object::{RuleObject, Watched};
-use crate::rule::Rule;
-
-/// How many nodes the statuses built in one go may cover: a few milliseconds' work.
-const NODES_IN_STATUSES: usize = 50_000;
 
 /// After this many refusals of our finalizer (about ten seconds), other rules stop waiting for it.
 const REFUSALS: u32 = 8;
 
-/// The rules, each with its state.
-#[derive(Debug)]
-pub struct Rules {
-    pub(super) works: Map<Arc<str>, RuleWork>,
-    /// UIDs of the rules to process. Those that need their finalizers written come first.
-    queue: VecDeque<Arc<str>>,
-    /// For how many nodes statuses may still be built before other work is done.
-    pub(super) allowance: usize,
-    /// The limits of disruption guards, for what a rule's `disruption` leaves out.
-    pub(super) gating_limits: Limits,
-    pub(super) node_limit: usize,
+/// Whether every node is clean of the rule with this UID, which is being deleted.
+fn is_clean(uid: &str, cache: &Cache, nodes: &Nodes) -> bool {
+    // A stale watch may not have shown every node, and what is dirty or left alone has not been evaluated since the deletion.
+    !cache.cluster().stale.nodes
+        && !cache.has_dirty()
+        && nodes.values().all(|work| work.is_clean_of(uid))
+        && cache
+            .node_names()
+            .all(|name| cache.left_alone(name).is_none())
 }
 
 impl Rules {
-    pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
-        Self {
-            works: Map::default(),
-            queue: VecDeque::new(),
-            allowance: 0,
-            gating_limits,
-            node_limit,
-        }
-    }
-
-    pub fn works(&self) -> impl Iterator<Item = &RuleWork> {
-        self.works.values()
-    }
-
-    /// Takes in the current set of rules.
-    pub fn sync(&mut self, cache: &Cache, out: &mut Effects) {
-        let known: Set<_> = cache
-            .rules()
-            .values()
-            .map(|cached| cached.rule.uid.clone())
-            .collect();
-        self.works.retain(|uid, work| {
-            let stays = known.contains(uid);
-            if !stays {
-                out.count(Count::RuleWent {
-                    rule: work.name.clone(),
-                });
-            }
-            stays
-        });
-        for cached in cache.rules().values() {
-            self.sync_rule(&cached.rule, cache, out);
-        }
-        for cached in cache.rules().values() {
-            if !cached.rule.finalizer {
-                self.wake_first(&cached.rule.uid);
-            }
-        }
-    }
-
-    fn sync_rule(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
-        let mut is_taken_over = false;
-        let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
-            is_taken_over = rule.finalizer;
-            out.count(Count::RuleCame {
-                rule: rule.name.clone(),
-            });
-            RuleWork::new(rule)
-        });
-        work.gating = Gating::for_spec(
-            rule.active().filter(|_| !rule.deleting),
-            work.gating.take(),
-            self.gating_limits,
-        );
-        // Another process may just have closed nodes, or nobody could for a while.
-        if (is_taken_over || rule.is_suspended())
-            && let Some(gating) = &mut work.gating
-        {
-            gating.start_over();
-        }
-        if rule.deleting && work.pending.is_none() {
-            info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
-            work.pending = Some(cache.node_names().cloned().collect());
-        }
-        let told = Some((rule.generation, rule.pruned));
-        match rule.trouble() {
-            None => work.rejected = None,
-            Some(why) if std::mem::replace(&mut work.rejected, told) != told => {
-                warn!(rule = %rule.name, "rule cannot be used: {why}");
-                out.tell(Notice::of_rejection(rule, &why));
-            }
-            Some(_) => {}
-        }
-        work.status_changed(out);
-    }
-
-    /// Queues a rule whose timer has fired.
-    pub fn wake(&mut self, uid: &Arc<str>) {
-        if let Some(work) = self.works.get_mut(uid)
-            && !std::mem::replace(&mut work.is_queued, true)
-        {
-            self.queue.push_back(uid.clone());
-        }
-    }
-
-    /// Queues a rule in front: finalizers are written before any status.
-    fn wake_first(&mut self, uid: &Arc<str>) {
-        if let Some(work) = self.works.get_mut(uid)
-            && !std::mem::replace(&mut work.is_queued, true)
-        {
-            self.queue.push_front(uid.clone());
-        }
-    }
-
-    /// Processes queued rules, as long as the pacer permits writes, and no more than the allowance.
-    pub fn tend(&mut self, cache: &Cache, is_busy: bool, out: &mut Effects) {
-        while self.has_turn(out.now.monotonic, out)
-            && let Some(uid) = self.queue.pop_front()
-        {
-            if let Some(work) = self.works.get_mut(&uid) {
-                work.is_queued = false;
-            }
-            if self.tend_finalizers(&uid, cache, out) {
-                self.wake(&uid);
-            } else {
-                self.tend_status(&uid, cache, is_busy, out);
-            }
-        }
-    }
-
-    fn has_turn(&self, now: Instant, out: &mut Effects) -> bool {
-        !self.queue.is_empty() && self.allowance > 0 && out.pacer.may_begin(Class::Rule, now)
-    }
-
-    /// Resets the allowance.
-    pub fn renew_allowance(&mut self) {
-        self.allowance = NODES_IN_STATUSES;
-    }
-
-    /// Whether queued rules wait only for other work.
-    pub fn gives_way(&self) -> bool {
-        !self.queue.is_empty() && self.allowance == 0
-    }
-
     /// Finishes the deletion of rules whose nodes are all clean.
-    pub fn finish_deletions(&mut self, cache: &Cache, out: &mut Effects) {
-        let is_done = |work: &&RuleWork| work.pending.as_ref().is_some_and(Set::is_empty);
+    pub fn finish_deletions(&mut self, cache: &Cache, nodes: &Nodes, out: &mut Effects) {
+        let is_done = |work: &&RuleWork| work.is_cleaning && is_clean(&work.uid, cache, nodes);
         let done = self.works.values().filter(is_done);
         let done: Vec<_> = done.map(|work| work.uid.clone()).collect();
         for uid in done {
             if out.pacer.may_begin(Class::Rule, out.now.monotonic) {
-                self.tend_finalizers(&uid, cache, out);
+                self.write_finalizers(&uid, cache, nodes, out);
             } else {
                 self.wake_first(&uid);
             }
@@ -182,7 +48,13 @@ impl Rules {
 
     /// Adds our finalizer to a rule that needs one, or removes it from a deleted rule whose nodes are clean; returns whether a
     /// request was made. The caller has checked that the pacer permits it.
-    fn tend_finalizers(&mut self, uid: &Arc<str>, cache: &Cache, out: &mut Effects) -> bool {
+    pub(super) fn write_finalizers(
+        &mut self,
+        uid: &Arc<str>,
+        cache: &Cache,
+        nodes: &Nodes,
+        out: &mut Effects,
+    ) -> bool {
         let Some(work) = self.works.get_mut(uid) else {
             return false;
         };
@@ -193,15 +65,14 @@ impl Rules {
             return false;
         };
         let ours = |finalizer: &String| finalizer == FINALIZER;
-        // A stale watch may not have shown every node.
-        let knows_nodes = !cache.cluster().stale.nodes && !cache.has_dirty();
-        let is_clean = || knows_nodes && work.pending.as_ref().is_some_and(Set::is_empty);
         let mut wanted = finalizers.clone();
         match (rule.deleting, rule.finalizer) {
             (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {
                 wanted.push(FINALIZER.into());
             }
-            (true, true) if is_clean() => wanted.retain(|finalizer| !ours(finalizer)),
+            (true, true) if work.is_cleaning && is_clean(uid, cache, nodes) => {
+                wanted.retain(|finalizer| !ours(finalizer))
+            }
             _ => return false,
         }
         let now = out.now.monotonic;
@@ -245,8 +116,8 @@ impl Rules {
             if work.finalizers.refusals == 1
                 && let Some(held) = cache.rules().get(&work.name)
             {
-                let why = error.to_string();
-                out.tell(Notice::of_unwritten_finalizers(&held.rule, &why));
+                let topic = &notice::FINALIZERS_UNWRITTEN;
+                out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
             }
             if work.finalizers.refusals >= REFUSALS && matches!(error, RequestError::Failed(_)) {
                 cache.refused_finalizer(&work.name);

@@ -1,10 +1,213 @@
-//! The controller's work for rules themselves: finalizers, deletion, status, and statistics over their nodes.
+//! The controller's work for rules themselves: finalizers, deletion, status, and what they do on their nodes.
 
 mod finalizers;
 mod outcomes;
 mod statuses;
-mod work;
 
-pub(super) use finalizers::Rules;
-pub(super) use outcomes::Evaluated;
-pub(super) use work::RuleWork;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tracing::{info, warn};
+
+use super::attempt::Attempt;
+use super::cache::Cache;
+use super::effects::Effects;
+use super::gating::guard_for;
+use super::io::Count;
+use super::map::{Map, Set};
+use super::nodes::Nodes;
+use super::notice::{self, Notice};
+use super::pacer::Class;
+use super::status::WrittenStatus;
+use super::told::{Subject, Told};
+use crate::guard::{Guard, Limits};
+use crate::plan::Backing;
+use crate::rule::Rule;
+
+/// How many nodes the statuses built in one go may cover: a few milliseconds' work.
+const NODES_IN_STATUSES: usize = 50_000;
+
+/// The rules, each with its state.
+#[derive(Debug)]
+pub struct Rules {
+    pub works: Map<Arc<str>, RuleWork>,
+    /// UIDs of the rules to process. Those that need their finalizers written come first.
+    queue: VecDeque<Arc<str>>,
+    /// For how many nodes statuses may still be built before other work is done.
+    allowance: usize,
+    /// The limits of disruption guards, for what a rule's `disruption` leaves out.
+    gating_limits: Limits,
+    node_limit: usize,
+}
+
+/// The engine's state for one rule.
+#[derive(Debug)]
+pub struct RuleWork {
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+    /// Whether no controller had adopted the rule before this process: it lacked our finalizer.
+    is_new: bool,
+    /// Whether the rule is being deleted, and all of its nodes must be clean before it may go.
+    is_cleaning: bool,
+    /// What stood behind the rule's conditions at the last status.
+    pub backing: Backing,
+    pub(super) guard: Option<Guard>,
+    /// What was announced about it.
+    told: Told,
+    pub finalizers: Attempt,
+    pub status: StatusWork,
+    is_queued: bool,
+}
+
+/// The state of one rule's status writes.
+#[derive(Debug, Default)]
+pub struct StatusWork {
+    /// When to compare the status with what was written; `None` while nothing has changed.
+    pub due: Option<Instant>,
+    pub attempt: Attempt,
+    pub written_at: Option<Instant>,
+    pub written: WrittenStatus,
+    /// When it was last scheduled only because someone else had overwritten it.
+    pub healed_at: Option<Instant>,
+}
+
+impl RuleWork {
+    fn new(rule: &Rule) -> Self {
+        Self {
+            name: rule.name.clone(),
+            uid: rule.uid.clone(),
+            is_new: !rule.finalizer,
+            is_cleaning: false,
+            backing: Backing::default(),
+            guard: None,
+            told: Told::default(),
+            finalizers: Attempt::default(),
+            status: StatusWork::default(),
+            is_queued: false,
+        }
+    }
+}
+
+impl Rules {
+    pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
+        Self {
+            works: Map::default(),
+            queue: VecDeque::new(),
+            allowance: 0,
+            gating_limits,
+            node_limit,
+        }
+    }
+
+    /// Takes in the current set of rules.
+    pub fn sync(&mut self, cache: &Cache, out: &mut Effects) {
+        let known: Set<_> = cache
+            .rules()
+            .values()
+            .map(|cached| cached.rule.uid.clone())
+            .collect();
+        self.works.retain(|uid, work| {
+            let stays = known.contains(uid);
+            if !stays {
+                out.count(Count::RuleWent {
+                    rule: work.name.clone(),
+                });
+            }
+            stays
+        });
+        for cached in cache.rules().values() {
+            self.sync_rule(&cached.rule, out);
+        }
+        for cached in cache.rules().values() {
+            if !cached.rule.finalizer {
+                self.wake_first(&cached.rule.uid);
+            }
+        }
+    }
+
+    fn sync_rule(&mut self, rule: &Rule, out: &mut Effects) {
+        let mut is_taken_over = false;
+        let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
+            is_taken_over = rule.finalizer;
+            out.count(Count::RuleCame {
+                rule: rule.name.clone(),
+            });
+            RuleWork::new(rule)
+        });
+        let spec = rule.active().filter(|_| !rule.deleting);
+        work.guard = guard_for(spec, work.guard.take(), self.gating_limits);
+        // Another process may just have gated nodes, or nobody could for a while.
+        if (is_taken_over || rule.is_suspended())
+            && let Some(guard) = &mut work.guard
+        {
+            guard.start_over();
+        }
+        if rule.deleting && !work.is_cleaning {
+            info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
+            work.is_cleaning = true;
+        }
+        let trouble = rule.trouble();
+        let words = trouble.as_ref().map(|_| (rule.generation, rule.pruned));
+        if work.is_news(Subject::new("Compile"), words, out)
+            && let Some(why) = trouble
+        {
+            warn!(rule = %rule.name, "rule cannot be used: {why}");
+            let topic = if rule.pruned {
+                &notice::FIELDS_PRUNED
+            } else {
+                &notice::RULE_REJECTED
+            };
+            out.tell(Notice::on_rule(rule, topic, why));
+        }
+        work.status_changed(out);
+    }
+
+    /// Queues a rule whose timer has fired.
+    pub fn wake(&mut self, uid: &Arc<str>) {
+        if let Some(work) = self.works.get_mut(uid)
+            && !std::mem::replace(&mut work.is_queued, true)
+        {
+            self.queue.push_back(uid.clone());
+        }
+    }
+
+    /// Queues a rule in front: finalizers are written before any status.
+    fn wake_first(&mut self, uid: &Arc<str>) {
+        if let Some(work) = self.works.get_mut(uid)
+            && !std::mem::replace(&mut work.is_queued, true)
+        {
+            self.queue.push_front(uid.clone());
+        }
+    }
+
+    /// Processes queued rules, as long as the pacer permits writes, and no more than the allowance.
+    pub fn process(&mut self, cache: &Cache, nodes: &Nodes, is_busy: bool, out: &mut Effects) {
+        while self.has_turn(out.now.monotonic, out)
+            && let Some(uid) = self.queue.pop_front()
+        {
+            if let Some(work) = self.works.get_mut(&uid) {
+                work.is_queued = false;
+            }
+            if self.write_finalizers(&uid, cache, nodes, out) {
+                self.wake(&uid);
+            } else {
+                self.write_status(&uid, cache, nodes, is_busy, out);
+            }
+        }
+    }
+
+    fn has_turn(&self, now: Instant, out: &mut Effects) -> bool {
+        !self.queue.is_empty() && self.allowance > 0 && out.pacer.may_begin(Class::Rule, now)
+    }
+
+    /// Resets the allowance.
+    pub fn renew_allowance(&mut self) {
+        self.allowance = NODES_IN_STATUSES;
+    }
+
+    /// Whether queued rules wait only for other work.
+    pub fn gives_way(&self) -> bool {
+        !self.queue.is_empty() && self.allowance == 0
+    }
+}

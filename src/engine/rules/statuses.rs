@@ -1,21 +1,24 @@
 //! Writes the rules' statuses: when they have changed, at a limited rate, and again if someone else has overwritten them.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
-use super::finalizers::Rules;
-use super::work::RuleWork;
+use super::{RuleWork, Rules};
 use crate::api::NodeReadinessRuleStatus;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Count, Request};
-use crate::engine::notice::Notice;
+use crate::engine::nodes::{Nodes, tally};
+use crate::engine::notice::{self, Notice};
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, Basis};
+use crate::engine::status::{self, Basis, Tally};
+use crate::engine::told::Subject;
+use crate::guard::{Guard, Report};
 use crate::object::Version;
 use crate::plan::{Backing, WhyPassedOver};
 use crate::rule::Rule;
@@ -90,10 +93,11 @@ impl Rules {
     }
 
     /// Writes a rule's status, if it is due and has changed.
-    pub(super) fn tend_status(
+    pub(super) fn write_status(
         &mut self,
         uid: &Arc<str>,
         cache: &Cache,
+        nodes: &Nodes,
         is_busy: bool,
         out: &mut Effects,
     ) {
@@ -119,13 +123,16 @@ impl Rules {
         // Nothing has been done for a rule that is not adopted. The status of a deleted rule only says what holds up its
         // deletion.
         let has_begun = rule.is_taken_on() || rule.spec.is_err();
-        if (rule.deleting && !work.stats.has_unfinished()) || !has_begun {
+        if !has_begun {
             return;
         }
-        self.allowance = self.allowance.saturating_sub(1 + work.stats.matched());
+        self.allowance = self.allowance.saturating_sub(1 + nodes.len());
+        let tally = tally(uid, nodes);
+        if rule.deleting && !tally.has_unfinished() {
+            return;
+        }
         work.update_backing(rule, cache, out);
-        work.update_obstacle(rule, cache);
-        let status = work.status(cached, cache, self.node_limit, out);
+        let status = work.status(cached, &tally, cache, self.node_limit, out);
         let is_there = status == cached.status && work.status.written.is_seen_as_of(cached.version);
         if is_there || work.status.written.stands_as(&status) {
             out.count(Count::StatusSpared);
@@ -179,7 +186,8 @@ impl Rules {
                     && attempt.refusals == 1
                     && let Some(held) = cache.rules().get(&work.name)
                 {
-                    out.tell(Notice::of_unwritten_status(&held.rule, &error.to_string()));
+                    let topic = &notice::STATUS_UNWRITTEN;
+                    out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
                 }
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
@@ -195,13 +203,22 @@ impl RuleWork {
     fn status(
         &mut self,
         cached: &CachedRule,
+        tally: &Tally<'_>,
         cache: &Cache,
         node_limit: usize,
         out: &mut Effects,
     ) -> NodeReadinessRuleStatus {
         let rule = &*cached.rule;
-        let gating = self.gating.as_mut();
-        let disruption = gating.map(|gating| gating.tell(rule, out));
+        let disruption = self.guard.as_ref().map(Guard::report);
+        if let Some(report) = &disruption {
+            self.tell_disruption(rule, report, out);
+        }
+        let obstacle = obstacle(cache, rule);
+        if self.is_news(Subject::new("RepairUnavailable"), obstacle.as_ref(), out)
+            && let Some(obstacle) = &obstacle
+        {
+            warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
+        }
         let governors = cache.cluster().rules.governors_of(rule);
         let basis = Basis {
             rule,
@@ -209,24 +226,40 @@ impl RuleWork {
             backing: &self.backing,
             disruption: disruption.as_ref(),
             governors: &governors,
-            prospects: prospects(cache, &self.stats, rule, out.now.wall),
-            obstacle: self.obstacle.as_deref(),
+            prospects: prospects(cache, tally, rule, out.now.wall),
+            obstacle: obstacle.as_deref(),
             node_limit,
             previous: self.status.written.status().unwrap_or(&cached.status),
             now: out.now.wall,
         };
-        status::build(&self.stats, basis)
+        status::build(tally, basis)
     }
 
-    /// Finds out what keeps the rule from repairing any node, and logs changes.
-    fn update_obstacle(&mut self, rule: &Rule, cache: &Cache) {
-        let found = obstacle(cache, rule);
-        if let Some(obstacle) = &found
-            && self.obstacle.as_ref() != Some(obstacle)
-        {
-            warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
+    /// Whether to say this of the rule now.
+    pub(super) fn is_news(
+        &mut self,
+        subject: Subject,
+        words: Option<impl Hash>,
+        out: &Effects,
+    ) -> bool {
+        let (rule, now) = (Arc::default(), out.now.monotonic);
+        let due = self.told.due(subject, &rule, words, now);
+        due.is_some()
+    }
+
+    /// Announces when the guard starts or stops to hold nodes back, and when a zone changes its state meanwhile.
+    fn tell_disruption(&mut self, rule: &Rule, report: &Report, out: &mut Effects) {
+        let topic = &notice::DISRUPTION_LIMITED;
+        let subject = Subject::new(topic.reason);
+        let held_back = self.told.has(subject);
+        let zones = || report.zones.iter().map(|it| (it.zone.clone(), it.state));
+        let states = (report.waiting > 0).then(|| zones().collect::<Vec<_>>());
+        if self.is_news(subject, states, out) {
+            warn!(rule = %rule.name, "{report}");
+            out.tell(Notice::on_rule(rule, topic, report.to_string()));
+        } else if held_back && report.waiting == 0 {
+            info!(rule = %rule.name, "{report}");
         }
-        self.obstacle = found;
     }
 
     /// Finds out what stands behind the rule's conditions, and announces changes of what the rule does not wait for.
@@ -235,16 +268,20 @@ impl RuleWork {
             self.backing = Backing::default();
             return;
         };
-        let found = cache.backing(spec);
-        let known = std::mem::replace(&mut self.backing, found);
-        for why in [WhyPassedOver::ShutOut, WhyPassedOver::OutsideNamespaces] {
-            let message =
-                |backing: &Backing| status::passed_over_message(spec, &backing.passed_over, why);
-            if let Some(note) = message(&self.backing)
-                && message(&known).as_ref() != Some(&note)
+        self.backing = cache.backing(spec);
+        for (why, topic) in [
+            (WhyPassedOver::ShutOut, &notice::SHUT_OUT),
+            (
+                WhyPassedOver::OutsideNamespaces,
+                &notice::OUTSIDE_NAMESPACES,
+            ),
+        ] {
+            let note = status::passed_over_message(spec, &self.backing.passed_over, why);
+            if self.is_news(Subject::new(topic.reason), note.as_ref(), out)
+                && let Some(note) = note
             {
                 warn!(rule = %rule.name, "{note}");
-                out.tell(Notice::of_passed_over(rule, why, note));
+                out.tell(Notice::on_rule(rule, topic, note));
             }
         }
     }

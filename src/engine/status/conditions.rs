@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::basis::{Basis, whole_second};
 use super::remarks::{partial_placements, remarks};
-use super::rule_stats::{Role, RuleStats};
+use super::tally::Tally;
+use super::{Basis, whole_second};
 use crate::api::NodeReadinessRuleStatus;
+use crate::plan::Standing;
 use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
@@ -32,7 +33,7 @@ pub(crate) fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
 }
 
 /// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
-pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
+pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> {
     let rule = basis.rule;
     let condition = |kind: &str, holds: bool, reason: &str, message: String| {
         let status = if holds { "True" } else { "False" };
@@ -77,7 +78,7 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
     };
     let mut conditions = vec![accepted];
 
-    conditions.push(match conflict(stats, spec, basis.governors) {
+    conditions.push(match conflict(tally, spec, basis.governors) {
         Some((reason, message)) => condition(CONFLICTED, true, reason, message),
         None => condition(
             CONFLICTED,
@@ -128,8 +129,8 @@ pub(super) fn conditions(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> 
 }
 
 /// The conditions of a suspended rule. What they say of its nodes stays unchanged; what they say of what it waits for does not.
-pub(super) fn suspended(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
-    let mut conditions = conditions(stats, basis);
+pub(super) fn suspended(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> {
+    let mut conditions = conditions(tally, basis);
     let stays = |kind: &str| ABOUT_NODES.contains(&kind);
     let before: Vec<_> = basis.previous.conditions.iter().collect();
     conditions.retain(|it| !stays(&it.type_) || before.iter().all(|known| known.type_ != it.type_));
@@ -140,15 +141,14 @@ pub(super) fn suspended(stats: &RuleStats, basis: Basis<'_>) -> Vec<Condition> {
 
 /// Which earlier rules govern this rule's taint on existing nodes or, failing that, on possible nodes, as reason and message.
 fn conflict(
-    stats: &RuleStats,
+    tally: &Tally<'_>,
     spec: &CompiledSpec,
     governors: &[Arc<str>],
 ) -> Option<(&'static str, String)> {
-    let governed: Vec<&Arc<str>> = stats
-        .nodes
-        .values()
-        .filter_map(|(record, _)| match &record.role {
-            Role::Conflicted { with } => Some(with),
+    let governed: Vec<&Arc<str>> = tally
+        .found()
+        .filter_map(|found| match &found.standing {
+            Standing::Conflicted { with } => Some(with),
             _ => None,
         })
         .collect();
@@ -159,7 +159,7 @@ fn conflict(
         let message = format!(
             "an earlier rule governs taint {key}:{effect} on {} of {} selected nodes: {}",
             governed.len(),
-            stats.nodes.len(),
+            tally.matched(),
             enumerated(names.into_iter().map(quoted)),
         );
         Some(("TaintGovernedByAnotherRule", message))

@@ -2,8 +2,9 @@
 //! conditions, and the command line prints the same.
 
 use crate::finding::{Finding, of_backing, of_passed_over, summed_up};
-use crate::plan::{Backing, PassedOver, Placement, WhyPassedOver};
+use crate::plan::{Backing, PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
+use crate::wording::counted;
 
 /// The condition type of a rule with conditions that are met on no node.
 pub(crate) const NOT_MADE: &str = "ConditionsNotMade";
@@ -47,19 +48,10 @@ pub(crate) fn remarks(spec: &CompiledSpec, backing: &Backing) -> Vec<Remark> {
 /// Which `DaemonSet`s run on only some of the rule's nodes. Nothing is wrong with that, but its author may not expect it.
 pub(crate) fn partial_placements(backing: &Backing) -> impl Iterator<Item = String> {
     let partial = backing.placements.iter().filter(|it| it.runs_on > 0);
-    partial.map(|it| format!("{}; the others do not wait for it", on_how_many(it)))
-}
-
-fn on_how_many(placement: &Placement) -> String {
-    let Placement {
-        daemon_set,
-        runs_on,
-        selected,
-    } = placement;
-    let nodes = if *selected == 1 { "node" } else { "nodes" };
-    format!(
-        "DaemonSet {daemon_set} runs on {runs_on} of the {selected} {nodes} that the rule selects"
-    )
+    partial.map(|it| {
+        let (name, runs_on, nodes) = (&it.daemon_set, it.runs_on, counted(it.selected, "node"));
+        format!("DaemonSet {name} runs on {runs_on} of the {nodes} that the rule selects; the others do not wait for it")
+    })
 }
 
 /// The message about `DaemonSet`s that a rule does not wait for, or in vain, and how to fix that; `None` if there are none.

@@ -1,11 +1,11 @@
 //! Statuses of rules, in tables of named cases.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::api::EnforcementMode;
-use crate::plan::{Backing, Unmade, WhyUnmade};
+use crate::plan::{Backing, NodePlan, Unmade, WhyUnmade};
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
 
@@ -30,16 +30,31 @@ fn gate() -> RuleBuilder {
         .waits_for("Net")
 }
 
-/// The stats of the rule over these nodes.
-fn stats(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (RuleStats, Arc<Rule>) {
-    let mut stats = RuleStats::default();
+/// The records of a rule, by node.
+type Records = BTreeMap<Arc<str>, Vec<Record>>;
+
+fn records(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> (Records, Arc<Rule>) {
+    let mut all = Records::new();
     for node in nodes {
         let world = world(node).rule(rule);
+        let records = all.entry(world.node.name.clone()).or_default();
         for outcome in world.plan().outcomes {
-            stats.record(&world.node.name, Record::new(&outcome, false), at(0));
+            Record::of(records, &outcome.rule.uid).see(&outcome, at(0));
         }
     }
-    (stats, world(&nodes[0]).rule(rule).rules()[0].clone())
+    (all, world(&nodes[0]).rule(rule).rules()[0].clone())
+}
+
+fn record<'a>(all: &'a mut Records, node: &str) -> &'a mut Record {
+    Record::of(all.entry(node.into()).or_default(), &"gate-uid".into())
+}
+
+fn tally(all: &Records) -> Tally<'_> {
+    Tally::of("gate-uid", all.iter().map(|(name, it)| (name, &**it)))
+}
+
+fn built(all: &Records, basis: Basis<'_>) -> NodeReadinessRuleStatus {
+    build(&tally(all), basis)
 }
 
 fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
@@ -66,14 +81,10 @@ fn counts_are_exact_and_held_nodes_come_first() {
             .taint(KEY, "NoSchedule"),
         member("c").condition("Net", "False"),
     ];
-    let (mut stats, rule) = stats(&gate(), &nodes);
-    let failure = RuleFailure {
-        reason: "AddTaintError",
-        message: "no".into(),
-    };
-    stats.fail(&"c".into(), failure, at(0));
+    let (mut all, rule) = records(&gate(), &nodes);
+    record(&mut all, "c").fail("no".into(), at(0));
     let none = NodeReadinessRuleStatus::default();
-    let status = build(&stats, basis(&rule, &none));
+    let status = built(&all, basis(&rule, &none));
     let counts = NodegateStatus {
         matched_nodes: 3,
         held_nodes: 1,
@@ -97,7 +108,7 @@ fn counts_are_exact_and_held_nodes_come_first() {
         node_limit: 1,
         ..basis(&rule, &none)
     };
-    let limited = build(&stats, limited);
+    let limited = built(&all, limited);
     assert_eq!(
         (limited.nodegate, limited.applied_nodes),
         (Some(counts), vec!["b".to_owned()])
@@ -119,8 +130,8 @@ fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
             [(True, Unknown), (True, False)],
         ),
     ] {
-        let (stats, rule) = stats(&gate, &[node]);
-        let status = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
+        let (all, rule) = records(&gate, &[node]);
+        let status = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));
         let results = &status.node_evaluations[0].condition_results;
         let results: Vec<_> = results
             .iter()
@@ -132,14 +143,14 @@ fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
 
 #[test]
 fn a_suspended_rule_keeps_what_its_status_says_of_nodes_and_adds_what_it_lacks() {
-    let (stats, rule) = stats(&gate().suspended(), &[member("a")]);
+    let (all, rule) = records(&gate().suspended(), &[member("a")]);
     let conflicted = |previous: &NodeReadinessRuleStatus| {
-        let status = build(&stats, basis(&rule, previous));
+        let status = built(&all, basis(&rule, previous));
         let mut of_conflict = status.conditions.into_iter();
         let found = of_conflict.find(|it| it.type_ == "Conflicted");
         found.map(|it| it.status)
     };
-    let mut previous = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
+    let mut previous = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));
     assert_eq!(conflicted(&previous).as_deref(), Some("False"));
     for condition in &mut previous.conditions {
         condition.status = "True".into();
@@ -167,9 +178,9 @@ fn a_dry_run_is_summed_up() {
              not held (1 has never reported Net): they would be gated at once",
         ),
     ] {
-        let (stats, rule) = stats(&gate().dry_run(), &nodes);
+        let (all, rule) = records(&gate().dry_run(), &nodes);
         let none = NodeReadinessRuleStatus::default();
-        let results = build(&stats, basis(&rule, &none)).dry_run_results;
+        let results = built(&all, basis(&rule, &none)).dry_run_results;
         assert_eq!(
             results.map(|results| results.summary).as_deref(),
             Some(summary)
@@ -206,12 +217,12 @@ fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
         ),
         (vec![met()], &missing, there_is_none.to_owned()),
     ] {
-        let (stats, rule) = stats(&leaving.clone().dry_run(), &nodes);
+        let (all, rule) = records(&leaving.clone().dry_run(), &nodes);
         let basis = Basis {
             backing,
             ..basis(&rule, &none)
         };
-        let results = build(&stats, basis).dry_run_results.unwrap();
+        let results = built(&all, basis).dry_run_results.unwrap();
         assert_eq!(results.summary, summary);
         assert_eq!(results.taints_to_add, Some(0));
     }
@@ -222,19 +233,22 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
     let any_of = gate().bootstrap_only().spec("conditionPolicy: anyOf");
     for (name, rule) in [("in force", gate()), ("not usable", any_of)] {
         let rule = rule.deleting();
-        let (mut stats, rule) = stats(&rule, &[member("a").taint(KEY, "NoSchedule")]);
-        assert!(!stats.has_unfinished(), "{name}");
-        assert!(stats.linger(&"a".into(), true) && !stats.linger(&"a".into(), true));
-        assert!(stats.has_unfinished(), "{name}");
-        let failure = RuleFailure {
-            reason: "RemoveTaintError",
-            message: "forbidden".into(),
-        };
-        assert!(stats.fail(&"a".into(), failure.clone(), at(0)));
-        assert!(!stats.fail(&"a".into(), failure, at(1)), "{name}: no news");
-        assert!(stats.has_unfinished(), "{name}");
+        let node = member("a").taint(KEY, "NoSchedule");
+        let owned = r#"{"rule-name":"gate","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule"}"#;
+        let node = node.annotation("nodegate.dev/taint-added-by-gate-uid", owned);
+        let (mut all, compiled) = records(&rule, std::slice::from_ref(&node));
+        assert!(!tally(&all).has_unfinished(), "{name}");
+        let world = world(&node).rule(&rule);
+        let plan = world.plan();
+        let leave = |it: &mut Record| it.leave(&plan, Some(&compiled));
+        assert!(leave(record(&mut all, "a")), "{name}");
+        assert!(!leave(record(&mut all, "a")), "{name}: no news");
+        assert!(tally(&all).has_unfinished(), "{name}");
+        let fail = |it: &mut Record, now| it.fail("forbidden".into(), at(now));
+        assert!(fail(record(&mut all, "a"), 0));
+        assert!(!fail(record(&mut all, "a"), 1), "{name}: no news");
         let none = NodeReadinessRuleStatus::default();
-        let status = build(&stats, basis(&rule, &none));
+        let status = built(&all, basis(&compiled, &none));
         let counts = status.nodegate.unwrap();
         assert_eq!(
             (
@@ -246,32 +260,30 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
             "{name}"
         );
         assert_eq!(status.failed_nodes[0].node_name, "a", "{name}");
-        let states = stats.states(EnforcementMode::BootstrapOnly);
-        assert_eq!(states.bootstrapping, 1, "{name}");
-        assert!(stats.linger(&"a".into(), false) && stats.recover(&"a".into()));
-        assert!(!stats.has_unfinished(), "{name}");
+        assert!(!record(&mut all, "a").is_clean, "{name}");
+        let clean = NodePlan::default();
+        assert!(record(&mut all, "a").leave(&clean, Some(&compiled)));
+        assert!(!tally(&all).has_unfinished(), "{name}");
+        assert!(record(&mut all, "a").is_empty(), "{name}");
     }
 }
 
 #[test]
 fn what_has_not_changed_keeps_its_time() {
     let nodes = [member("a").condition("Net", "True")];
-    let (stats, rule) = stats(&gate(), &nodes);
-    let first = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
-    let mut later = RuleStats::default();
-    for (node, (record, _)) in stats.nodes {
-        later.record(&node, record, at(3600));
-    }
+    let (mut all, rule) = records(&gate(), &nodes);
+    let first = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));
+    record(&mut all, "a").at = at(3600);
     let again = Basis {
         now: at(3600),
         ..basis(&rule, &first)
     };
-    assert_eq!(build(&later, again), first);
+    assert_eq!(built(&all, again), first);
 }
 
 #[test]
-fn a_node_is_closed_from_when_it_was_first_seen_so_until_it_is_open() {
-    let mut stats = RuleStats::default();
+fn a_node_is_held_from_when_it_was_first_seen_so_until_it_is_released() {
+    let mut all = Records::new();
     let mut see = |status: &str, tainted: bool, now: i64| {
         let mut node = member("a").condition("Net", status);
         if tainted {
@@ -279,13 +291,13 @@ fn a_node_is_closed_from_when_it_was_first_seen_so_until_it_is_open() {
         }
         let world = world(&node).rule(&gate());
         let outcome = &world.plan().outcomes[0];
-        stats.record(&world.node.name, Record::new(outcome, false), at(now));
-        stats.longest_closed_since()
+        record(&mut all, "a").see(outcome, at(now));
+        tally(&all).longest_held_since()
     };
     assert_eq!(see("True", false, 0), None);
     assert_eq!(see("False", false, 10), Some(at(10)));
     assert_eq!(see("Unknown", true, 20), Some(at(10)));
-    assert_eq!(see("True", true, 30), Some(at(10)), "not lifted yet");
+    assert_eq!(see("True", true, 30), Some(at(10)), "not released yet");
     assert_eq!(see("True", false, 40), None);
 }
 
@@ -299,34 +311,34 @@ fn the_lists_stay_small_however_many_nodes_and_conditions_there_are() {
         .map(|index| format!("{}-{index}", "n".repeat(60)))
         .collect();
     let nodes: Vec<_> = names.iter().map(|name| member(name)).collect();
-    let (stats, rule) = stats(&rule, &nodes);
-    let status = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
+    let (all, rule) = records(&rule, &nodes);
+    let status = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));
     let size = serde_json::to_string(&status).unwrap().len();
     assert!(size < 32 * 1024, "{size} bytes");
     assert_eq!(status.nodegate.unwrap().matched_nodes, 200);
 }
 
-/// The stats of a rule with this many conditions over this many nodes with names of this length.
-fn many(conditions: usize, nodes: usize, length: usize) -> (RuleStats, Arc<Rule>) {
+/// The records of a rule with this many conditions over this many nodes with names of this length.
+fn many(conditions: usize, nodes: usize, length: usize) -> (Records, Arc<Rule>) {
     let mut rule = rule("gate").selects("pool", "a").taint(KEY, "NoSchedule");
     for index in 0..conditions {
         rule = rule.waits_for(&format!("Condition{index}"));
     }
     let names = (0..nodes).map(|index| format!("{index:0length$}"));
     let nodes: Vec<_> = names.map(|name| member(&name)).collect();
-    stats(&rule, &nodes)
+    records(&rule, &nodes)
 }
 
 #[test]
 fn the_lists_name_as_many_nodes_as_there_is_room_for() {
     let none = NodeReadinessRuleStatus::default();
     for (conditions, length) in [(1, 10), (1, 60), (8, 10), (8, 60)] {
-        let (stats, rule) = many(conditions, 300, length);
+        let (all, rule) = many(conditions, 300, length);
         let basis = Basis {
             node_limit: 1000,
             ..basis(&rule, &none)
         };
-        let status = build(&stats, basis);
+        let status = built(&all, basis);
         let listed = status.node_evaluations.len();
         assert_eq!(status.applied_nodes.len(), listed);
         // With its field managers, an item takes two to four times its own size.
@@ -347,20 +359,15 @@ fn failures_come_before_all_else_and_share_the_room() {
         (60, "no".to_owned()),
         (10, "é".repeat(400)),
     ] {
-        let (mut stats, rule) = many(1, 300, length);
-        let names: Vec<_> = stats.nodes.keys().cloned().collect();
-        for name in names {
-            let failure = RuleFailure {
-                reason: "EvaluationError",
-                message: message.clone(),
-            };
-            stats.fail(&name, failure, at(0));
+        let (mut all, rule) = many(1, 300, length);
+        for records in all.values_mut() {
+            records[0].fail(message.clone(), at(0));
         }
         let basis = Basis {
             node_limit: 1000,
             ..basis(&rule, &none)
         };
-        let status = build(&stats, basis);
+        let status = built(&all, basis);
         let listed = status.failed_nodes.len();
         let bytes = serde_json::to_string(&status.failed_nodes).unwrap().len();
         let case = format!("names of {length}: {listed} nodes, {bytes} bytes");
@@ -381,38 +388,34 @@ fn failures_come_before_all_else_and_share_the_room() {
 
 #[test]
 fn a_failure_keeps_its_time_while_it_is_the_same() {
-    let (mut stats, rule) = stats(&gate(), &[member("a"), member("b")]);
-    let fail = |stats: &mut RuleStats, node: &str, message: &str, now: i64| {
-        let failure = RuleFailure {
-            reason: "EvaluationError",
-            message: message.into(),
-        };
-        stats.fail(&node.into(), failure, at(now));
+    let (mut all, rule) = records(&gate(), &[member("a"), member("b")]);
+    let fail = |all: &mut Records, node: &str, message: &str, now: i64| {
+        record(all, node).fail(message.into(), at(now));
     };
-    fail(&mut stats, "a", "no", 10);
-    fail(&mut stats, "b", "no", 20);
+    fail(&mut all, "a", "no", 10);
+    fail(&mut all, "b", "no", 20);
     let times = |status: &NodeReadinessRuleStatus| {
         let failed = status.failed_nodes.iter();
         failed
             .map(|it| it.last_evaluation_time.0)
             .collect::<Vec<_>>()
     };
-    let first = build(&stats, basis(&rule, &NodeReadinessRuleStatus::default()));
+    let first = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));
     assert_eq!(times(&first), [at(10), at(20)]);
-    stats.recover(&"a".into());
-    fail(&mut stats, "a", "no", 30);
-    fail(&mut stats, "b", "something else", 40);
-    let again = build(&stats, basis(&rule, &first));
+    record(&mut all, "a").failure = None;
+    fail(&mut all, "a", "no", 30);
+    fail(&mut all, "b", "something else", 40);
+    let again = built(&all, basis(&rule, &first));
     assert_eq!(times(&again), [at(10), at(40)]);
 }
 
 #[test]
 fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_seconds() {
-    let (stats, rule) = stats(&gate(), &[member("a")]);
+    let (all, rule) = records(&gate(), &[member("a")]);
     let late = at(60) + Duration::from_millis(700);
     let none = NodeReadinessRuleStatus::default();
-    let first = build(
-        &stats,
+    let first = built(
+        &all,
         Basis {
             now: late,
             ..basis(&rule, &none)
@@ -431,7 +434,7 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
         governors: &governors,
         ..basis(&rule, &first)
     };
-    let conflicted = build(&stats, conflicted);
+    let conflicted = built(&all, conflicted);
     assert_eq!(times(&conflicted), [at(60), at(90)]);
     assert_eq!(conflicted.conditions[1].reason, "SelectorsOverlap");
 }
@@ -446,7 +449,7 @@ fn a_dry_run_says_what_a_guard_would_hold_back() {
         all_zones_disrupted,
     };
     let unmet = member("unmet").condition("Net", "False");
-    let (stats, rule) = stats(&gate().dry_run(), &[unmet]);
+    let (all, rule) = records(&gate().dry_run(), &[unmet]);
     let none = NodeReadinessRuleStatus::default();
     for (waiting, everywhere, reason) in [
         (0, true, "NoNodeHeldBack"),
@@ -454,8 +457,8 @@ fn a_dry_run_says_what_a_guard_would_hold_back() {
         (1, true, "AllZonesDisrupted"),
     ] {
         let report = report(waiting, everywhere);
-        let status = build(
-            &stats,
+        let status = built(
+            &all,
             Basis {
                 disruption: Some(&report),
                 ..basis(&rule, &none)

@@ -1,4 +1,4 @@
-//! Events about nodes that are kept closed for long.
+//! Events about nodes that are held for long.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn why_a_node_is_held_is_told_after_a_minute_and_again_when_it_is_something_else
     assert_eq!(
         std::mem::take(&mut bench.held),
         [
-            "NodeHeld n: Rule 'r' keeps this node closed: Net is not reported (counts as Unknown, must be True)"
+            "NodeHeld n: Rule 'r' holds this node: Net is not reported (counts as Unknown, must be True)"
         ]
     );
     bench.wait(300_000);
@@ -34,7 +34,7 @@ fn why_a_node_is_held_is_told_after_a_minute_and_again_when_it_is_something_else
     bench.wait(1000);
     assert_eq!(
         std::mem::take(&mut bench.held),
-        ["NodeHeld n: Rule 'r' keeps this node closed: Net is False, must be True: Down: no route"]
+        ["NodeHeld n: Rule 'r' holds this node: Net is False, must be True: Down: no route"]
     );
     network(&mut bench, &down("no link"));
     bench.wait(300_000);
@@ -53,7 +53,7 @@ fn why_a_node_is_held_is_told_after_a_minute_and_again_when_it_is_something_else
     assert_eq!(
         std::mem::take(&mut bench.held).len(),
         1,
-        "closed anew, told anew"
+        "held anew, told anew"
     );
 }
 
@@ -95,7 +95,7 @@ fn a_count_is_told_anew_when_it_changes() {
         assert_eq!(told.len(), usize::from(expected.is_some()), "{told:?}");
         for (told, expected) in told.iter().zip(expected) {
             let expected = format!(
-                "NodeHeld n: Rule 'r' keeps this node closed: this node has {expected} nvidia.com/gpu to allocate"
+                "NodeHeld n: Rule 'r' holds this node: this node has {expected} nvidia.com/gpu to allocate"
             );
             assert_eq!(*told, expected);
         }

@@ -1,7 +1,7 @@
 //! Named corner cases of the Kubernetes node lifecycle controller.
 
 use super::{Nodes, guard, nodes};
-use crate::guard::ZoneState::{self, FullDisruption, Normal, PartialDisruption};
+use crate::guard::zone::ZoneState::{self, FullDisruption, Normal, PartialDisruption};
 use crate::guard::{Limits, Report};
 use crate::testing::moment;
 

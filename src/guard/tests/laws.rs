@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{waiting, zone};
+use crate::guard::zone::ZoneState;
 use crate::guard::zone::zone_state;
-use crate::guard::{Guard, Limits, Member, Report, ZoneState};
+use crate::guard::{Guard, Limits, Member, Report};
 use crate::testing::moment;
 
 const ZONES: [&str; 3] = ["", "a", "b"];

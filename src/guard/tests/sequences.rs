@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use super::{Guard, guard, nodes, waiting};
-use crate::guard::{Limits, Member, ZoneState};
+use crate::guard::zone::ZoneState;
+use crate::guard::{Limits, Member};
 use crate::testing::moment;
 
 /// Gates nodes as soon as they are granted, until no more are; returns when each was gated.

@@ -142,7 +142,7 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
     ] {
         let world = world(&node).rule(&rule);
         assert_eq!(writes(&world), expected, "{name}");
-        let held = world.plan().outcomes[0].standing;
+        let held = world.plan().outcomes[0].standing.clone();
         let is_held = matches!(held, Standing::Governs(decision) if decision.holds());
         assert_eq!(is_held, expected == gates, "{name}");
     }

@@ -149,11 +149,11 @@ fn the_oldest_rule_governs_a_taint() {
         let plan = world.plan();
         plan.outcomes
             .iter()
-            .map(|outcome| match outcome.standing {
+            .map(|outcome| match &outcome.standing {
                 Standing::Governs(decision) => format!("{}: {decision:?}", outcome.rule.name),
                 Standing::DryRun(decision) => format!("{}: dry {decision:?}", outcome.rule.name),
                 Standing::Conflicted { with } => {
-                    format!("{}: conflicts with {}", outcome.rule.name, with.name)
+                    format!("{}: conflicts with {with}", outcome.rule.name)
                 }
             })
             .collect()

@@ -68,8 +68,8 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     };
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);
     let outcomes: Vec<&Outcome> = outcomes.iter().collect();
-    match outcomes[0].standing {
-        Standing::Governs(decision) => decision,
+    match &outcomes[0].standing {
+        Standing::Governs(decision) => *decision,
         other => panic!("{other:?}"),
     }
 }
