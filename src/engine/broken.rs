@@ -11,16 +11,13 @@ use crate::object::{ObjectKey, Unreadable};
 /// Identifies an object, as far as its metadata allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The watch that showed it.
     pub watch: Watch,
     /// Its name and namespace; each is empty if it has none.
     pub key: ObjectKey,
-    /// Its UID.
     pub uid: Option<Arc<str>>,
 }
 
 impl Identity {
-    /// The identity given by an object's metadata.
     pub fn of(watch: Watch, meta: &ObjectMeta) -> Self {
         Self {
             watch,
@@ -41,14 +38,11 @@ impl fmt::Display for Identity {
     }
 }
 
-/// An unreadable object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The object.
     pub object: Identity,
     /// The node that is left as it is because of it.
     pub node: Option<Arc<str>>,
-    /// What is unreadable.
     pub why: Unreadable,
 }
 

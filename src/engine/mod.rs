@@ -4,7 +4,7 @@
 
 mod announce;
 mod attempt;
-pub mod broken;
+pub(crate) mod broken;
 mod cache;
 mod clock;
 mod conditions;

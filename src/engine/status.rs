@@ -307,7 +307,7 @@ fn would_gate<'a>(tally: &Tally<'_>, basis: Basis<'a>) -> WouldGate<'a> {
     would_gate
 }
 
-/// What a node that joins now would wait for, judged by the nodes that the dry run would leave open although they do not meet the
+/// What a node that joins now would wait for, judged by the nodes that the dry run would not gate although they do not meet the
 /// conditions: those that are older than the rule or have been ready once.
 fn joining(tally: &Tally<'_>, rule: &Rule) -> Option<String> {
     let spec = rule.spec.as_ref().ok()?;

@@ -17,33 +17,23 @@ use crate::object::Node;
 use crate::plan::WhyPassedOver;
 use crate::rule::{CompiledSpec, Rule};
 
-/// The state of the cluster and the rules.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Whether this instance is the leader.
     pub leads: bool,
-    /// Whether all rules are suspended.
     pub suspended: bool,
-    /// Nodes waiting for evaluation.
     pub queue_depth: usize,
-    /// Requests under way.
     pub under_way: usize,
     /// How many nodes may be written at a time at present.
     pub write_limit: usize,
-    /// Objects in the cache by kind.
     pub objects: Vec<(&'static str, usize)>,
-    /// Unreadable objects by kind.
     pub unreadable: BTreeMap<&'static str, usize>,
-    /// All rules.
     pub rules: Vec<RuleSurvey>,
     /// Nodes by class (empty for conditions of no class), type and status of synthesized conditions.
     pub synthesized: BTreeMap<(Arc<str>, Arc<str>, &'static str), usize>,
 }
 
-/// The state of one rule.
 #[derive(Debug, Default)]
 pub struct RuleSurvey {
-    /// Its name.
     pub rule: Arc<str>,
     /// Nodes that the rule holds; `None` for a dry run.
     pub held: Option<usize>,
@@ -61,7 +51,6 @@ pub struct RuleSurvey {
     pub shut_out: usize,
     /// Labelled `DaemonSet`s in namespaces that their class does not cover.
     pub outside_namespaces: usize,
-    /// The zones of its disruption guard.
     pub zones: Option<Report>,
     /// The longest time for which it has held any of its held nodes.
     pub longest_held: Duration,
@@ -70,7 +59,6 @@ pub struct RuleSurvey {
 }
 
 impl Survey {
-    /// Adds all rules.
     pub fn of_rules(&mut self, rules: &Rules, nodes: &Nodes, cache: &Cache, now: Now) {
         let mut contended: Map<&str, usize> = Map::default();
         for rule in nodes

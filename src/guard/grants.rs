@@ -17,14 +17,12 @@ const GRANT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a node counts for a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Member {
-    /// Its conditions are met.
+pub(crate) enum Member {
     Met,
     /// Its conditions are unmet, and it has the taint or is within its grace period.
     Held,
     /// Its conditions are unmet and it is not held, so it is to be gated.
     Waiting {
-        /// Since when it is to be gated.
         since: Timestamp,
     },
 }
@@ -102,7 +100,6 @@ impl Tally {
 }
 
 impl Guard {
-    /// A guard without nodes.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,

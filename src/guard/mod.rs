@@ -10,8 +10,7 @@ mod report;
 mod tests;
 mod zone;
 
-pub(crate) use grants::Guard;
-pub use grants::Member;
+pub(crate) use grants::{Guard, Member};
 pub use limits::Limits;
 pub(crate) use report::Report;
-pub use zone::Zone;
+pub(crate) use zone::Zone;

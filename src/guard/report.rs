@@ -14,28 +14,19 @@ const NAMED_ZONES: usize = 3;
 pub struct Report {
     /// The zones that have nodes, in order.
     pub zones: Vec<ZoneReport>,
-    /// How many nodes have met conditions.
     pub met: usize,
-    /// How many have unmet conditions.
     pub unmet: usize,
-    /// How many of those are held back.
     pub waiting: usize,
     /// Whether every zone is fully disrupted, so that nothing more is gated.
     pub all_zones_disrupted: bool,
 }
 
-/// The state of one zone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZoneReport {
-    /// The zone.
     pub zone: Zone,
-    /// Its state.
     pub state: ZoneState,
-    /// How many of its nodes have met conditions.
     pub met: usize,
-    /// How many have unmet conditions.
     pub unmet: usize,
-    /// How many of those are held back.
     pub waiting: usize,
     /// Nodes a second that may be gated there; 0 when every zone is fully disrupted.
     pub rate: f64,

@@ -56,10 +56,8 @@ pub enum ZoneState {
 }
 
 impl ZoneState {
-    /// All states.
     pub const ALL: [Self; 3] = [Self::Normal, Self::PartialDisruption, Self::FullDisruption];
 
-    /// The state's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",

@@ -13,12 +13,9 @@ const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 /// The recorded value of a node without a limit.
 const NEVER: &str = "never";
 
-/// A readiness deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deadline {
-    /// At this time.
     At(Timestamp),
-    /// Never.
     Never,
 }
 
@@ -48,7 +45,6 @@ impl Deadline {
         Self::of(since, ttl)
     }
 
-    /// The deadline of a node whose time counts from `since`.
     pub fn of(since: Timestamp, ttl: ReadinessTtl) -> Self {
         match ttl {
             ReadinessTtl::For(ttl) => Self::after(since, ttl),
@@ -61,7 +57,6 @@ impl Deadline {
         since.checked_add(ttl).map_or(Self::Never, Self::At)
     }
 
-    /// The deadline, postponed by `step`.
     pub fn later_by(self, step: SignedDuration) -> Self {
         match self {
             Self::At(at) => at.checked_add(step).map_or(Self::Never, Self::At),
@@ -99,7 +94,6 @@ impl Deadline {
         }
     }
 
-    /// Whether the deadline has passed.
     pub fn has_passed(self, now: Timestamp) -> bool {
         match self {
             Self::At(at) => at <= now,

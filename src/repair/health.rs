@@ -43,12 +43,10 @@ impl fmt::Display for Group<'_> {
     }
 }
 
-/// How many nodes a group has, and how many are unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupHealth {
     /// Nodes past their deadline, and nodes that have been released and are not Ready.
     pub unhealthy: usize,
-    /// All nodes of the group.
     pub total: usize,
 }
 
@@ -117,8 +115,7 @@ impl Census {
         census
     }
 
-    /// The health of a group.
-    pub fn of(&self, group: Group<'_>) -> GroupHealth {
+    pub(crate) fn of(&self, group: Group<'_>) -> GroupHealth {
         let count = match group {
             Group::Pool(name) => self.pools.get(name),
             Group::Rule(rule) => self.rules.get(&rule.uid),

@@ -27,19 +27,14 @@ pub enum Karpenter<'a> {
 /// Why a node has no `NodeClaim` to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoClaim<'a> {
-    /// `NodeClaim`s are not watched.
     #[error("NodeClaims are not watched: start the controller with --enable-karpenter")]
     Disabled,
-    /// The resource does not exist in this cluster.
     #[error("Karpenter's NodeClaim resource is not installed in this cluster")]
     NotInstalled,
-    /// `NodeClaim`s have not been seen yet.
     #[error("NodeClaims have not been seen yet")]
     Unseen,
-    /// No claim names this node.
     #[error("no NodeClaim names this node")]
     NotFound,
-    /// Several claims name this node.
     #[error("NodeClaims '{0}' and '{1}' both name this node")]
     Several(&'a str, &'a str),
     /// The claim names the node, but another instance: one of the two objects is outdated.
@@ -94,7 +89,7 @@ pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Opt
 
 /// All `NodeClaim`s, indexed by the nodes that they name.
 #[derive(Debug, Default)]
-pub struct NodeClaims {
+pub(crate) struct NodeClaims {
     all: BTreeMap<Arc<str>, NodeClaim>,
     /// The name of each claim, by the node that it names and by the instance.
     by_node: BTreeSet<(Arc<str>, Arc<str>)>,
@@ -102,8 +97,7 @@ pub struct NodeClaims {
 }
 
 impl NodeClaims {
-    /// Adds a claim; returns the state that it replaces.
-    pub fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
+    pub(crate) fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
         let known = self.remove(&claim.name);
         let named = |key: &Option<Arc<str>>| Some((key.clone()?, claim.name.clone()));
         self.by_node.extend(named(&claim.node_name));
@@ -112,8 +106,7 @@ impl NodeClaims {
         known
     }
 
-    /// Removes a claim; returns its last state.
-    pub fn remove(&mut self, name: &str) -> Option<NodeClaim> {
+    pub(crate) fn remove(&mut self, name: &str) -> Option<NodeClaim> {
         let known = self.all.remove(name)?;
         let named = |key: &Option<Arc<str>>| Some((key.clone()?, known.name.clone()));
         named(&known.node_name).map(|it| self.by_node.remove(&it));
@@ -121,16 +114,12 @@ impl NodeClaims {
         Some(known)
     }
 
-    /// The claim of this name.
-    pub fn get(&self, name: &str) -> Option<&NodeClaim> {
+    pub(crate) fn get(&self, name: &str) -> Option<&NodeClaim> {
         self.all.get(name)
     }
 
     /// The claim of this node: the one whose status names the node, else the one that names its instance.
-    ///
-    /// # Errors
-    /// There is none, or it is ambiguous.
-    pub fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
+    pub(crate) fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
         let by_node = named(&self.by_node, &node.name);
         let provider = node.provider_id.iter();
         let by_provider = provider.flat_map(|id| named(&self.by_provider, id));
@@ -158,7 +147,6 @@ impl NodeClaims {
     }
 }
 
-/// The names with this key.
 fn named<'a>(
     index: &'a BTreeSet<(Arc<str>, Arc<str>)>,
     key: &'a Arc<str>,

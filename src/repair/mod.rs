@@ -9,13 +9,10 @@ mod tests;
 mod ttl;
 mod verdict;
 
-pub use deadline::Deadline;
-
-pub(crate) use health::{BLOCKED_INTERVAL, may_be_late};
-pub use health::{Census, Group};
-pub use karpenter::{Karpenter, NodeClaims};
-pub(crate) use karpenter::{NoClaim, pool_name};
-pub use ttl::in_force;
-pub(crate) use ttl::{NoTtl, ReadinessTtl};
-pub use verdict::{Spared, Verdict};
-pub(crate) use verdict::{has_been_released, judge};
+pub(crate) use deadline::Deadline;
+pub use health::Census;
+pub(crate) use health::{BLOCKED_INTERVAL, Group, may_be_late};
+pub use karpenter::Karpenter;
+pub(crate) use karpenter::{NoClaim, NodeClaims, pool_name};
+pub(crate) use ttl::{NoTtl, ReadinessTtl, in_force};
+pub(crate) use verdict::{Spared, Verdict, has_been_released, judge};

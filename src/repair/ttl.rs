@@ -10,10 +10,8 @@ use crate::object::Node;
 /// The shortest readiness TTL, as in the CRD.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-/// How long a node may stay gated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadinessTtl {
-    /// This long.
     For(Duration),
     /// Without limit: `Never`, as for Karpenter's own durations.
     Forever,
@@ -29,19 +27,11 @@ pub enum NoTtl {
     #[error(
         "{written} is {text:?}, which is no readiness TTL: write a duration of at least 1m, for example 15m, or Never"
     )]
-    Unreadable {
-        /// Where it is set.
-        written: String,
-        /// The text.
-        text: String,
-    },
+    Unreadable { written: String, text: String },
 }
 
 /// The readiness TTL of a node: that of its claim, else of its pool, else of the rule.
-///
-/// # Errors
-/// Why it is unknown.
-pub fn in_force(
+pub(crate) fn in_force(
     repair: &Repair,
     node: &Node,
     karpenter: Karpenter<'_>,

@@ -12,24 +12,19 @@ use crate::rule::Rule;
 /// What to do with a late node now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
-    /// It is left alone.
     Spare(Spared<'a>),
     /// So many others are unhealthy that the cause is probably elsewhere.
     Blocked(Blocked<'a>),
-    /// It has no claim to delete.
     Impossible(NoClaim<'a>),
     /// Its claim is deleted, so that a new node replaces it.
     DeleteNodeClaim(&'a NodeClaim),
-    /// It is released with unmet conditions.
     Release,
-    /// It is only reported.
     Report,
 }
 
 /// Why a late node is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Spared<'a> {
-    /// The node is being deleted.
     #[error("the node is being deleted")]
     NodeDeleting,
     /// The node is not broken, and will return.
@@ -44,15 +39,11 @@ pub enum Spared<'a> {
     /// The node may run workload: Karpenter has initialized it.
     #[error("Karpenter has initialized the node")]
     Initialized,
-    /// An annotation forbids repair.
     #[error("annotation {key} on {on} forbids it")]
     DoNotRepair {
-        /// The annotation.
         key: &'static str,
-        /// The object that has it.
         on: Annotated<'a>,
     },
-    /// The claim is being deleted.
     #[error("its NodeClaim is being deleted")]
     ClaimDeleting,
     /// The node will return from a reboot.
@@ -63,14 +54,10 @@ pub enum Spared<'a> {
     ClaimUnseen,
 }
 
-/// An object whose annotation forbids the repair of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Annotated<'a> {
-    /// The node itself.
     Node,
-    /// The node's claim, of this name.
     NodeClaim(&'a str),
-    /// The node's pool, of this name.
     NodePool(&'a str),
 }
 
@@ -84,14 +71,10 @@ impl fmt::Display for Annotated<'_> {
     }
 }
 
-/// The limit that blocks a repair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Blocked<'a> {
-    /// The nodes that share the limit.
     pub group: Group<'a>,
-    /// Their health.
     pub count: GroupHealth,
-    /// The rule's limit.
     pub limit: MaxUnhealthy,
 }
 

@@ -1,4 +1,4 @@
-//! The sources of gauges and histograms: which conditions keep nodes closed, and for how long.
+//! The sources of gauges and histograms: which conditions hold nodes, and for how long.
 
 use serde_json::json;
 
@@ -35,14 +35,14 @@ fn a_hold_counts_from_when_the_taint_was_put_on_or_the_node_came_with_it() {
             .annotation("nodegate.dev/taint-added-by-r-uid", &owner)
     };
     for (name, node, expected) in [
-        ("closed by the controller", node("n"), hold(100, false)),
-        ("closed as it was created", born(node("n")), hold(0, false)),
+        ("gated by the controller", node("n"), hold(100, false)),
+        ("gated at birth", born(node("n")), hold(0, false)),
         (
             "registered with the taint",
             node("n").taint(GATE, "NoSchedule"),
             hold(0, true),
         ),
-        ("never closed", node("n").condition("Net", "True"), None),
+        ("never held", node("n").condition("Net", "True"), None),
     ] {
         let mut bench = Bench::new(&[gate().bootstrap_only()], &[node]);
         bench.wait(5000);
@@ -168,7 +168,7 @@ fn a_node_that_had_been_open_does_not_start_again() {
         ("ready when it joined", true, young("True"), none as Change),
         ("there before the rule", false, young("True"), none),
         ("unmet before the rule", false, young("False"), none),
-        ("opened by hand", true, young("False"), by_hand),
+        ("released by hand", true, young("False"), by_hand),
     ] {
         let mut bench = if rule_first {
             Bench::new(&[gate()], &[])

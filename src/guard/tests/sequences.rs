@@ -26,7 +26,7 @@ fn gate_all(guard: &mut Guard, zone: &str, start: Instant) -> Vec<(String, u64)>
 }
 
 #[test]
-fn nodes_are_closed_one_by_one_at_the_rate_until_the_zone_is_disrupted() {
+fn nodes_are_gated_one_by_one_at_the_rate_until_the_zone_is_disrupted() {
     let mut guard = guard(Limits::default(), &[nodes("a", 8, 0, 4)]);
     let names = [0, 10, 20, 30].map(|after| (format!("a-waiting-{}", after / 10), after));
     assert_eq!(gate_all(&mut guard, "a", moment(100)), names);
@@ -51,7 +51,7 @@ fn the_time_for_the_next_grant_is_known() {
 }
 
 #[test]
-fn a_node_that_recovers_while_it_waits_is_never_closed() {
+fn a_node_that_recovers_while_it_waits_is_never_gated() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
     guard.see("a-waiting-0", "a", Member::Met);
     assert_eq!(guard.granted(moment(0)), ["a-waiting-1"]);
@@ -70,7 +70,7 @@ fn a_granted_node_that_recovers_gives_its_token_to_the_next() {
 }
 
 #[test]
-fn a_node_that_was_closed_keeps_its_token() {
+fn a_node_that_was_gated_keeps_its_token() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 2)]);
     assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Held);
@@ -185,7 +185,7 @@ fn a_guard_that_starts_over_closes_nothing_before_its_buckets_have_filled_anew()
 }
 
 #[test]
-fn a_node_that_cannot_be_closed_makes_way_for_the_others_and_gets_another_turn() {
+fn a_node_that_cannot_be_gated_makes_way_for_the_others_and_gets_another_turn() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
     assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     assert_eq!(guard.granted(moment(29)), [""; 0], "grants do not pile up");
