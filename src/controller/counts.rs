@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus::IntCounterVec;
 
 use super::metrics::Metrics;
 use crate::api::RepairAction;
 use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
-use crate::engine::io::{Count, Effect};
+use crate::engine::io::Effect;
+use crate::engine::{Count, RuleCount};
 use crate::plan::{ChangeKind, TaintChange};
 
 /// Label of a taint that was added.
@@ -68,91 +70,79 @@ impl Counter {
                 _ => None,
             })
         };
-        let is_evaluation = |count: &&Count| matches!(count, Count::Evaluated { .. });
+        let is_evaluation = |count: &&Count| matches!(count, Count::Rule(_, RuleCount::Evaluated));
         let evaluations = u32::try_from(counts().filter(is_evaluation).count()).unwrap_or(u32::MAX);
         let each = took / evaluations.max(1);
         let now = Timestamp::now();
         for count in counts() {
-            self.count_one(count, each, now);
+            let metrics = &self.metrics;
+            match count {
+                Count::Rule(rule, count) => self.count_for(rule, count, each, now),
+                Count::StatusSpared => metrics.status_unchanged.with_label_values(NONE).inc(),
+                Count::StatusCoalesced => metrics.status_coalesced.with_label_values(NONE).inc(),
+                Count::EventDropped => metrics.events_dropped.with_label_values(NONE).inc(),
+            }
         }
     }
 
-    fn count_one(&mut self, count: &Count, took: Duration, now: Timestamp) {
-        if count.rule().is_some_and(|rule| !self.known.contains(rule)) {
+    fn count_for(&mut self, rule: &Arc<str>, count: &RuleCount, took: Duration, now: Timestamp) {
+        if matches!(count, RuleCount::Came) {
+            return self.know_rule(rule);
+        }
+        if !self.known.contains(rule) {
             return;
         }
-        let metrics = &self.metrics;
+        let (metrics, name) = (&self.metrics, &**rule);
+        let inc =
+            |counter: &IntCounterVec, labels: &[&str]| counter.with_label_values(labels).inc();
         match count {
-            Count::RuleCame { rule } => self.know_rule(rule),
-            Count::RuleWent { rule } => {
-                self.known.remove(rule);
+            RuleCount::Came => {}
+            RuleCount::Went => {
                 metrics.forget_rule(rule);
+                self.known.remove(rule);
             }
-            Count::Evaluated { rule } => {
-                let duration = metrics.evaluation_duration.with_label_values(&[rule]);
+            RuleCount::Evaluated => {
+                let duration = metrics.evaluation_duration.with_label_values(&[name]);
                 duration.observe(took.as_secs_f64());
-                let last = metrics.last_reconciliation.with_label_values(&[rule]);
+                let last = metrics.last_reconciliation.with_label_values(&[name]);
                 last.set(now.as_duration().as_secs_f64());
             }
-            Count::Unmet {
-                rule,
-                condition,
-                is_new,
-            } => {
-                let labels = [rule, condition];
-                metrics.condition_failures.with_label_values(&labels).inc();
+            RuleCount::Unmet { condition, is_new } => {
+                inc(&metrics.condition_failures, &[name, condition]);
                 if *is_new {
-                    metrics.turned_unmet.with_label_values(&labels).inc();
+                    inc(&metrics.turned_unmet, &[name, condition]);
                 }
             }
-            Count::Changed(change) => self.count_change(change, now),
-            Count::Failed { rule, reason } => {
-                let failures = &metrics.failures;
-                failures.with_label_values(&[&**rule, reason]).inc();
-            }
-            Count::Undone { rule } => metrics.taints_undone.with_label_values(&[rule]).inc(),
-            Count::Conflicted { rule, kind } => {
-                let labels = [&**rule, operation(*kind)];
-                metrics.api_conflicts.with_label_values(&labels).inc();
-            }
-            Count::StartedUp { rule, stages } => {
-                for stage in stages {
-                    let labels = [&**rule, &*stage.condition];
-                    let took = metrics.startup_stage.with_label_values(&labels);
-                    took.observe(stage.took.as_secs_f64());
+            RuleCount::Changed(change) => self.count_change(change, now),
+            RuleCount::Failed(reason) => inc(&metrics.failures, &[name, reason]),
+            RuleCount::Undone => inc(&metrics.taints_undone, &[name]),
+            RuleCount::Conflicted(kind) => inc(&metrics.api_conflicts, &[name, operation(*kind)]),
+            RuleCount::StartedUp(stages) => {
+                for (condition, took) in stages {
+                    let stage = metrics.startup_stage.with_label_values(&[name, condition]);
+                    stage.observe(took.as_secs_f64());
                 }
-                if let Some(last) = stages.iter().max_by_key(|stage| stage.took) {
-                    let labels = [&**rule, &*last.condition];
-                    metrics.startup_last.with_label_values(&labels).inc();
+                if let Some((last, _)) = stages.iter().max_by_key(|(_, took)| *took) {
+                    inc(&metrics.startup_last, &[name, last]);
                 }
             }
-            Count::BootstrapCompleted { rule, since, hold } => {
-                metrics.bootstrap_completed.with_label_values(&[rule]).inc();
+            RuleCount::BootstrapCompleted { since, hold } => {
+                inc(&metrics.bootstrap_completed, &[name]);
                 if let Some(since) = since {
-                    let duration = metrics.bootstrap_duration.with_label_values(&[rule]);
+                    let duration = metrics.bootstrap_duration.with_label_values(&[name]);
                     duration.observe(seconds_between(*since, now));
                 }
                 if let Some(hold) = hold
                     && let Some(since) = hold.since
                 {
                     let origin = if hold.is_adopted { ADOPTED } else { CONTROLLER };
-                    let duration = metrics.bootstrap_hold.with_label_values(&[&**rule, origin]);
+                    let duration = metrics.bootstrap_hold.with_label_values(&[name, origin]);
                     duration.observe(seconds_between(since, now));
                 }
             }
-            Count::Repaired { rule, action } => {
-                let repairs = &metrics.repairs;
-                repairs.with_label_values(&[&**rule, action]).inc();
-            }
-            Count::RepairBlocked { rule } => {
-                metrics.repairs_blocked.with_label_values(&[rule]).inc();
-            }
-            Count::RepairFailed { rule } => {
-                metrics.repair_failures.with_label_values(&[rule]).inc();
-            }
-            Count::StatusSpared => metrics.status_unchanged.with_label_values(NONE).inc(),
-            Count::StatusCoalesced => metrics.status_coalesced.with_label_values(NONE).inc(),
-            Count::EventDropped => metrics.events_dropped.with_label_values(NONE).inc(),
+            RuleCount::Repaired(action) => inc(&metrics.repairs, &[name, action]),
+            RuleCount::RepairBlocked => inc(&metrics.repairs_blocked, &[name]),
+            RuleCount::RepairFailed => inc(&metrics.repair_failures, &[name]),
         }
     }
 
@@ -225,14 +215,14 @@ mod tests {
         let evaluations = metrics.evaluation_duration.clone();
         let mut counter = Counter::new(metrics);
         let rule: Arc<str> = "r".into();
-        let came = Count::RuleCame { rule: rule.clone() };
-        let went = Count::RuleWent { rule: rule.clone() };
+        let came = Count::Rule(rule.clone(), RuleCount::Came);
+        let went = Count::Rule(rule.clone(), RuleCount::Went);
         for (name, before, series) in [
             ("before it is known", None, 0),
             ("while it is there", Some(came), 1),
             ("when it is gone", Some(went), 0),
         ] {
-            let evaluated = Count::Evaluated { rule: rule.clone() };
+            let evaluated = Count::Rule(rule.clone(), RuleCount::Evaluated);
             let counts = before.into_iter().chain([evaluated]);
             let effects: Vec<_> = counts.map(Effect::Count).collect();
             counter.count(&effects, Duration::from_millis(1));

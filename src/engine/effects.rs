@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::count::{Count, RuleCount};
 use super::error::RequestError;
-use super::io::{Count, Effect, Now, Request, RequestId};
+use super::io::{Effect, Now, Request, RequestId};
 use super::kind::Watch;
 use super::map::Map;
 use super::notice::Notice;
@@ -95,6 +96,10 @@ impl Effects {
 
     pub fn count(&mut self, count: Count) {
         self.waiting.push(Effect::Count(count));
+    }
+
+    pub fn count_for(&mut self, rule: impl Into<Arc<str>>, count: RuleCount) {
+        self.count(Count::Rule(rule.into(), count));
     }
 
     /// Starts and stops watches.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use json_patch::Patch as JsonPatch;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use serde_json::Value;
 
+use super::count::Count;
 use super::error::RequestError;
 use super::kind::{Scope, Watch};
 use super::notice::Notice;
@@ -16,7 +17,6 @@ use crate::condition::ComponentGroup;
 use crate::object::{
     CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
 };
-use crate::plan::{ChangeKind, TaintChange};
 
 /// The current time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -278,136 +278,5 @@ expect! {
 impl Answer {
     fn is_unexpected(&self) -> RequestError {
         RequestError::Failed(format!("the answer is not what was asked for: {self:?}"))
-    }
-}
-
-/// How a node was closed before its bootstrap was completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
-    /// When the taint was added, if that is known.
-    pub since: Option<Timestamp>,
-    /// Whether the node was created with the taint, or someone else added it.
-    pub is_adopted: bool,
-}
-
-/// A condition that a node met during startup.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartupStage {
-    /// The condition's type.
-    pub condition: Arc<str>,
-    /// How long after both the node and the rule existed.
-    pub took: SignedDuration,
-}
-
-/// Something that happened, for metrics.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Count {
-    /// A rule was created or first seen.
-    RuleCame {
-        /// Its name.
-        rule: Arc<str>,
-    },
-    /// A rule is gone, and its series end.
-    RuleWent {
-        /// Its name.
-        rule: Arc<str>,
-    },
-    /// A rule was evaluated on a node.
-    Evaluated {
-        /// Its name.
-        rule: Arc<str>,
-    },
-    /// A condition of a rule was found unmet on a node.
-    Unmet {
-        /// The rule's name.
-        rule: Arc<str>,
-        /// The condition's type.
-        condition: Arc<str>,
-        /// Whether the previous evaluation did not find it unmet.
-        is_new: bool,
-    },
-    /// A taint was added or removed.
-    Changed(Box<TaintChange>),
-    /// A node was opened for the first time.
-    StartedUp {
-        /// The rule's name.
-        rule: Arc<str>,
-        /// The rule's conditions, except those for which the time is unknown.
-        stages: Vec<StartupStage>,
-    },
-    /// A taint could not be added or removed.
-    Failed {
-        /// The rule's name.
-        rule: Arc<str>,
-        /// A reason in CamelCase.
-        reason: &'static str,
-    },
-    /// A taint change met a conflict: the node had changed in the meantime.
-    Conflicted {
-        /// The rule's name.
-        rule: Arc<str>,
-        /// The attempted change.
-        kind: ChangeKind,
-    },
-    /// Someone else undid a taint change.
-    Undone {
-        /// The rule's name.
-        rule: Arc<str>,
-    },
-    /// A node's bootstrap was completed.
-    BootstrapCompleted {
-        /// The rule's name.
-        rule: Arc<str>,
-        /// When it began, if that is known.
-        since: Option<Timestamp>,
-        /// How the taint kept pods off, if it did.
-        hold: Option<Hold>,
-    },
-    /// The controller acted on a node that was not ready in time.
-    Repaired {
-        /// The rule's name.
-        rule: Arc<str>,
-        /// The action.
-        action: &'static str,
-    },
-    /// Too many unhealthy nodes blocked a repair.
-    RepairBlocked {
-        /// The rule's name.
-        rule: Arc<str>,
-    },
-    /// The API server refused a repair.
-    RepairFailed {
-        /// The rule's name.
-        rule: Arc<str>,
-    },
-    /// A rule's status write was skipped because nothing had changed.
-    StatusSpared,
-    /// A change of a rule's status was written together with others.
-    StatusCoalesced,
-    /// An Event was dropped by the queue, or refused by the API server.
-    EventDropped,
-}
-
-impl Count {
-    /// The rule whose series this belongs to; `None` for the creation and deletion of rules, and for counts that have no rule.
-    pub fn rule(&self) -> Option<&str> {
-        match self {
-            Self::Evaluated { rule }
-            | Self::Unmet { rule, .. }
-            | Self::Failed { rule, .. }
-            | Self::Conflicted { rule, .. }
-            | Self::StartedUp { rule, .. }
-            | Self::Undone { rule }
-            | Self::BootstrapCompleted { rule, .. }
-            | Self::Repaired { rule, .. }
-            | Self::RepairBlocked { rule }
-            | Self::RepairFailed { rule } => Some(rule),
-            Self::Changed(change) => Some(&change.rule_name),
-            Self::RuleCame { .. }
-            | Self::RuleWent { .. }
-            | Self::StatusSpared
-            | Self::StatusCoalesced
-            | Self::EventDropped => None,
-        }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod broken;
 mod cache;
 mod clock;
 mod conditions;
+mod count;
 mod effects;
 pub mod election;
 pub mod error;
@@ -37,6 +38,7 @@ mod view;
 
 pub(crate) use cache::CachedRule;
 pub use clock::Clock;
+pub(crate) use count::{Count, RuleCount};
 pub use freshness::{MAX_AGE, WATCH_LENGTH};
 
 pub(crate) use attempt::Backoff;

@@ -7,9 +7,10 @@ use tracing::{debug, warn};
 
 use super::announce::{tell_change, tell_undone};
 use super::attempt::{Attempt, Change, Part, Parts};
+use super::count::{Count, Hold, RuleCount};
 use super::effects::{Effects, Job};
 use super::error::RequestError;
-use super::io::{Count, Hold, Now, Request};
+use super::io::{Now, Request};
 use super::notice::{self, About, Notice};
 use super::pacer::Class;
 use super::patch;
@@ -170,10 +171,7 @@ impl WriteWork {
         }
         debug!(node = %name, "the node has changed in the meantime; evaluating it again");
         for change in &write.plan.changes {
-            out.count(Count::Conflicted {
-                rule: change.rule_name.as_str().into(),
-                kind: change.kind,
-            });
+            out.count_for(&*change.rule_name, RuleCount::Conflicted(change.kind));
         }
         self.attempt.under_way = true;
         let request = Request::ReadNode { name: name.clone() };
@@ -206,7 +204,7 @@ impl WriteWork {
                 continue;
             };
             if let Some(change) = change {
-                out.count(Count::Undone { rule: rule.into() });
+                out.count_for(rule, RuleCount::Undone);
                 if undone.is_news() {
                     tell_undone(about, change, undone, out);
                 }
@@ -279,8 +277,8 @@ fn completed(
             );
             Notice::on_node(node, &notice::BOOTSTRAP_COMPLETED, note)
         });
-        let rule = rule.name.clone();
-        (Count::BootstrapCompleted { rule, since, hold }, notice)
+        let count = RuleCount::BootstrapCompleted { since, hold };
+        (Count::Rule(rule.name.clone(), count), notice)
     });
     completed.collect()
 }
@@ -316,7 +314,7 @@ mod tests {
             };
             let completed = completed(&world.node, &plan, &write, &Startups::default(), now);
             let since = |count| match count {
-                Count::BootstrapCompleted { since, .. } => since,
+                Count::Rule(_, RuleCount::BootstrapCompleted { since, .. }) => since,
                 other => panic!("{other:?}"),
             };
             let counts = completed.into_iter().map(|(count, _)| since(count));

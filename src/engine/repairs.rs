@@ -13,9 +13,10 @@ use tracing::{debug, info, warn};
 
 use super::attempt::Attempt;
 use super::cache::{Cache, KarpenterCache};
+use super::count::RuleCount;
 use super::effects::{Effects, Job};
 use super::error::RequestError;
-use super::io::{Answer, Count, Request};
+use super::io::{Answer, Request};
 use super::map::Map;
 use super::notice::{self, Notice};
 use super::pacer::Class;
@@ -207,10 +208,8 @@ impl Deletion {
             why,
         } = self;
         info!(node = %node.name, %rule, claim = %claim.name, why, "NodeClaim deleted");
-        out.count(Count::Repaired {
-            rule: rule.clone(),
-            action: RepairAction::DeleteNodeClaim.as_str(),
-        });
+        let action = RepairAction::DeleteNodeClaim.as_str();
+        out.count_for(rule.clone(), RuleCount::Repaired(action));
         let note = format!("NodeClaim '{}' deleted by rule '{rule}'. {why}", claim.name);
         out.tell(Notice::on_node(node, &notice::CLAIM_DELETED, note));
     }
@@ -219,7 +218,7 @@ impl Deletion {
         let (node, rule, claim) = (&self.node.name, &self.rule, &self.claim.name);
         if error.is_refusal() {
             warn!(%node, %rule, %claim, "cannot delete the NodeClaim: {error}");
-            out.count(Count::RepairFailed { rule: rule.clone() });
+            out.count_for(rule.clone(), RuleCount::RepairFailed);
         } else {
             debug!(%node, %error, "evaluating the node again before its NodeClaim is deleted");
         }
@@ -235,12 +234,13 @@ pub(super) fn words(notice: &Notice) -> (&'static str, Option<&str>) {
 /// Announces why a late node is not repaired.
 pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Effects) {
     warn!(node = %notice.about.name, %rule, "{}", notice.note);
-    let rule = rule.clone();
     if notice.topic == &notice::LATE {
-        let action = RepairAction::None.as_str();
-        out.count(Count::Repaired { rule, action });
+        out.count_for(
+            rule.clone(),
+            RuleCount::Repaired(RepairAction::None.as_str()),
+        );
     } else if notice.topic == &notice::REPAIR_BLOCKED {
-        out.count(Count::RepairBlocked { rule });
+        out.count_for(rule.clone(), RuleCount::RepairBlocked);
     }
     out.tell(notice);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::io::{Count, StartupStage};
+use super::count::{Count, RuleCount};
 use crate::api::EnforcementMode;
 use crate::object::Node;
 use crate::plan::{Finding, NodePlan, Outcome, is_new};
@@ -87,17 +87,17 @@ impl Startups {
             stages,
             ..
         } = self.0.swap_remove(index);
-        let stages: Vec<StartupStage> = stages
+        let stages = stages
             .into_iter()
             .filter_map(|(condition, met)| match met {
-                Met::At(at) => Some(StartupStage {
+                Met::At(at) => Some((
                     condition,
-                    took: at.duration_since(since).max(SignedDuration::ZERO),
-                }),
+                    at.duration_since(since).max(SignedDuration::ZERO),
+                )),
                 Met::NotYet | Met::Earlier => None,
             })
             .collect();
-        Some(Count::StartedUp { rule, stages })
+        Some(Count::Rule(rule, RuleCount::StartedUp(stages)))
     }
 
     /// Forgets everything, because the clock was set.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::Engine;
+use crate::engine::count::{Count, RuleCount};
 use crate::engine::effects::Job;
 use crate::engine::error::RequestError;
-use crate::engine::io::{Answer, Count, RequestId};
+use crate::engine::io::{Answer, RequestId};
 use crate::engine::node_writes::WriteEnd;
 use crate::engine::notice::About;
 use crate::object::{Node, Watched};
@@ -78,7 +79,9 @@ impl Engine {
                     {
                         self.out.count(count);
                     }
-                    self.out.count(Count::Changed(Box::new(change)));
+                    let rule = change.rule_name.clone();
+                    let change = RuleCount::Changed(Box::new(change));
+                    self.out.count_for(rule, change);
                 }
                 for (count, notice) in write.completed {
                     self.out.count(count);

@@ -12,9 +12,9 @@ use tracing::{info, warn};
 
 use super::attempt::Attempt;
 use super::cache::Cache;
+use super::count::RuleCount;
 use super::effects::Effects;
 use super::gating::guard_for;
-use super::io::Count;
 use super::map::{Map, Set};
 use super::nodes::Nodes;
 use super::notice::{self, Notice};
@@ -110,9 +110,7 @@ impl Rules {
         self.works.retain(|uid, work| {
             let stays = known.contains(uid);
             if !stays {
-                out.count(Count::RuleWent {
-                    rule: work.name.clone(),
-                });
+                out.count_for(work.name.clone(), RuleCount::Went);
             }
             stays
         });
@@ -130,9 +128,7 @@ impl Rules {
         let mut is_taken_over = false;
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
             is_taken_over = rule.finalizer;
-            out.count(Count::RuleCame {
-                rule: rule.name.clone(),
-            });
+            out.count_for(rule.name.clone(), RuleCount::Came);
             RuleWork::new(rule)
         });
         let spec = rule.active().filter(|_| !rule.deleting);

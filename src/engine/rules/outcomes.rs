@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{RuleWork, Rules};
+use crate::engine::count::RuleCount;
 use crate::engine::effects::Effects;
 use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
 use crate::engine::gating::observe;
-use crate::engine::io::Count;
 use crate::engine::notice::{About, Notice};
 use crate::engine::status::{Record, has_work_for};
 use crate::object::Node;
@@ -81,10 +81,7 @@ impl Rules {
                 continue;
             };
             for reason in [reason, EVALUATION_ERROR] {
-                out.count(Count::Failed {
-                    rule: work.name.clone(),
-                    reason,
-                });
+                out.count_for(work.name.clone(), RuleCount::Failed(reason));
             }
             let message = format!("failed to {what} taint: {message}");
             if Record::of(records, &work.uid).fail(message.clone(), out.now.wall) {
@@ -120,16 +117,12 @@ impl RuleWork {
         record: &mut Record,
         out: &mut Effects,
     ) {
-        out.count(Count::Evaluated {
-            rule: self.name.clone(),
-        });
+        out.count_for(self.name.clone(), RuleCount::Evaluated);
         for (index, result) in outcome.findings.iter().enumerate() {
             if !result.is_to_be_seen() && !result.is_met() {
-                out.count(Count::Unmet {
-                    rule: self.name.clone(),
-                    condition: result.requirement.kind.clone(),
-                    is_new: record.status(index) != Some(result.observed()),
-                });
+                let condition = result.requirement.kind.clone();
+                let is_new = record.status(index) != Some(result.observed());
+                out.count_for(self.name.clone(), RuleCount::Unmet { condition, is_new });
             }
         }
         // Before everything has been seen, the node's state is unknown.

@@ -115,7 +115,8 @@ fn what_changes_nothing_has_no_node_evaluated() {
     bench.wait(5000);
     let evaluated = |bench: &mut Bench| {
         let counted = std::mem::take(&mut bench.counted);
-        let is_evaluation = |it: &&super::Count| matches!(it, super::Count::Evaluated { .. });
+        let is_evaluation =
+            |it: &&super::Count| matches!(it, super::Count::Rule(_, super::RuleCount::Evaluated));
         counted.iter().filter(is_evaluation).count()
     };
     evaluated(&mut bench);

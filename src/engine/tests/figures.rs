@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::engine::io::{Count, Hold, StartupStage};
+use crate::engine::count::{Count, Hold, RuleCount};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -14,7 +14,7 @@ fn gate() -> RuleBuilder {
 fn holds(bench: &mut Bench) -> Vec<Option<Hold>> {
     let counted = std::mem::take(&mut bench.counted).into_iter();
     let hold = |count| match count {
-        Count::BootstrapCompleted { hold, .. } => Some(hold),
+        Count::Rule(_, RuleCount::BootstrapCompleted { hold, .. }) => Some(hold),
         _ => None,
     };
     counted.filter_map(hold).collect()
@@ -94,10 +94,12 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
     let stages = |bench: &mut Bench| -> Vec<Vec<(String, i64)>> {
         let counted = std::mem::take(&mut bench.counted).into_iter();
         let stages = counted.filter_map(|count| match count {
-            Count::StartedUp { stages, .. } => Some(stages),
+            Count::Rule(_, RuleCount::StartedUp(stages)) => Some(stages),
             _ => None,
         });
-        let told = |stage: &StartupStage| (stage.condition.to_string(), stage.took.as_secs());
+        let told = |(condition, took): &(std::sync::Arc<str>, jiff::SignedDuration)| {
+            (condition.to_string(), took.as_secs())
+        };
         stages
             .map(|stages| stages.iter().map(told).collect())
             .collect()
@@ -155,7 +157,7 @@ fn a_node_that_had_been_open_does_not_start_again() {
     let starts = |bench: &mut Bench| {
         let counted = std::mem::take(&mut bench.counted).into_iter();
         counted
-            .filter(|it| matches!(it, Count::StartedUp { .. }))
+            .filter(|it| matches!(it, Count::Rule(_, RuleCount::StartedUp(_))))
             .count()
     };
     let young = |status| node("n").created(at(100)).condition("Net", status);

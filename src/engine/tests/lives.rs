@@ -30,10 +30,10 @@ fn a_rule_is_counted_when_it_comes_and_when_it_goes() {
     bench.counted();
     bench.sees_rule(&gate().waits_for("Disk"));
     bench.sees_rule(&gate().waits_for("Disk").label("a", "b"));
-    assert_eq!(bench.counted(), [r#"RuleCame { rule: "r" }"#]);
+    assert_eq!(bench.counted(), ["Came r"]);
     assert_eq!(bench.survey().rules.len(), 1);
     bench.shows_gone(Watch::Rules, "r");
-    assert_eq!(bench.counted(), [r#"RuleWent { rule: "r" }"#]);
+    assert_eq!(bench.counted(), ["Went r"]);
     assert_eq!(bench.survey().rules.len(), 0);
 }
 
@@ -309,7 +309,8 @@ fn a_rule_that_changes_has_its_nodes_evaluated_anew() {
     // A change that does not affect its spec evaluates no node.
     let evaluated = |bench: &mut Bench| {
         let counted = std::mem::take(&mut bench.counted);
-        let is_evaluation = |it: &&super::Count| matches!(it, super::Count::Evaluated { .. });
+        let is_evaluation =
+            |it: &&super::Count| matches!(it, super::Count::Rule(_, super::RuleCount::Evaluated));
         counted.iter().filter(is_evaluation).count()
     };
     bench.wait(3000);

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::io::{Answer, Count, Effect, Input, Now, Request, RequestId, Seen};
+use super::count::{Count, RuleCount};
+use super::io::{Answer, Effect, Input, Now, Request, RequestId, Seen};
 use super::kind::{Scope, Watch};
 use super::{Engine, Rate, RequestError, Settings, Survey};
 use crate::config::Config;
@@ -347,23 +348,23 @@ impl Bench {
     fn counted(&mut self) -> Vec<String> {
         let counted = std::mem::take(&mut self.counted);
         let of_note = counted.into_iter().filter_map(|count| match count {
-            Count::Evaluated { .. }
-            | Count::StartedUp { .. }
-            | Count::Unmet { is_new: false, .. }
-            | Count::StatusSpared
-            | Count::StatusCoalesced => None,
-            Count::Changed(change) => Some(format!("{:?} {}", change.kind, change.rule_name)),
-            Count::BootstrapCompleted { rule, since, .. } => {
-                let since = since.map(|since| since.duration_since(at(0)).as_secs());
-                Some(format!("BootstrapCompleted {rule} since {since:?}"))
-            }
-            Count::Unmet {
-                rule,
-                condition,
-                is_new: true,
-            } => Some(format!("TurnedUnmet {rule} {condition}")),
-            Count::Failed { rule, reason } => Some(format!("{reason} {rule}")),
-            other => Some(format!("{other:?}")),
+            Count::StatusSpared | Count::StatusCoalesced => None,
+            Count::EventDropped => Some("EventDropped".to_owned()),
+            Count::Rule(rule, count) => match count {
+                RuleCount::Evaluated
+                | RuleCount::StartedUp(_)
+                | RuleCount::Unmet { is_new: false, .. } => None,
+                RuleCount::Changed(change) => Some(format!("{:?} {rule}", change.kind)),
+                RuleCount::BootstrapCompleted { since, .. } => {
+                    let since = since.map(|since| since.duration_since(at(0)).as_secs());
+                    Some(format!("BootstrapCompleted {rule} since {since:?}"))
+                }
+                RuleCount::Unmet { condition, .. } => {
+                    Some(format!("TurnedUnmet {rule} {condition}"))
+                }
+                RuleCount::Failed(reason) => Some(format!("{reason} {rule}")),
+                other => Some(format!("{other:?} {rule}")),
+            },
         });
         of_note.collect()
     }

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{Bench, Input, Rate, Seen, settings};
 use crate::condition::ComponentGroup;
 use crate::engine::RequestError;
-use crate::engine::io::{Count, Effect, Request};
+use crate::engine::count::Count;
+use crate::engine::io::{Effect, Request};
 use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
@@ -366,7 +367,10 @@ fn many(rules: usize, nodes: usize) -> (Bench, Vec<Input>) {
 }
 
 fn is_evaluation(effect: &Effect) -> bool {
-    matches!(effect, Effect::Count(Count::Evaluated { .. }))
+    matches!(
+        effect,
+        Effect::Count(Count::Rule(_, super::RuleCount::Evaluated))
+    )
 }
 
 fn gate_of(name: &str) -> RuleBuilder {

@@ -1,0 +1,63 @@
+//! What happened, for metrics.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::plan::{ChangeKind, TaintChange};
+
+/// Something that happened, for metrics.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Count {
+    /// To the rule of this name.
+    Rule(Arc<str>, RuleCount),
+    /// A rule's status write was skipped because nothing had changed.
+    StatusSpared,
+    /// A change of a rule's status was written together with others.
+    StatusCoalesced,
+    /// An Event was dropped by the queue, or refused by the API server.
+    EventDropped,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum RuleCount {
+    /// The rule was created or first seen.
+    Came,
+    /// The rule is gone, and its series end.
+    Went,
+    /// The rule was evaluated on a node.
+    Evaluated,
+    /// A condition was found unmet on a node; `is_new` if the previous evaluation did not find it so.
+    Unmet { condition: Arc<str>, is_new: bool },
+    /// A taint was added or removed.
+    Changed(Box<TaintChange>),
+    /// A node was released for the first time: how long each condition took since both the node and the rule existed, as far as
+    /// that is known.
+    StartedUp(Vec<(Arc<str>, SignedDuration)>),
+    /// A taint could not be added or removed, for this reason in CamelCase.
+    Failed(&'static str),
+    /// A taint change met a conflict: the node had changed in the meantime.
+    Conflicted(ChangeKind),
+    /// Someone else undid a taint change.
+    Undone,
+    /// A node's bootstrap was completed, which began at `since`.
+    BootstrapCompleted {
+        since: Option<Timestamp>,
+        hold: Option<Hold>,
+    },
+    /// The controller acted on a node that was not ready in time.
+    Repaired(&'static str),
+    /// Too many unhealthy nodes blocked a repair.
+    RepairBlocked,
+    /// The API server refused a repair.
+    RepairFailed,
+}
+
+/// How a node was held before its bootstrap was completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// When the taint was added, if that is known.
+    pub since: Option<Timestamp>,
+    /// Whether the node was created with the taint, or someone else added it.
+    pub is_adopted: bool,
+}
