@@ -71,7 +71,7 @@ impl Rules {
                 wanted.push(FINALIZER.into());
             }
             (true, true) if work.is_cleaning && is_clean(uid, cache, nodes) => {
-                wanted.retain(|finalizer| !ours(finalizer))
+                wanted.retain(|finalizer| !ours(finalizer));
             }
             _ => return false,
         }

@@ -121,7 +121,7 @@ impl RuleWork {
         for (index, result) in outcome.findings.iter().enumerate() {
             if !result.is_to_be_seen() && !result.is_met() {
                 let condition = result.requirement.kind.clone();
-                let is_new = record.status(index) != Some(result.observed());
+                let is_new = !record.had(index, result.observed());
                 out.count_for(self.name.clone(), RuleCount::Unmet { condition, is_new });
             }
         }

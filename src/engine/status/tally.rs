@@ -103,9 +103,10 @@ impl Record {
         self.found.is_none() && self.failure.is_none() && self.is_clean
     }
 
-    /// The last status of the condition at this place; `None` if there is no outcome on record.
-    pub fn status(&self, index: usize) -> Option<Option<ConditionStatus>> {
-        self.found.as_ref()?.statuses.get(index).copied()
+    /// Whether the condition at this place had this status at the last outcome; `None` if the node lacked it.
+    pub fn had(&self, index: usize, status: Option<ConditionStatus>) -> bool {
+        let found = self.found.as_ref();
+        found.and_then(|found| found.statuses.get(index)) == Some(&status)
     }
 
     /// Whether the rule's taint is on the node: as decided, or as it is if that is not carried out.
