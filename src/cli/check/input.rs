@@ -1,6 +1,5 @@
 //! What checks ask of the cluster, such as the `DaemonSet`s that each rule waits for.
 
-use crate::api::NodeReadinessRuleSpec;
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::cluster::ResourceKind;
 use crate::condition::can_share_a_node;
@@ -24,13 +23,6 @@ impl Snapshot {
         let rules = self.view.rules().rules().iter();
         let rules = rules.filter(|rule| !rule.deleting);
         rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
-    }
-
-    /// The spec of a rule as written.
-    pub(super) fn sent(&self, rule: &Rule) -> Option<&NodeReadinessRuleSpec> {
-        let mut rules = self.rules.iter();
-        let sent = rules.find(|it| it.metadata.name.as_deref() == Some(&*rule.name));
-        sent?.spec.as_ref().ok()
     }
 
     /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.

@@ -1,17 +1,16 @@
 //! Faults of nodes and of what makes them: Karpenter's `NodePool`s and Cluster Autoscaler.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::api::TaintEffect;
 use crate::cli::snapshot::{Pool, Snapshot, arguments, image};
+use crate::cli::status::{StrayTaint, stray_taints};
 use crate::cluster::ResourceKind;
 use crate::finding::{Check, Finding, Severity};
 use crate::object::ObjectKey;
 use crate::object::karpenter::NODE_POOL_LABEL;
-use crate::rule::{CompiledSpec, Rule, WhyStray};
+use crate::rule::{CompiledSpec, Rule};
 use crate::selector::{Operator, Requirement, overlap};
 use crate::wording::counted;
 
@@ -34,38 +33,31 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     if !snapshot.has_read(ResourceKind::Rules) {
         return found;
     }
-    found.extend(stray_taints(snapshot));
+    found.extend(stray_taints(snapshot).iter().map(stray_taint));
     for pool in &snapshot.manifests.node_pools {
         found.extend(stray_of_pool(snapshot, pool));
     }
     found
 }
 
-/// Taints on nodes that no rule removes, each with its reason once.
-fn stray_taints(snapshot: &Snapshot) -> Vec<Finding> {
-    let mut nodes: BTreeMap<(String, WhyStray), Vec<&str>> = BTreeMap::new();
-    for node in snapshot.view.nodes().filter(|node| !node.deleting) {
-        for (taint, why) in snapshot.view.rules().stray(node) {
-            let name = format!("{}:{}", taint.key, taint.effect);
-            nodes.entry((name, why)).or_default().push(&node.name);
-        }
-    }
-    let found = nodes.into_iter().filter_map(|((taint, why), mut nodes)| {
-        nodes.sort_unstable();
-        let first = *nodes.first()?;
-        let others = match nodes.len() - 1 {
-            0 => String::new(),
-            more => format!(" (and {})", counted(more, "other node")),
-        };
-        let what = format!("its taint {taint}{others} is removed by no rule: {why}");
-        let fix = format!(
-            "correct what gives nodes this taint (kubelet --register-with-taints), or the rule; \
-             kubectl taint node {first} {taint}- removes it"
-        );
-        let object = format!("node/{first}");
-        Some(Finding::new(Check::STRAY_TAINT, object, what, fix))
-    });
-    found.collect()
+/// A taint on nodes that no rule removes.
+fn stray_taint(stray: &StrayTaint) -> Finding {
+    let StrayTaint {
+        taint,
+        why,
+        nodes,
+        example,
+    } = stray;
+    let others = match nodes - 1 {
+        0 => String::new(),
+        more => format!(" (and {})", counted(more, "other node")),
+    };
+    let what = format!("its taint {taint}{others} is removed by no rule: {why}");
+    let fix = format!(
+        "correct what gives nodes this taint (kubelet --register-with-taints), or the rule; \
+         kubectl taint node {example} {taint}- removes it"
+    );
+    Finding::new(Check::STRAY_TAINT, format!("node/{example}"), what, fix)
 }
 
 /// Startup taints of a pool that no rule removes.

@@ -31,31 +31,26 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     found
 }
 
+fn of(check: Check, rule: &Rule, what: impl Into<String>, fix: &str) -> Finding {
+    Finding::new(check, rule_name(rule), what, fix)
+}
+
 fn rejected(rule: &Rule) -> Option<Finding> {
     let fix = if rule.pruned {
         "kubectl apply --server-side --force-conflicts -k config/crd, and apply the rule again"
     } else {
         "correct the field; until then the rule has no effect"
     };
-    let why = rule.trouble()?;
-    Some(Finding::new(Check::REJECTED, rule_name(rule), why, fix))
+    Some(of(Check::REJECTED, rule, rule.trouble()?, fix))
 }
 
 fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item = Finding> {
+    const FIX: &str =
+        "give one of them another taint key, or node selectors that match no node in common";
     let earlier = snapshot.usable();
     let earlier = earlier.take_while(|(other, _)| other.name != rule.name);
-    earlier
-        .filter_map(|(other, _)| rule.conflict_with(other))
-        .map(|conflict| {
-            let fix =
-                "give one of them another taint key, or node selectors that match no node in common";
-            Finding::new(
-                Check::CONFLICT,
-                rule_name(rule),
-                conflict.to_string(),
-                fix,
-            )
-        })
+    let conflicts = earlier.filter_map(|(other, _)| rule.conflict_with(other));
+    conflicts.map(|conflict| of(Check::CONFLICT, rule, conflict.to_string(), FIX))
 }
 
 /// What is wrong with what the rule waits for.
@@ -96,81 +91,61 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
 
 /// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
 fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let named = spec.conditions.iter().filter_map(|it| match &it.source {
-        Source::CsiDriver(driver) => Some(driver),
-        _ => None,
-    });
-    let named = named.filter(|driver| snapshot.manifests.scheduler_waits_for.contains(*driver));
-    named
-        .map(|driver| {
+    const FIX: &str = "leave the condition out where only pods with its volumes need the driver";
+    let waits_for = &snapshot.manifests.scheduler_waits_for;
+    let found = spec.conditions.iter().filter_map(|it| match &it.source {
+        Source::CsiDriver(driver) if waits_for.contains(driver) => {
             let what = format!(
                 "the scheduler itself keeps pods with volumes of {driver} off nodes without that driver (its CSIDriver has \
                  preventPodSchedulingIfMissing): what the rule adds is that all other pods wait, too"
             );
-            let way_out = "leave the condition out where only pods with its volumes need the driver";
-            Finding::new(Check::SCHEDULER_WAITS, rule_name(rule), what, way_out)
-        })
-        .collect()
+            Some(of(Check::SCHEDULER_WAITS, rule, what, FIX))
+        }
+        _ => None,
+    });
+    found.collect()
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes.
 fn runs_nowhere(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let selected: Vec<&Node> = snapshot.selected(spec).collect();
+    let runs_on = |agent: &Agent, node: &Node| {
+        let mut staying = snapshot.view.rules().staying(node);
+        staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+        is_meant_for(&agent.daemon_set, node, &staying)
+    };
     let named = spec.daemon_sets();
     let named = named.filter_map(|key| snapshot.manifests.daemon_set(key));
-    let runs_nowhere = |agent: &&Agent| {
+    let nowhere = named.filter(|agent| {
         let mut nodes = selected.iter();
-        !nodes.any(|node| {
-            let mut staying = snapshot.view.rules().staying(node);
-            staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-            is_meant_for(&agent.daemon_set, node, &staying)
-        })
-    };
-    let named = named.filter(|_| !selected.is_empty()).filter(runs_nowhere);
-    let count = selected.len();
-    named
-        .map(|agent| on_no_node(&rule.name, &agent.daemon_set.key, count))
-        .collect()
+        !selected.is_empty() && !nodes.any(|node| runs_on(agent, node))
+    });
+    let found = nowhere.map(|it| on_no_node(&rule.name, &it.daemon_set.key, selected.len()));
+    found.collect()
 }
 
 /// A rule whose heartbeat timeout is too short for its reporters.
 fn heartbeat(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let Some(timeout) = snapshot
-        .sent(rule)
-        .and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout)
-    else {
+    const FIX: &str = "shorten the reporter's HEARTBEAT_PERIOD, or lengthen the heartbeatTimeout";
+    let Some(timeout) = spec.heartbeat_timeout else {
         return Vec::new();
     };
-    let mut found = Vec::new();
-    let reported = spec
-        .conditions
-        .iter()
-        .filter(|it| it.source == Source::Node);
-    for condition in reported {
+    let conditions = spec.conditions.iter();
+    let reported = conditions.filter(|it| it.source == Source::Node);
+    let found = reported.filter_map(|condition| {
+        let kind = &condition.kind;
         let agents = snapshot.manifests.daemon_sets.iter();
         let mut reporters = agents.flat_map(|agent| &agent.containers);
-        let beat = reporters.find_map(|container| beat_of(container, &condition.kind));
-        match beat {
-            Some(beat) if timeout <= beat => {
-                let what = format!(
-                    "heartbeatTimeout {timeout} is not longer than the heartbeat period of the reporter of '{}', {beat}: the condition \
-                 would count as Unknown in between",
-                    condition.kind
-                );
-                let fix =
-                    "shorten the reporter's HEARTBEAT_PERIOD, or lengthen the heartbeatTimeout";
-                found.push(Finding::new(
-                    Check::SHORT_HEARTBEAT,
-                    rule_name(rule),
-                    what,
-                    fix,
-                ));
-            }
-            None => found.extend(short_heartbeat(&rule.name, timeout)),
-            _ => {}
-        }
-    }
-    found
+        let Some(beat) = reporters.find_map(|container| beat_of(container, kind)) else {
+            return short_heartbeat(&rule.name, timeout);
+        };
+        let what = format!(
+            "heartbeatTimeout {timeout} is not longer than the heartbeat period of the reporter of '{kind}', {beat}: the \
+             condition would count as Unknown in between"
+        );
+        (timeout <= beat).then(|| of(Check::SHORT_HEARTBEAT, rule, what, FIX))
+    });
+    found.collect()
 }
 
 /// The heartbeat period of a container, if it is Nodegate's reporter of this condition.

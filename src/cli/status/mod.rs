@@ -304,7 +304,7 @@ fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<Publish
 }
 
 /// The taints on nodes that no rule removes, those on most nodes first.
-fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
+pub(super) fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
     let mut nodes: BTreeMap<(String, WhyStray), Vec<&Arc<str>>> = BTreeMap::new();
     let rules = snapshot.view.rules();
     for node in snapshot.view.nodes().filter(|node| !node.deleting) {
