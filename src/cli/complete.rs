@@ -6,6 +6,7 @@ use clap::{Arg, Command, ValueEnum};
 use super::command::EXPLAINED;
 use crate::cluster::ResourceKind;
 
+/// What may come next; only what begins as the last word does is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Completion {
     Words(Vec<String>),
@@ -14,7 +15,6 @@ pub(super) enum Completion {
         kind: ResourceKind,
         /// The text up to and including the slash; empty for a name that is a word of its own.
         before: String,
-        begun: String,
         /// The namespace, if the words name one.
         namespace: Option<String>,
     },
@@ -29,45 +29,37 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
     let command = asked.and_then(|name| root.find_subcommand(name));
     let Some(command) = command else {
         let commands = root.get_subcommands().filter(|it| !it.is_hide_set());
-        return begun_with(begun, commands.map(|it| it.get_name().to_owned()));
+        return Completion::Words(commands.map(|it| it.get_name().to_owned()).collect());
     };
     let before = words.last().map_or("", String::as_str);
     if let Some(flag) = flag(command, before).filter(|it| it.get_action().takes_values()) {
-        return begun_with(begun, values(flag));
+        return Completion::Words(values(flag).collect());
     }
     if begun.starts_with('-') {
         let flags = command.get_arguments().filter(|it| !it.is_hide_set());
         let names = flags.filter_map(|it| Some(format!("--{}", it.get_long()?)));
-        return begun_with(begun, names);
+        return Completion::Words(names.collect());
     }
     let kinds = if command.get_name() == "explain" {
         &EXPLAINED[..]
     } else {
         &[]
     };
-    let known = |word: &str| {
-        let mut kinds = kinds.iter();
-        let (kind, _) = kinds.find(|(_, names)| names.contains(&word))?;
-        Some(*kind)
-    };
     // The name follows its kind with a slash, or as a word of its own.
-    let named = match begun.split_once('/') {
-        Some((word, name)) => known(word).map(|kind| (kind, format!("{word}/"), name)),
-        None => known(before).map(|kind| (kind, String::new(), begun)),
+    let (word, before) = match begun.split_once('/') {
+        Some((word, _)) => (word, format!("{word}/")),
+        None => (before, String::new()),
     };
-    if let Some((kind, before, name)) = named {
+    if let Some((kind, _)) = kinds.iter().find(|(_, names)| names.contains(&word)) {
         return Completion::Name {
-            kind,
+            kind: *kind,
             before,
-            begun: name.to_owned(),
             namespace: value_of(words, &["-n", "--namespace"]),
         };
     }
     let kinds = kinds.iter().map(|(_, names)| format!("{}/", names[0]));
-    begun_with(
-        begun,
-        kinds.chain(command.get_positionals().flat_map(values)),
-    )
+    let values = command.get_positionals().flat_map(values);
+    Completion::Words(kinds.chain(values).collect())
 }
 
 /// The value of one of these flags among the words.
@@ -84,12 +76,6 @@ pub(super) fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
 fn values(argument: &Arg) -> impl Iterator<Item = String> {
     let values = argument.get_possible_values().into_iter();
     values.map(|it| it.get_name().to_owned())
-}
-
-fn begun_with(begun: &str, words: impl Iterator<Item = String>) -> Completion {
-    let mut words: Vec<String> = words.filter(|word| word.starts_with(begun)).collect();
-    words.sort();
-    Completion::Words(words)
 }
 
 fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
@@ -169,21 +155,26 @@ mod tests {
         let after = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             match next(&Plugin::command(), &words) {
-                Completion::Words(words) => words.join(" "),
+                Completion::Words(all) => {
+                    let begun = words.last().unwrap();
+                    let mut all: Vec<String> =
+                        all.into_iter().filter(|it| it.starts_with(begun)).collect();
+                    all.sort();
+                    all.join(" ")
+                }
                 Completion::Name {
                     kind,
                     before,
-                    begun,
                     namespace,
-                } => format!("{before}{begun}* of {} {namespace:?}", kind.name()),
+                } => format!("{before}* of {} {namespace:?}", kind.name()),
             }
         };
         for (line, expected) in [
             ("expl", "explain"),
             ("explain ", "ds/ node/ pod/ rule/"),
             ("explain no", "node/"),
-            ("explain node/wo", "node/wo* of nodes None"),
-            ("explain node wo", "wo* of nodes None"),
+            ("explain node/wo", "node/* of nodes None"),
+            ("explain node wo", "* of nodes None"),
             ("explain -n shop pod/", "pod/* of pods Some(\"shop\")"),
             ("status -o ", "json text wide yaml"),
             ("status --wai", "--wait"),
