@@ -178,6 +178,11 @@ impl Config {
         Ok(classes)
     }
 
+    /// The classes and the passing taints.
+    pub(crate) fn parts(self) -> Result<(Vec<CriticalComponentClass>, Vec<String>), ConfigError> {
+        Ok((self.classes()?, self.passing_taints))
+    }
+
     fn check_passing_taints(&self) -> Result<(), ConfigError> {
         for (index, pattern) in self.passing_taints.iter().enumerate() {
             let key = pattern

@@ -247,7 +247,7 @@ fn file(path: &Path) -> Result<File, CliError> {
 async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
     let end = Instant::now() + timeout.as_std();
-    let mut live = Live::begin(&source, configured(&common.access)).await?;
+    let mut live = Live::begin(&source, configured(&common.access)?).await?;
     let mut told = None;
     loop {
         let problem = live.problem();

@@ -11,7 +11,7 @@ use super::check::check;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::page::{Page, Render};
 use super::preview::{self, Before, File};
-use super::read::{Configured, Lists, ObjectSource, snapshot, with_rules};
+use super::read::{Lists, ObjectSource, snapshot, with_rules};
 use super::snapshot::{PendingPod, Snapshot, Wanted};
 use super::status::status;
 use crate::cluster::ResourceKind;
@@ -133,8 +133,7 @@ fn fleet() -> ObjectSource {
 
 fn read(source: &ObjectSource, wanted: &Wanted) -> Snapshot {
     let classes = Config::default().classes().unwrap();
-    let configured = Configured::AtHand(classes, Vec::new());
-    let read = snapshot(source, configured, wanted).now_or_never();
+    let read = snapshot(source, Some((classes, Vec::new())), wanted).now_or_never();
     read.unwrap().unwrap()
 }
 

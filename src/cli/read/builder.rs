@@ -4,7 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Instant;
 
 use futures::future::join_all;
@@ -16,12 +15,9 @@ use serde::de::DeserializeOwned;
 use super::controller::{config, instances, leader, limits};
 use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
-use crate::cli::snapshot::{
-    Depth, Leader, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen,
-};
+use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
 use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::condition::{self, ComponentGroup, CriticalComponentClass};
-use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
 use crate::engine::kind::{Scope, Watch};
@@ -31,36 +27,12 @@ use crate::rule::{CompiledSpec, RuleSet};
 /// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;
 
-/// The source of the controller's configuration.
-#[derive(Debug, Clone)]
-pub(crate) enum Configured<'a> {
-    InTheCluster,
-    File(&'a Path),
-    AtHand(Vec<CriticalComponentClass>, Vec<String>),
-}
-
-impl Configured<'_> {
-    /// The classes and the passing taints.
-    async fn read(
-        self,
-        source: &ObjectSource,
-        leader: Option<&Leader>,
-        gaps: &mut Vec<Unreadable>,
-    ) -> Result<(Vec<CriticalComponentClass>, Vec<String>), CliError> {
-        let config = match self {
-            Self::InTheCluster => config(source, leader, gaps).await?,
-            Self::File(path) => Config::read(path)?,
-            Self::AtHand(classes, passing_taints) => {
-                return Ok((classes, passing_taints));
-            }
-        };
-        Ok((config.classes()?, config.passing_taints))
-    }
-}
+/// The classes and the passing taints, if they are not to be read from the cluster.
+pub(crate) type Configured = Option<(Vec<CriticalComponentClass>, Vec<String>)>;
 
 pub(crate) async fn snapshot(
     source: &ObjectSource,
-    configured: Configured<'_>,
+    configured: Configured,
     wanted: &Wanted,
 ) -> Result<Snapshot, CliError> {
     let (at, all, mut gaps) = (source.at(), Filter::default(), Vec::new());
@@ -75,12 +47,15 @@ pub(crate) async fn snapshot(
         rules => rules?,
     };
     let leader = record_gap(&mut gaps, leader);
-    let configured = configured.read(source, leader.as_ref(), &mut gaps).await?;
+    let (classes, passing_taints) = match configured {
+        Some(configured) => configured,
+        None => config(source, leader.as_ref(), &mut gaps).await?.parts()?,
+    };
     let (limits, controllers) = futures::join!(
         limits(source, leader.as_ref()),
         instances(source, leader.as_ref())
     );
-    let mut view = View::new(configured.0, configured.1, now(at));
+    let mut view = View::new(classes, passing_taints, now(at));
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);
     for rule in &rules {

@@ -40,7 +40,7 @@ impl<'a> Live<'a> {
     /// Reads everything that decides about nodes, and watches it from then on.
     pub(crate) async fn begin(
         source: &'a ObjectSource,
-        configured: Configured<'_>,
+        configured: Configured,
     ) -> Result<Self, CliError> {
         let mut live = Self {
             source,

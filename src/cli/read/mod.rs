@@ -33,8 +33,7 @@ pub fn snapshot_of(
     passing_taints: Vec<String>,
 ) -> Result<Snapshot, CliError> {
     let (source, wanted) = (ObjectSource::Memory(lists), Wanted::default());
-    let configured = Configured::AtHand(classes, passing_taints);
-    let read = snapshot(&source, configured, &wanted);
+    let read = snapshot(&source, Some((classes, passing_taints)), &wanted);
     // Nothing is awaited, since everything is in memory.
     read.now_or_never().unwrap_or_else(|| {
         let why = "the objects at hand are waited for".to_owned();

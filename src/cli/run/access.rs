@@ -1,7 +1,7 @@
 //! Opens the source that the flags name, and the page for the answer.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
 use jiff::Timestamp;
@@ -13,19 +13,20 @@ use crate::cli::page::Page;
 use crate::cli::read::{Configured, ObjectSource, dump_in, snapshot};
 use crate::cli::snapshot::{Snapshot, Wanted};
 use crate::cluster::Cluster;
+use crate::config::Config;
 
 pub(super) async fn read(
     source: &ObjectSource,
     access: &AccessArgs,
     wanted: &Wanted,
 ) -> Result<Snapshot, CliError> {
-    snapshot(source, configured(access), wanted).await
+    snapshot(source, configured(access)?, wanted).await
 }
 
-/// The source of the controller's configuration, by the flags.
-pub(super) fn configured(access: &AccessArgs) -> Configured<'_> {
-    let file = access.config.as_deref();
-    file.map_or(Configured::InTheCluster, Configured::File)
+/// The controller's configuration, if the flags name a file.
+pub(super) fn configured(access: &AccessArgs) -> Result<Configured, CliError> {
+    let parts = |path: &PathBuf| Config::read(path)?.parts();
+    Ok(access.config.as_ref().map(parts).transpose()?)
 }
 
 pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError> {

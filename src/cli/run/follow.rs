@@ -27,7 +27,7 @@ const AT_LEAST: Duration = Duration::from_secs(5);
 /// Follows the status until the reader is gone or the process is told to stop.
 pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
-    let mut live = Live::begin(&source, configured(&common.access)).await?;
+    let mut live = Live::begin(&source, configured(&common.access)?).await?;
     let mut stop = std::pin::pin!(told_to_stop()?);
     let is_terminal = std::io::stdout().is_terminal();
     let mut held = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cli::page::{Page, Render, Typed};
-use crate::cli::read::{Configured, Lists, ObjectSource, snapshot};
+use crate::cli::read::{Lists, ObjectSource, snapshot};
 use crate::cli::snapshot::Wanted;
 use crate::cluster::ResourceKind;
 use crate::config::Config;
@@ -34,8 +34,8 @@ fn suggested(objects: Vec<(ResourceKind, Value)>) -> Suggestions {
         all.push(object.to_string());
     }
     let wanted = Wanted::outline(&[ResourceKind::DaemonSets]);
-    let (source, configured) = (ObjectSource::Memory(lists), Configured::InTheCluster);
-    let read = snapshot(&source, configured, &wanted).now_or_never();
+    let source = ObjectSource::Memory(lists);
+    let read = snapshot(&source, None, &wanted).now_or_never();
     suggest(&read.unwrap().unwrap())
 }
 

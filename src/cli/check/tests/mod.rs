@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cli::page::Render;
-use crate::cli::read::{Configured, Lists, ObjectSource, put, snapshot};
+use crate::cli::read::{Lists, ObjectSource, put, snapshot};
 use crate::cli::snapshot::Wanted;
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::testing::at;
@@ -57,9 +57,9 @@ fn lists(objects: &[Value]) -> Lists {
 }
 
 fn checked(lists: Lists) -> Checkup {
-    let (source, configured) = (ObjectSource::Memory(lists), Configured::InTheCluster);
+    let source = ObjectSource::Memory(lists);
     let wanted = Wanted::checkup();
-    let read = snapshot(&source, configured, &wanted).now_or_never();
+    let read = snapshot(&source, None, &wanted).now_or_never();
     check(Vec::new(), &read.unwrap().unwrap())
 }
 
