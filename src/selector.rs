@@ -7,11 +7,11 @@ mod requirement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 pub(crate) use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
-pub(crate) use requirement::{IN, NOT_IN, RequirementObject, SelectorError};
+pub(crate) use requirement::{IN, NOT_IN, SelectorError};
 pub use requirement::{Operator, Requirement};
 
 /// A parsed label selector. Labels match if they meet every requirement.
@@ -26,7 +26,7 @@ impl Selector {
     pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let labels = selector.match_labels.iter().flatten();
         let labels = labels.map(|(key, value)| {
-            Requirement::parse(&RequirementObject {
+            Requirement::parse(&LabelSelectorRequirement {
                 key: key.clone(),
                 operator: IN.into(),
                 values: Some(vec![value.clone()]),
@@ -34,16 +34,11 @@ impl Selector {
         });
         let expressions = selector.match_expressions.iter().flatten();
         let expressions = expressions.map(|it| {
-            let (key, operator) = (it.key.clone(), it.operator.clone());
-            if matches!(operator.as_str(), "Gt" | "Lt") {
+            if matches!(it.operator.as_str(), "Gt" | "Lt") {
+                let (key, operator) = (it.key.clone(), it.operator.clone());
                 return Err(SelectorError::Operator { key, operator });
             }
-            let values = it.values.clone();
-            Requirement::parse(&RequirementObject {
-                key,
-                operator,
-                values,
-            })
+            Requirement::parse(it)
         });
         labels
             .chain(expressions)
@@ -125,7 +120,7 @@ mod tests {
         operator: &str,
         values: &[&str],
     ) -> Result<Requirement, SelectorError> {
-        Requirement::parse(&RequirementObject {
+        Requirement::parse(&LabelSelectorRequirement {
             key: key.into(),
             operator: operator.into(),
             values: Some(values.iter().map(ToString::to_string).collect()),

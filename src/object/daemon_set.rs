@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -12,7 +12,7 @@ use super::meta::ObjectKey;
 use super::pod::Pod;
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
 use super::watched::{Kind, Object, Unreadable};
-use crate::selector::{self, Requirement, RequirementObject, Selector};
+use crate::selector::{self, Requirement, Selector};
 
 /// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
 const IGNORE_LABEL: &str = "nodegate.dev/ignore";
@@ -120,8 +120,8 @@ struct NodeSelector {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct TermObject {
-    match_expressions: Option<Vec<RequirementObject>>,
-    match_fields: Option<Vec<RequirementObject>>,
+    match_expressions: Option<Vec<LabelSelectorRequirement>>,
+    match_fields: Option<Vec<LabelSelectorRequirement>>,
 }
 
 impl From<TermObject> for NodeAffinityTerm {
@@ -144,7 +144,7 @@ impl From<TermObject> for NodeAffinityTerm {
 }
 
 /// A field requirement. Only `metadata.name` is supported, with `In` or `NotIn` and exactly one value.
-fn name_field(field: &RequirementObject) -> Option<(String, bool)> {
+fn name_field(field: &LabelSelectorRequirement) -> Option<(String, bool)> {
     let must_be = match field.operator.as_str() {
         selector::IN => true,
         selector::NOT_IN => false,

@@ -2,21 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 
 use super::label::{is_label_key, is_label_value};
 
 pub(crate) const IN: &str = "In";
 pub(crate) const NOT_IN: &str = "NotIn";
-
-/// A requirement on the wire: an item of `matchExpressions` in a label selector or a node affinity.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub struct RequirementObject {
-    pub key: String,
-    pub operator: String,
-    #[serde(default)]
-    pub values: Option<Vec<String>>,
-}
 
 /// A requirement on the value of one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +57,8 @@ impl Requirement {
     ///
     /// # Errors
     /// Kubernetes does not accept the key, operator or values.
-    pub fn parse(object: &RequirementObject) -> Result<Self, SelectorError> {
-        let RequirementObject {
+    pub fn parse(object: &LabelSelectorRequirement) -> Result<Self, SelectorError> {
+        let LabelSelectorRequirement {
             key,
             operator,
             values,

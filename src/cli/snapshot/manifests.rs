@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1::{self, Deployment};
 use k8s_openapi::api::core::v1::{Container, Taint};
 use k8s_openapi::api::storage::v1::CSIDriver;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::ResourceKind;
 use crate::object::{DaemonSet, ObjectKey, Watched};
-use crate::selector::RequirementObject;
 
 /// Objects as written.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(crate) struct Agent {
 pub(crate) struct Pool {
     pub name: String,
     pub labels: BTreeMap<String, String>,
-    pub requirements: Vec<RequirementObject>,
+    pub requirements: Vec<LabelSelectorRequirement>,
     pub taints: Vec<Taint>,
     pub startup_taints: Vec<Taint>,
 }
