@@ -2,13 +2,9 @@
 
 use std::fmt;
 use std::path::Path;
-use std::process::ExitCode;
 
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::{client, config};
-
-/// The exit code of a command line that cannot be used, as in `sysexits.h`: 2, clap's own, means that something was found.
-pub(super) const USAGE: u8 = 64;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -66,14 +62,6 @@ impl CliError {
         };
         let kind = kind.singular();
         Self::Input(format!("there is no {kind} {namespace}{name}{offer}"))
-    }
-}
-
-/// The exit code of a command that ends with this error.
-pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
-    match error.downcast_ref() {
-        Some(CliError::Usage(_)) => ExitCode::from(USAGE),
-        _ => ExitCode::FAILURE,
     }
 }
 

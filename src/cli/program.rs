@@ -5,9 +5,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::failure::{USAGE, exit_code};
+use super::failure::CliError;
 use super::printable::printable_lines;
 use crate::causes::with_causes;
+
+/// The exit code of a command line that cannot be used, as in `sysexits.h`: 2, clap's own, means that something was found.
+const USAGE: u8 = 64;
 
 /// Parses these words, runs what they ask for, and prints what went wrong.
 pub fn main<P: Parser>(
@@ -31,7 +34,10 @@ pub fn main<P: Parser>(
     run(parsed).unwrap_or_else(|error| {
         let text = with_causes(error.as_ref());
         eprintln!("error: {}", printable_lines(&text));
-        exit_code(&error)
+        match error.downcast_ref() {
+            Some(CliError::Usage(_)) => ExitCode::from(USAGE),
+            _ => ExitCode::FAILURE,
+        }
     })
 }
 

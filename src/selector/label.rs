@@ -14,14 +14,8 @@ pub(crate) fn is_label_value(value: &str) -> bool {
 }
 
 fn is_label_name(name: &str) -> bool {
-    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = name.as_bytes();
-    bytes.len() <= 63
-        && is_edge(bytes.first())
-        && is_edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    let is_edge = |byte: u8| byte.is_ascii_alphanumeric();
+    name.len() <= 63 && is_word(name, is_edge, |byte| matches!(byte, b'-' | b'_' | b'.'))
 }
 
 /// Whether the text is a valid namespace name (RFC 1123 label).
@@ -31,16 +25,15 @@ pub(crate) fn is_namespace(text: &str) -> bool {
 
 /// Whether the text is a DNS subdomain (RFC 1123), as most object names are.
 pub(crate) fn is_dns_subdomain(text: &str) -> bool {
-    let is_edge = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    text.len() <= 253
-        && text.split('.').all(|label| {
-            let bytes = label.as_bytes();
-            is_edge(bytes.first())
-                && is_edge(bytes.last())
-                && bytes
-                    .iter()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
-        })
+    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut labels = text.split('.');
+    text.len() <= 253 && labels.all(|label| is_word(label, is_edge, |byte| byte == b'-'))
+}
+
+/// Whether a text is not empty, begins and ends with edges, and has between them only these.
+fn is_word(text: &str, is_edge: fn(u8) -> bool, is_inner: fn(u8) -> bool) -> bool {
+    let is_at_edge = |byte: Option<&u8>| byte.is_some_and(|byte| is_edge(*byte));
+    is_at_edge(text.as_bytes().first())
+        && is_at_edge(text.as_bytes().last())
+        && text.bytes().all(|byte| is_edge(byte) || is_inner(byte))
 }
