@@ -30,26 +30,19 @@ fn labellers(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findi
             let mut own = agent.images();
             own.any(|image| images.iter().any(|part| image.contains(part)))
         };
-        let agents = snapshot.manifests.daemon_sets.iter().filter(labels_it);
-        for agent in agents {
+        let (waits, key, effect) = (&critical.daemon_set.key, &spec.taint.key, spec.effect);
+        for agent in snapshot.manifests.daemon_sets.iter().filter(labels_it) {
             let daemon_set = &agent.daemon_set;
             if tolerates(daemon_set, &spec.taint) || !can_share_a_node(daemon_set, &spec.selector) {
                 continue;
             }
             let what = format!(
-                "it gives nodes labels such as {label}, by which critical DaemonSet {} selects them, and does not tolerate \
-                 the taint {}:{} of rule '{}': it cannot start on a held node, and {} never comes while the node is \
+                "it gives nodes labels such as {label}, by which critical DaemonSet {waits} selects them, and does not tolerate \
+                 the taint {key}:{effect} of rule '{}': it cannot start on a held node, and {} never comes while the node is \
                  held",
-                critical.daemon_set.key,
-                spec.taint.key,
-                spec.effect,
-                rule.name,
-                critical.daemon_set.key.name
+                rule.name, waits.name
             );
-            let fix = format!(
-                "spec.template.spec.tolerations: [{{key: {}, operator: Exists}}]",
-                spec.taint.key
-            );
+            let fix = format!("spec.template.spec.tolerations: [{{key: {key}, operator: Exists}}]");
             found.push(Finding::new(Check::DEADLOCK, name(agent), what, fix));
         }
     }
@@ -80,20 +73,13 @@ fn each_other(
     if !spec.selector.overlaps(&others.selector) {
         return None;
     }
-    let (ones, twos) = (
-        kept_away(snapshot, spec, others)?,
-        kept_away(snapshot, others, spec)?,
-    );
+    let one = &kept_away(snapshot, spec, others)?.daemon_set.key;
+    let two = &kept_away(snapshot, others, spec)?.daemon_set.key;
+    let taint = |spec: &CompiledSpec| format!("{}:{}", spec.taint.key, spec.effect);
+    let (others_taint, its_taint, other) = (taint(others), taint(spec), &other.name);
     let what = format!(
-        "it waits for DaemonSet {}, which does not tolerate {}:{} of rule '{}'; that one waits for DaemonSet {}, which \
-         does not tolerate {}:{}: on a node that both hold, neither is ever met",
-        ones.daemon_set.key,
-        others.taint.key,
-        others.effect,
-        other.name,
-        twos.daemon_set.key,
-        spec.taint.key,
-        spec.effect
+        "it waits for DaemonSet {one}, which does not tolerate {others_taint} of rule '{other}'; that one waits for DaemonSet \
+         {two}, which does not tolerate {its_taint}: on a node that both hold, neither is ever met"
     );
     let fix = "let both DaemonSets tolerate both taints";
     Some(Finding::new(Check::DEADLOCK, rule_name(rule), what, fix))

@@ -19,7 +19,7 @@ pub(crate) enum ObjectSource {
 }
 
 /// Objects in memory, as JSON.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Lists {
     /// The time at which the objects were in this state.
     pub at: Timestamp,
@@ -48,9 +48,7 @@ impl Lists {
         Self {
             at,
             objects,
-            missing: Vec::new(),
-            are_files: false,
-            unreadable: Vec::new(),
+            ..Self::default()
         }
     }
 }
