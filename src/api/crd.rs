@@ -12,15 +12,12 @@ use super::names::{MANAGED_BY, MANAGED_BY_TOOLS, MANAGED_BY_US};
 use super::rule::NodeReadinessRule;
 
 /// The definition of rules to install in a cluster.
-pub fn crd() -> CustomResourceDefinition {
-    definition::<NodeReadinessRule>()
-}
-
+///
 /// Unlike in what `CustomResourceExt::crd` returns, absent fields stay absent in the API server. Nothing is defaulted on
 /// admission, so a rule reads as its author wrote it, and nothing is nullable, so an explicit `null` is dropped as for the Go
 /// types.
-fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
-    let mut crd = K::crd();
+pub fn crd() -> CustomResourceDefinition {
+    let mut crd = NodeReadinessRule::crd();
     let labels = crd.metadata.labels.get_or_insert_default();
     labels.insert(MANAGED_BY.into(), MANAGED_BY_US.into());
     crd.spec

@@ -5,15 +5,11 @@ use std::{fmt, str::FromStr, time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const SECONDS_PER_MINUTE: u64 = 60;
 const SECONDS_PER_HOUR: u64 = 3600;
 
 /// The longest duration, in nanoseconds: Go's `int64`, about 292 years.
 const MAX_NANOS: u64 = i64::MAX.unsigned_abs();
-
-/// The decimals of a fraction that matter: nothing is finer than a nanosecond, and an hour has fewer than 10^13.
-const MAX_DECIMALS: usize = 13;
 
 /// A duration that is not negative, written as `90s`, `5m` or `1h30m`.
 ///
@@ -24,23 +20,17 @@ pub struct Duration(time::Duration);
 
 /// Why a string is not a [`Duration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParseDurationError {
-    /// The string is empty.
-    #[error("a duration must not be empty; write for example 90s, 5m or 1h30m")]
-    Empty,
-    /// It starts with a minus.
-    #[error("duration {0:?} must not be negative")]
-    Negative(String),
-    /// A number is missing.
-    #[error("duration {0:?} needs a number before each unit; write for example 90s, 5m or 1h30m")]
-    NoNumber(String),
-    /// A number has no unit, or an unknown one.
-    #[error("duration {0:?} needs a unit after each number: one of h, m, s, ms, us, ns")]
-    BadUnit(String),
-    /// The duration exceeds 292 years.
-    #[error("duration {0:?} is too long: at most 2562047h fit")]
-    TooLong(String),
+#[error("duration {text:?} {problem}")]
+pub struct ParseDurationError {
+    text: String,
+    problem: &'static str,
 }
+
+const EMPTY: &str = "must not be empty; write for example 90s, 5m or 1h30m";
+const NEGATIVE: &str = "must not be negative";
+const NO_NUMBER: &str = "needs a number before each unit; write for example 90s, 5m or 1h30m";
+const BAD_UNIT: &str = "needs a unit after each number: one of h, m, s, ms, us, ns";
+const TOO_LONG: &str = "is too long: at most 2562047h fit";
 
 impl Duration {
     /// A duration of this many seconds.
@@ -64,75 +54,57 @@ impl FromStr for Duration {
     type Err = ParseDurationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unsigned = text.strip_prefix('+').unwrap_or(text);
-        match unsigned {
-            "" => return Err(ParseDurationError::Empty),
-            "0" => return Ok(Self::default()),
-            _ if unsigned.starts_with('-') => {
-                return Err(ParseDurationError::Negative(text.to_owned()));
-            }
-            _ => {}
-        }
-        let mut rest = unsigned;
-        let mut nanos = 0_u64;
-        while !rest.is_empty() {
-            let (number, after) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
-            let (unit, after) = split_while(after, |c| !c.is_ascii_digit() && c != '.');
-            let unit = nanos_of(unit).ok_or_else(|| match number {
-                "" => ParseDurationError::NoNumber(text.to_owned()),
-                _ => ParseDurationError::BadUnit(text.to_owned()),
-            })?;
-            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-            if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-                return Err(ParseDurationError::NoNumber(text.to_owned()));
-            }
-            nanos = whole_nanos(whole, unit)
-                .and_then(|whole| whole.checked_add(fraction_nanos(fraction, unit)))
-                .and_then(|part| nanos.checked_add(part))
-                .filter(|&nanos| nanos <= MAX_NANOS)
-                .ok_or_else(|| ParseDurationError::TooLong(text.to_owned()))?;
-            rest = after;
-        }
+        let nanos = parse(text).map_err(|problem| ParseDurationError {
+            text: text.to_owned(),
+            problem,
+        })?;
         Ok(Self(time::Duration::from_nanos(nanos)))
     }
+}
+
+fn parse(text: &str) -> Result<u64, &'static str> {
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    match rest {
+        "" => return Err(EMPTY),
+        "0" => return Ok(0),
+        _ if rest.starts_with('-') => return Err(NEGATIVE),
+        _ => {}
+    }
+    let mut nanos = 0_u64;
+    while !rest.is_empty() {
+        let (number, after) = split_while(rest, |c| c.is_ascii_digit() || c == '.');
+        let (unit, after) = split_while(after, |c| !c.is_ascii_digit() && c != '.');
+        let unit: u128 = match unit {
+            "ns" => 1,
+            // Both characters that look like a micro sign: U+00B5 and the Greek letter U+03BC.
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            _ if number.is_empty() => return Err(NO_NUMBER),
+            _ => return Err(BAD_UNIT),
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return Err(NO_NUMBER);
+        }
+        // Nothing is finer than a nanosecond, and an hour has fewer than 10^13: further decimals do not matter.
+        let number = format!("{whole}{fraction:0<13.13}").parse::<u128>().ok();
+        nanos = number
+            .and_then(|number| number.checked_mul(unit))
+            .and_then(|part| u64::try_from(part / 10_u128.pow(13)).ok())
+            .and_then(|part| nanos.checked_add(part))
+            .filter(|nanos| *nanos <= MAX_NANOS)
+            .ok_or(TOO_LONG)?;
+        rest = after;
+    }
+    Ok(nanos)
 }
 
 /// Splits off the longest prefix of such characters.
 fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
-}
-
-/// The nanoseconds of a unit.
-fn nanos_of(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "ns" => 1,
-        // Both characters that look like a micro sign: U+00B5 and the Greek letter U+03BC.
-        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
-        "ms" => 1_000_000,
-        "s" => NANOS_PER_SECOND,
-        "m" => SECONDS_PER_MINUTE * NANOS_PER_SECOND,
-        "h" => SECONDS_PER_HOUR * NANOS_PER_SECOND,
-        _ => return None,
-    })
-}
-
-/// The nanoseconds of the digits before the point; `None` on overflow.
-fn whole_nanos(digits: &str, unit: u64) -> Option<u64> {
-    match digits {
-        "" => Some(0),
-        _ => digits.parse::<u64>().ok()?.checked_mul(unit),
-    }
-}
-
-/// The nanoseconds of the digits after the point, rounded down; always less than one unit.
-fn fraction_nanos(digits: &str, unit: u64) -> u64 {
-    let digits = &digits[..digits.len().min(MAX_DECIMALS)];
-    let (value, scale) = digits
-        .bytes()
-        .fold((0_u128, 1_u128), |(value, scale), digit| {
-            (value * 10 + u128::from(digit - b'0'), scale * 10)
-        });
-    u64::try_from(value * u128::from(unit) / scale).expect("a fraction is less than its unit")
 }
 
 impl fmt::Display for Duration {
@@ -229,31 +201,26 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_an_error_that_says_why() {
-        type Why = fn(String) -> ParseDurationError;
         for (text, why) in [
-            ("-5m", ParseDurationError::Negative as Why),
-            ("5", ParseDurationError::BadUnit),
-            ("5 m", ParseDurationError::BadUnit),
-            ("5d", ParseDurationError::BadUnit),
-            ("1h5", ParseDurationError::BadUnit),
-            ("m", ParseDurationError::NoNumber),
-            (".m", ParseDurationError::NoNumber),
-            ("1.2.3s", ParseDurationError::NoNumber),
-            ("five", ParseDurationError::NoNumber),
-            ("2562047h47m16.854775808s", ParseDurationError::TooLong),
-            ("2562048h", ParseDurationError::TooLong),
-            ("2562047h2562047h", ParseDurationError::TooLong),
-            ("99999999999999999999ns", ParseDurationError::TooLong),
-            ("18446744073709551615h", ParseDurationError::TooLong),
+            ("-5m", NEGATIVE),
+            ("5", BAD_UNIT),
+            ("5 m", BAD_UNIT),
+            ("5d", BAD_UNIT),
+            ("1h5", BAD_UNIT),
+            ("m", NO_NUMBER),
+            (".m", NO_NUMBER),
+            ("1.2.3s", NO_NUMBER),
+            ("five", NO_NUMBER),
+            ("2562047h47m16.854775808s", TOO_LONG),
+            ("2562048h", TOO_LONG),
+            ("2562047h2562047h", TOO_LONG),
+            ("99999999999999999999ns", TOO_LONG),
+            ("18446744073709551615h", TOO_LONG),
         ] {
-            assert_eq!(
-                text.parse::<Duration>(),
-                Err(why(text.to_owned())),
-                "{text}"
-            );
+            assert_eq!(parse(text), Err(why), "{text}");
         }
-        assert_eq!("".parse::<Duration>(), Err(ParseDurationError::Empty));
-        assert_eq!("+".parse::<Duration>(), Err(ParseDurationError::Empty));
+        assert_eq!(parse(""), Err(EMPTY));
+        assert_eq!(parse("+"), Err(EMPTY));
     }
 
     #[test]

@@ -37,5 +37,3 @@ pub(crate) use status::{
     ConditionResult, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus,
     TaintStatus,
 };
-
-pub(crate) use words::UnknownWord;

@@ -1,13 +1,14 @@
 //! What happens to a node that never becomes ready (Karpenter's readiness TTL RFC).
 
-use std::{borrow::Cow, fmt, str::FromStr};
+use std::{borrow::Cow, fmt};
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use super::duration::Duration;
+use super::rule::is_default;
 use super::words::words;
 
 /// What happens to a node that a bootstrap-only rule still holds when its readiness TTL has passed.
@@ -41,9 +42,6 @@ pub struct Repair {
     ))]
     pub max_unhealthy: MaxUnhealthy,
 }
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 words! {
     /// What to do with a node that did not become ready in time.
@@ -60,18 +58,14 @@ words! {
 }
 
 /// How many nodes may be unhealthy before repair stops: `5` or `20%`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "IntOrString", into = "IntOrString")]
 pub enum MaxUnhealthy {
     /// This many nodes.
     Nodes(u32),
     /// A percentage of nodes, 0 to 100.
     Percent(u8),
 }
-
-/// A string that is neither a number of nodes nor a percentage.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is neither a number of nodes nor a percentage from 0% to 100%")]
-pub struct ParseMaxUnhealthyError(String);
 
 impl MaxUnhealthy {
     /// How many of `total` nodes may be unhealthy, a percentage rounded up.
@@ -98,38 +92,34 @@ impl fmt::Display for MaxUnhealthy {
     }
 }
 
-impl FromStr for MaxUnhealthy {
-    type Err = ParseMaxUnhealthyError;
+impl TryFrom<IntOrString> for MaxUnhealthy {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parsed = match text.strip_suffix('%') {
-            None => text.parse().ok().map(Self::Nodes),
-            Some(percent) => percent
-                .parse()
-                .ok()
-                .filter(|&percent| percent <= 100)
-                .map(Self::Percent),
+    fn try_from(limit: IntOrString) -> Result<Self, Self::Error> {
+        let read = match &limit {
+            IntOrString::Int(nodes) => (*nodes).try_into().ok().map(Self::Nodes),
+            IntOrString::String(text) => match text.strip_suffix('%') {
+                Some(percent) => percent.parse().ok().map(Self::Percent),
+                None => text.parse().ok().map(Self::Nodes),
+            },
         };
-        parsed.ok_or_else(|| ParseMaxUnhealthyError(text.to_owned()))
+        let read = read.filter(|read| !matches!(read, Self::Percent(101..)));
+        read.ok_or_else(|| {
+            let limit = match limit {
+                IntOrString::Int(nodes) => nodes.to_string(),
+                IntOrString::String(text) => text,
+            };
+            format!("{limit:?} is neither a number of nodes nor a percentage from 0% to 100%")
+        })
     }
 }
 
-impl Serialize for MaxUnhealthy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Nodes(nodes) => serializer.serialize_u32(*nodes),
-            Self::Percent(_) => serializer.collect_str(self),
+impl From<MaxUnhealthy> for IntOrString {
+    fn from(limit: MaxUnhealthy) -> Self {
+        match limit {
+            MaxUnhealthy::Nodes(nodes) => Self::Int(i32::try_from(nodes).unwrap_or(i32::MAX)),
+            MaxUnhealthy::Percent(_) => Self::String(limit.to_string()),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for MaxUnhealthy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = match IntOrString::deserialize(deserializer)? {
-            IntOrString::Int(nodes) => nodes.to_string(),
-            IntOrString::String(text) => text,
-        };
-        text.parse().map_err(de::Error::custom)
     }
 }
 

@@ -386,7 +386,7 @@ mod tests {
         let error = "sometimes".parse::<EnforcementMode>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            r#""sometimes" is not one of ["bootstrap-only", "continuous"]"#
+            "unknown variant `sometimes`, expected `bootstrap-only` or `continuous`"
         );
     }
 

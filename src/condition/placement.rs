@@ -25,7 +25,7 @@ const LIFECYCLE_TAINTS: [&str; 10] = [
 
 /// Taints that will go, so that they do not decide where a `DaemonSet` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PassingTaints {
+pub(crate) struct PassingTaints {
     /// Keys of other projects' startup taints, from the configuration. A key that ends in `*` is a prefix.
     pub configured: Vec<String>,
     /// Key and effect of the taints that rules manage; no effect means any.
@@ -34,7 +34,7 @@ pub struct PassingTaints {
 
 impl PassingTaints {
     /// Whether the taint will go.
-    pub fn contains(&self, taint: &Taint) -> bool {
+    pub(crate) fn contains(&self, taint: &Taint) -> bool {
         LIFECYCLE_TAINTS.contains(&taint.key.as_str())
             || self.managed.iter().any(|(key, effect)| {
                 effect.map_or(taint.key == *key, |effect| taint.is(key, effect))

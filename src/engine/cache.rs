@@ -247,9 +247,9 @@ impl Cache {
             && let Some(node) = &entry.node
         {
             entry.selecting = self.rule_set.selecting(&node.labels);
-            let followed = self.rule_set.followed();
+            let followed = &self.rule_set.followed;
             entry.observations.follow(followed, node, now);
-            let repairing = self.rule_set.repairing();
+            let repairing = &self.rule_set.repairing;
             entry.observations.see_deadlines(node, repairing);
             entry.selected_at = self.rule_generation;
         }

@@ -19,7 +19,7 @@ impl<'a> Draft<'a> {
         self.node
             .taints
             .iter()
-            .filter(|taint| !self.cluster.rules.passing().contains(taint) && !is_left_behind(taint))
+            .filter(|taint| !self.cluster.rules.passing.contains(taint) && !is_left_behind(taint))
             .collect()
     }
 

@@ -15,9 +15,7 @@ use crate::condition::{Detail, Facts, Trust};
 use crate::object::Taint;
 use crate::repair::{Deadline, Verdict, has_been_released};
 use crate::rule::Rule;
-use crate::rule::ownership::{
-    BootstrapRecord, Ownership, completion_value, owner_key, owner_value,
-};
+use crate::rule::ownership::{BootstrapRecord, Ownership, completion_value, owner_key};
 
 /// A node that is released within this time after it joined is written once: ownership of a taint that it registered with is
 /// recorded only later.
@@ -316,10 +314,11 @@ impl<'a> Draft<'a> {
                 self.remove_annotation(owner_key(owner.rule_uid));
             }
         }
-        let is_said = |owner: &Ownership| owner.is_as_of(rule, spec, joining);
+        let is_said =
+            |owner: &Ownership| *owner == Ownership::of(rule, spec, joining, owner.adopted);
         if owns && !owners.iter().any(is_said) {
             let adopted = decision == Decision::Hold && owners.iter().all(|it| it.adopted);
-            let value = owner_value(rule, spec, joining, adopted);
+            let value = Ownership::of(rule, spec, joining, adopted).value();
             self.set_annotation(owner_key(&rule.uid), value);
         }
     }

@@ -22,46 +22,30 @@ const MAX_OWNED: usize = 1_000;
 /// A taint that Nodegate added or adopted, according to its annotation.
 ///
 /// The annotation names the taint besides the rule, so that the taint can be removed even after the rule is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Ownership<'a> {
+    /// UID of the rule that owns the taint; in the annotation's key.
+    #[serde(skip)]
+    pub rule_uid: &'a str,
     /// Name of the rule that owns the taint.
     pub rule_name: &'a str,
-    /// UID of the rule that owns the taint.
-    pub rule_uid: &'a str,
     /// Key of the taint.
     pub taint_key: &'a str,
     /// Effect of the taint.
     pub taint_effect: TaintEffect,
     /// Whether the node had never been released when the taint was added.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub joining: bool,
     /// Whether someone else had added the taint, and the rule adopted it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct OwnershipValue<'a> {
-    rule_name: &'a str,
-    taint_key: &'a str,
-    taint_effect: TaintEffect,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    joining: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    adopted: bool,
 }
 
 impl<'a> Ownership<'a> {
     /// Whether it is about the taint with this key and effect.
     pub fn is_of(&self, key: &str, effect: TaintEffect) -> bool {
         self.taint_key == key && self.taint_effect == effect
-    }
-
-    /// Whether this is the record of a rule that added the taint.
-    pub(crate) fn is_as_of(&self, rule: &Rule, spec: &CompiledSpec, joining: bool) -> bool {
-        *self.rule_uid == *rule.uid
-            && *self.rule_name == *rule.name
-            && self.is_of(&spec.taint.key, spec.effect)
-            && self.joining == joining
     }
 
     /// Key and effect of the taint.
@@ -75,39 +59,32 @@ impl<'a> Ownership<'a> {
         node.annotations_about(TAINT_ADDED_BY_PREFIX)
             .take(MAX_OWNED)
             .filter_map(|(rule_uid, value)| {
-                let value: OwnershipValue = serde_json::from_str(value).ok()?;
-                (!is_foreign(value.taint_key)).then_some(Self {
-                    rule_name: value.rule_name,
-                    rule_uid,
-                    taint_key: value.taint_key,
-                    taint_effect: value.taint_effect,
-                    joining: value.joining,
-                    adopted: value.adopted,
-                })
+                let read: Self = serde_json::from_str(value).ok()?;
+                (!is_foreign(read.taint_key)).then_some(Self { rule_uid, ..read })
             })
+    }
+
+    /// The record of a rule that added its taint, to a joining node or not, or adopted it.
+    pub(crate) fn of(rule: &'a Rule, spec: &'a CompiledSpec, joining: bool, adopted: bool) -> Self {
+        Self {
+            rule_uid: &rule.uid,
+            rule_name: &rule.name,
+            taint_key: &spec.taint.key,
+            taint_effect: spec.effect,
+            joining,
+            adopted,
+        }
+    }
+
+    /// The annotation's value.
+    pub(crate) fn value(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 /// Key of a rule's ownership annotation.
 pub(crate) fn owner_key(rule_uid: &str) -> String {
     format!("{TAINT_ADDED_BY_PREFIX}{rule_uid}")
-}
-
-/// Value of a rule's ownership annotation: whether the rule added its taint, to a joining node or not, or adopted it.
-pub(crate) fn owner_value(
-    rule: &Rule,
-    spec: &CompiledSpec,
-    joining: bool,
-    adopted: bool,
-) -> String {
-    let value = OwnershipValue {
-        rule_name: &rule.name,
-        taint_key: &spec.taint.key,
-        taint_effect: spec.effect,
-        joining,
-        adopted,
-    };
-    serde_json::to_string(&value).unwrap_or_default()
 }
 
 /// The record of a node's bootstrap under a rule.

@@ -16,13 +16,14 @@ pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
     /// Deleted rules that this process remembers.
     former: Vec<Arc<Rule>>,
-    passing: PassingTaints,
+    /// The taints that will go, including those that rules manage.
+    pub(crate) passing: PassingTaints,
     /// The condition types on Nodes whose heartbeats some rule needs.
-    followed: BTreeSet<Arc<str>>,
+    pub(crate) followed: BTreeSet<Arc<str>>,
     /// The resources that some rule counts.
-    counted: BTreeSet<Arc<str>>,
+    pub(crate) counted: BTreeSet<Arc<str>>,
     /// UIDs of the rules with a `repair`.
-    repairing: BTreeSet<Arc<str>>,
+    pub(crate) repairing: BTreeSet<Arc<str>>,
 }
 
 impl RuleSet {
@@ -100,29 +101,9 @@ impl RuleSet {
         })
     }
 
-    /// The condition types on Nodes whose heartbeats some rule needs.
-    pub fn followed(&self) -> &BTreeSet<Arc<str>> {
-        &self.followed
-    }
-
-    /// The resources that some rule counts.
-    pub fn counted(&self) -> &BTreeSet<Arc<str>> {
-        &self.counted
-    }
-
-    /// UIDs of the rules with a `repair`.
-    pub fn repairing(&self) -> &BTreeSet<Arc<str>> {
-        &self.repairing
-    }
-
     /// All rules, in order of precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
-    }
-
-    /// The taints that will go, including those that rules manage.
-    pub fn passing(&self) -> &PassingTaints {
-        &self.passing
     }
 
     /// The node's taints that will not go.

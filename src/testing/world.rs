@@ -231,9 +231,9 @@ impl World {
         self.rules = RuleSet::new(rules, self.passing_taints.clone());
         self.selecting = self.rules.selecting(&self.node.labels);
         self.observations
-            .follow(self.rules.followed(), &self.node, at(0));
+            .follow(&self.rules.followed, &self.node, at(0));
         self.observations
-            .see_deadlines(&self.node, self.rules.repairing());
+            .see_deadlines(&self.node, &self.rules.repairing);
         self.counted()
     }
 
@@ -247,11 +247,11 @@ impl World {
         let object: Watched<Node> = node.object();
         let node = object.read().unwrap();
         let known = std::mem::replace(&mut self.node, node);
-        let followed = self.rules.followed();
+        let followed = &self.rules.followed;
         self.observations
             .see(Some(&known), &self.node, followed, now);
         self.observations
-            .see_deadlines(&self.node, self.rules.repairing());
+            .see_deadlines(&self.node, &self.rules.repairing);
         self.counted()
     }
 

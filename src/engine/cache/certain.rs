@@ -195,7 +195,7 @@ impl Cache {
 
     /// Counts the silence of every reporter from now on, because its heartbeats could not be seen for a while.
     pub fn restart_heartbeats(&mut self, now: Timestamp) {
-        if self.rule_set.followed().is_empty() {
+        if self.rule_set.followed.is_empty() {
             return;
         }
         for entry in self.entries.values_mut() {

@@ -166,7 +166,7 @@ impl Cache {
         if known == Extent::NotInstalled && extent == Extent::NotInstalled {
             return;
         }
-        if !self.rule_set.repairing().is_empty() {
+        if !self.rule_set.repairing.is_empty() {
             self.rule_news.are_untold = true;
             self.mark_where(|_, _| true);
         }
@@ -174,7 +174,7 @@ impl Cache {
 
     /// Marks the nodes that a predicate holds for, given each with the name of its pool, if any rule repairs nodes.
     fn mark_where(&mut self, is_meant: impl Fn(&Node, Option<&str>) -> bool) {
-        if self.rule_set.repairing().is_empty() {
+        if self.rule_set.repairing.is_empty() {
             return;
         }
         let meant = self

@@ -44,7 +44,7 @@ impl Cache {
             if node.take_in(patched, taints) {
                 entry.selected_at = 0;
             }
-            let repairing = self.rule_set.repairing();
+            let repairing = &self.rule_set.repairing;
             entry.observations.see_deadlines(node, repairing);
         }
     }
@@ -69,11 +69,11 @@ impl Cache {
             entry.joined = came;
         }
         entry.seen = Some(now.monotonic);
-        let followed = self.rule_set.followed();
+        let followed = &self.rule_set.followed;
         let is_alive = entry
             .observations
             .see(entry.node.as_ref(), &node, followed, now.wall);
-        let repairing = self.rule_set.repairing();
+        let repairing = &self.rule_set.repairing;
         entry.observations.see_deadlines(&node, repairing);
         if is_late {
             entry.observations.saw_late(now.wall);
@@ -93,7 +93,7 @@ impl Cache {
         if known.as_ref().is_none_or(|it| it.labels != node.labels) {
             entry.selected_at = 0;
         }
-        let counted = self.rule_set.counted();
+        let counted = &self.rule_set.counted;
         if known.is_none_or(|known| is_news(known, node, counted)) {
             self.mark(&name);
         }
