@@ -489,7 +489,7 @@ mod tests {
     fn nothing_is_remembered_of_what_has_stood() {
         let start = Instant::now();
         let mut parts = Parts::default();
-        let mut is_forgotten = |parts: &mut Parts, second: u32| {
+        let is_forgotten = |parts: &mut Parts, second: u32| {
             parts.forget(|_| false, |_, _| false, start + second * S);
             parts.is_empty()
         };

@@ -118,14 +118,17 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
     Ok((version, date.map(|date| date.timestamp())))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn ok(message: impl Into<String>) -> Verdict {
     Ok((Severity::Ok, message.into(), String::new()))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn failed(message: impl Into<String>, fix: impl Into<String>) -> Verdict {
     Ok((Severity::Error, message.into(), fix.into()))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn warning(message: impl Into<String>, fix: impl Into<String>) -> Verdict {
     Ok((Severity::Warning, message.into(), fix.into()))
 }

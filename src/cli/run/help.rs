@@ -29,7 +29,7 @@ pub(super) async fn complete(words: &[String], for_kubectl: bool) -> anyhow::Res
             _ if is_half => NO_FILES | NO_SPACE,
             _ => NO_FILES,
         };
-        lines += &format!(":{how}\n");
+        lines.extend([":", &how.to_string(), "\n"]);
     }
     write(&lines)?;
     Ok(ExitCode::SUCCESS)

@@ -85,7 +85,9 @@ impl Engine {
                 }
                 for (count, notice) in write.completed {
                     self.out.count(count);
-                    notice.map(|notice| self.out.tell(notice));
+                    if let Some(notice) = notice {
+                        self.out.tell(notice);
+                    }
                 }
                 self.cache.patched_node(version, *patched, write.taints);
             }
