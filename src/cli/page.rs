@@ -135,6 +135,11 @@ impl Line {
         Self::default()
     }
 
+    /// Starts a line with an object, as `kind/name`.
+    pub(super) fn about(object: String) -> Self {
+        Self::new().strong(object).plain("  ")
+    }
+
     /// Starts a line with ✓ or ✗.
     pub(super) fn mark(is_good: bool) -> Self {
         if is_good {

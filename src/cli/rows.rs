@@ -1,5 +1,7 @@
 //! What each rule makes of each node: one row, made once from the plan's outcome. Every command filters, counts and prints rows.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,7 +15,7 @@ use crate::cluster::{ResourceKind, Unreadable};
 use crate::condition::{Component, Source};
 use crate::engine::passed_over_message;
 use crate::object::Node;
-use crate::plan::{Decision, NodePlan, Outcome, PassedOver, Standing, WaitReason, WhyPassedOver};
+use crate::plan::{Decision, Outcome, PassedOver, Standing, WaitReason, WhyPassedOver};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{Reach, Rule};
@@ -111,56 +113,146 @@ impl State {
         self.holds() || matches!(self, Self::Waiting | Self::WouldHold | Self::Suspended)
     }
 
-    /// The state as words for people.
-    pub const fn word(self) -> &'static str {
+    /// The state as words for people, and how they look.
+    pub(super) const fn words(self) -> (Look, &'static str) {
         match self {
-            Self::Held => "held",
-            Self::Gating => "about to be gated",
-            Self::Releasing => "about to be released",
-            Self::Waiting => "waiting to be gated",
-            Self::NotHeld => "not held",
-            Self::WouldHold => "would be held",
-            Self::WouldNotHold => "would not be held",
-            Self::Conflicted => "conflicted",
-            Self::Suspended => "suspended",
+            Self::Held => (Look::Bad, "held"),
+            Self::Gating => (Look::Bad, "about to be gated"),
+            Self::Releasing => (Look::Good, "about to be released"),
+            Self::Waiting => (Look::Poor, "waiting to be gated"),
+            Self::NotHeld => (Look::Good, "not held"),
+            Self::WouldHold => (Look::Poor, "would be held"),
+            Self::WouldNotHold => (Look::Good, "would not be held"),
+            Self::Conflicted => (Look::Poor, "conflicted"),
+            Self::Suspended => (Look::Poor, "suspended"),
         }
+    }
+}
+
+/// The state of a node over all rules, the worst first, and what else may be said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum NodeVerdict {
+    Held,
+    /// Its conditions are met, and its last taint is about to be removed.
+    Releasing,
+    Waiting,
+    /// No rule holds it, and nothing else keeps pods away.
+    NotHeld,
+    NotSelected,
+    /// The controller leaves it alone because an object could not be parsed.
+    LeftAlone,
+    /// No rule holds it, and a taint that looks like a rule's is on it: nothing removes it.
+    Stray,
+    /// No rule holds it, but something else keeps pods away.
+    Obstructed,
+    Deleting,
+}
+
+impl NodeVerdict {
+    /// Those that rules and the controller alone give.
+    pub(super) const BY_RULES: [Self; 6] = [
+        Self::Held,
+        Self::Releasing,
+        Self::Waiting,
+        Self::NotHeld,
+        Self::NotSelected,
+        Self::LeftAlone,
+    ];
+
+    /// The state by all rows of the node.
+    pub(super) fn of(rows: &[RuleOnNode], is_left_alone: bool) -> Self {
+        let of_row = |row: &RuleOnNode| match row.state {
+            State::Held | State::Gating => Self::Held,
+            State::Suspended if row.tainted => Self::Held,
+            State::Releasing => Self::Releasing,
+            State::Waiting => Self::Waiting,
+            _ => Self::NotHeld,
+        };
+        if is_left_alone {
+            return Self::LeftAlone;
+        }
+        rows.iter().map(of_row).min().unwrap_or(Self::NotSelected)
     }
 
-    pub(super) const fn look(self) -> Look {
+    /// The state as words for people, and what explains it.
+    pub(super) const fn words(self) -> (Look, &'static str, &'static str) {
         match self {
-            Self::Held | Self::Gating => Look::Bad,
-            Self::Waiting | Self::Suspended | Self::Conflicted | Self::WouldHold => Look::Poor,
-            Self::Releasing | Self::NotHeld | Self::WouldNotHold => Look::Good,
+            Self::Held => (Look::Bad, "held", ""),
+            Self::Releasing => (Look::Good, "about to be released", ""),
+            Self::Waiting => (Look::Poor, "waiting to be gated", ""),
+            Self::NotHeld => (Look::Good, "not held", ""),
+            Self::NotSelected => (Look::Plain, "not selected", " by any rule"),
+            Self::LeftAlone => (Look::Bad, "left alone", ""),
+            Self::Stray => {
+                let more = " with a rule's taint that no rule removes";
+                (Look::Bad, "tainted", more)
+            }
+            Self::Obstructed => {
+                let more = " by any rule; something else keeps pods away";
+                (Look::Poor, "not held", more)
+            }
+            Self::Deleting => (Look::Poor, "being deleted", ""),
         }
     }
+}
+
+/// What nodes lack, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lacking {
+    pub condition: Arc<str>,
+    pub reason: String,
+    pub nodes: usize,
+}
+
+/// What the nodes of these rows lack, most frequent first.
+pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lacking> {
+    let mut counts: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
+    for unmet in rows.flat_map(|row| &row.conditions).filter(|it| !it.met) {
+        *counts.entry((&unmet.kind, unmet.cause())).or_default() += 1;
+    }
+    let lacking = counts.into_iter();
+    let lacking = lacking.map(|((condition, reason), nodes)| Lacking {
+        condition: condition.clone(),
+        reason: reason.to_owned(),
+        nodes,
+    });
+    let mut lacking: Vec<Lacking> = lacking.collect();
+    lacking.sort_by_key(|it| Reverse(it.nodes));
+    lacking
+}
+
+/// The first row of each node.
+pub(super) fn first_of_nodes<'a>(
+    rows: impl IntoIterator<Item = &'a RuleOnNode>,
+) -> Vec<RuleOnNode> {
+    let mut seen = BTreeSet::new();
+    let first = rows.into_iter().filter(|it| seen.insert(&it.node));
+    first.cloned().collect()
 }
 
 /// The rows of all nodes, by node name. They have only unmet conditions, and no remarks.
 pub(super) fn rows(snapshot: &Snapshot) -> Vec<RuleOnNode> {
-    let mut nodes: Vec<_> = snapshot.view.nodes().collect();
-    nodes.sort_by(|a, b| a.name.cmp(&b.name));
-    let rows = nodes.into_iter().flat_map(|node| {
-        let plan = snapshot.view.plan(&node.name);
-        plan.map_or_else(Vec::new, |plan| of_plan(node, &plan, snapshot, false))
-    });
-    rows.collect()
+    let nodes = snapshot.view.nodes().map(|node| &*node.name);
+    let mut nodes: Vec<&str> = nodes.collect();
+    nodes.sort_unstable();
+    let rows = nodes
+        .into_iter()
+        .filter_map(|it| of_node(snapshot, it, false));
+    rows.flatten().collect()
 }
 
 /// The rows of one node, with all that is known of them; `None` if it does not exist.
 pub fn rows_of(snapshot: &Snapshot, node: &str) -> Option<Vec<RuleOnNode>> {
-    let node = snapshot.view.node(node)?.node;
-    let plan = snapshot.view.plan(&node.name)?;
-    Some(of_plan(node, &plan, snapshot, true))
+    of_node(snapshot, node, true)
 }
 
 /// The rows of one node: of the rules that match it, and of those that are being deleted and still hold it. `whole`: with remarks,
 /// and all conditions with what keeps them unmet.
-pub(super) fn of_plan(
-    node: &Node,
-    plan: &NodePlan<'_>,
-    snapshot: &Snapshot,
-    whole: bool,
-) -> Vec<RuleOnNode> {
+fn of_node(snapshot: &Snapshot, node: &str, whole: bool) -> Option<Vec<RuleOnNode>> {
+    let node = snapshot.view.node(node)?.node;
+    let plan = snapshot.view.plan(&node.name)?;
     let governs = |it: &Outcome<'_>, reach: &Reach| {
         matches!(it.standing, Standing::Governs(_)) && it.rule.is_about(&reach.key, reach.effect)
     };
@@ -171,7 +263,7 @@ pub(super) fn of_plan(
     let deleted = deleted.map(|(rule, reach)| RuleOnNode::of_deleted(node, rule, reach, snapshot));
     let outcomes = plan.outcomes.iter();
     let rows = outcomes.map(|it| RuleOnNode::of(node, it, snapshot, whole));
-    rows.chain(deleted).collect()
+    Some(rows.chain(deleted).collect())
 }
 
 impl RuleOnNode {
@@ -244,7 +336,8 @@ impl RuleOnNode {
 
     /// The state, and since when.
     pub(super) fn effect(&self, line: Line, page: &Page) -> Line {
-        let line = line.with(self.state.look(), self.state.word());
+        let (look, words) = self.state.words();
+        let line = line.with(look, words);
         let is_moment = matches!(
             self.state,
             State::NotHeld | State::WouldNotHold | State::WouldHold
@@ -257,10 +350,7 @@ impl RuleOnNode {
 
     /// The node, the state, by which rule if `by`, and why.
     pub(super) fn of_node(&self, page: &Page, by: bool) -> Line {
-        let line = Line::new()
-            .strong(format!("node/{}", self.node))
-            .plain("  ");
-        let mut line = self.effect(line, page);
+        let mut line = self.effect(Line::about(format!("node/{}", self.node)), page);
         if by {
             line = line.plain(format!(" by rule/{}", self.rule));
         }
@@ -329,28 +419,20 @@ fn remarks(
                 .into(),
         );
     }
-    if !outcome.met {
-        remarks.extend(why_again(outcome.bootstrap));
-    }
-    remarks
-}
-
-/// Why a node is gated again whose bootstrap was complete, other than for a reboot.
-fn why_again(bootstrap: BootstrapRecord<'_>) -> Option<String> {
-    match bootstrap {
-        BootstrapRecord::Revised { daemon_set } => Some(format!(
+    // Why a node is gated again whose bootstrap was complete, other than for a reboot.
+    match outcome.bootstrap {
+        _ if outcome.met => {}
+        BootstrapRecord::Revised { daemon_set } => remarks.push(format!(
             "its bootstrap was completed with another revision of DaemonSet {daemon_set}, whose pod has gone: it does not count \
              any more (regateOn: Revision)"
         )),
-        BootstrapRecord::Maintained => Some(
+        BootstrapRecord::Maintained => remarks.push(
             "its bootstrap was completed before a maintenance: it does not count any more (regateOn: Maintenance)"
                 .to_owned(),
         ),
-        BootstrapRecord::No
-        | BootstrapRecord::Done
-        | BootstrapRecord::Unstamped
-        | BootstrapRecord::Outdated { .. } => None,
+        _ => {}
     }
+    remarks
 }
 
 /// Why the rule has this effect, as far as its conditions do not explain it.
@@ -412,7 +494,6 @@ mod tests {
     use crate::cli::explain::explain_node;
     use crate::cli::page::Render;
     use crate::cli::testing::Scene;
-    use crate::object::ObjectKey;
     use crate::testing::{Builder, GATE, at, node, rule};
 
     #[test]
@@ -457,9 +538,6 @@ mod tests {
             let said = said.filter(|it| it.contains("before a maintenance"));
             assert_eq!(said.count(), expected, "{rules:?}");
         }
-        let daemon_set = &ObjectKey::new("kube-system", "driver");
-        let revised = why_again(BootstrapRecord::Revised { daemon_set }).unwrap();
-        assert!(revised.contains("revision of DaemonSet kube-system/driver"));
     }
 
     #[test]

@@ -216,7 +216,7 @@ async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result
         .collect::<Result<_, _>>()?;
     let written = preview::rules(&files).map_err(CliError::Input)?;
     let (source, read) = opened(&common.access, &Wanted::default()).await?;
-    let (at, before) = (read.at, Before::of(&read, &written));
+    let (at, before) = (read.at, Before::of(&read));
     let rules = written.iter();
     let rules = rules.map(|it| it.applied(before.rule(&it.name), at));
     let rules = rules.collect::<Result<_, _>>().map_err(CliError::Input)?;

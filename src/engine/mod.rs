@@ -46,9 +46,7 @@ pub use attempt::Pauses;
 pub use error::RequestError;
 pub use machine::{Engine, Settings};
 pub use pacer::Rate;
-pub(crate) use status::{
-    NOT_MADE, REMARKS, Remark, SHUT_OUT, passed_over_message, says_all_suspended,
-};
+pub(crate) use status::{REMARKS, passed_over_message, says_all_suspended};
 pub(crate) use survey::{RuleSurvey, Survey};
 pub(crate) use view::RuleRemarks;
 pub use view::View;

@@ -27,9 +27,7 @@ use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::wording::{counted, cut, enumerated};
 use conditions::conditions;
 pub(crate) use conditions::{FIELDS_PRUNED, says_all_suspended};
-pub(crate) use remarks::{
-    NOT_MADE, REMARKS, Remark, SHUT_OUT, partial_placements, passed_over_message, remarks,
-};
+pub(crate) use remarks::{REMARKS, partial_placements, passed_over_message, remarks};
 use tally::Found;
 pub(super) use tally::{Record, Tally, has_work_for};
 pub(super) use written::WrittenStatus;

@@ -9,8 +9,9 @@ use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Object, Seen};
 use super::kind::{Scope, Watch};
 use super::map::Map;
-use super::status::{Remark, partial_placements, remarks};
+use super::status::{partial_placements, remarks};
 use crate::condition::CriticalComponentClass;
+use crate::finding::Finding;
 use crate::guard::{Limits, Report};
 use crate::object::Node;
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds};
@@ -23,7 +24,7 @@ static CERTAIN: StaleKinds = StaleKinds::NONE;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RuleRemarks {
     /// What is wrong with it, as in the conditions of the rule's status.
-    pub wrong: Vec<Remark>,
+    pub wrong: Vec<Finding>,
     /// What else its author may not expect, as sentences.
     pub notes: Vec<String>,
 }

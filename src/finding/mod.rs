@@ -10,6 +10,9 @@ pub(crate) use of_rule::{
     Facts, of_backing, of_empty_classes, of_passed_over, of_rule, on_no_node, short_heartbeat,
 };
 
+/// How many findings of one kind are told in full.
+const SHOWN: usize = 3;
+
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -132,16 +135,20 @@ impl Finding {
     }
 }
 
-/// The messages of findings of one kind in one text: the first few, how many more there are, and how to fix the first.
-pub(crate) fn summed_up(findings: &[&Finding]) -> String {
-    const SHOWN: usize = 3;
-    let shown = findings.iter().take(SHOWN).map(|it| it.message.as_str());
-    let mut text = shown.collect::<Vec<_>>().join("; ");
+/// Findings of one kind as one, which says the first few, how many more there are, and how to fix the first.
+pub(crate) fn summed_up<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<Finding> {
+    let findings: Vec<&Finding> = findings.collect();
+    let first = *findings.first()?;
+    let messages = findings.iter().map(|it| it.message.as_str());
+    let mut message = messages.take(SHOWN).collect::<Vec<_>>().join("; ");
     if let more @ 1.. = findings.len().saturating_sub(SHOWN) {
-        text = format!("{text} (+{more} more)");
+        message = format!("{message} (+{more} more)");
     }
-    match findings.first() {
-        Some(first) if !first.fix.is_empty() => format!("{text} ({})", first.fix),
-        _ => text,
+    if !first.fix.is_empty() {
+        message = format!("{message} ({})", first.fix);
     }
+    Some(Finding {
+        message,
+        ..first.clone()
+    })
 }

@@ -17,8 +17,7 @@ use crate::wording::counted;
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
-/// The condition types of a rule's status that say what is wrong with what it waits for.
-const NOT_MADE: &str = "ConditionsNotMade";
+/// The condition type of a rule's status that says that it waits for nothing.
 const NOTHING_TO_WAIT_FOR: &str = "NothingToWaitFor";
 
 /// What a cluster has for a rule. What could not be read is `None`, and nothing is said of it.
@@ -39,30 +38,34 @@ pub(crate) struct Facts<'a> {
 
 /// What is wrong with a rule by the nodes that are there.
 pub(crate) fn of_backing(rule: &str, spec: &CompiledSpec, backing: &Backing) -> Vec<Finding> {
-    let mut unmade: Vec<_> = backing.unmade.iter().collect();
-    unmade.sort_by_key(|it| it.why);
-    let unmade = unmade.iter();
-    let unmade = unmade.map(|it| self::unmade(rule, it.why, &it.missing));
+    let mut missing: Vec<_> = backing.unmade.iter().collect();
+    missing.sort_by_key(|it| it.why);
+    let missing = missing
+        .into_iter()
+        .map(|it| unmade(rule, it.why, &it.missing));
     let empty = backing.empty_classes.iter();
     let empty = empty.map(|class| empty_class(rule, class));
     let nowhere = backing.placements.iter().filter(|it| it.runs_on == 0);
     let nowhere = nowhere.map(|it| on_no_node(rule, &it.daemon_set, it.selected));
-    let all = unmade.chain(empty).chain(nowhere);
-    all.chain(of_passed_over(spec, &backing.passed_over))
+    let passed_over = backing
+        .passed_over
+        .iter()
+        .map(|it| of_passed_over(spec, it));
+    missing
+        .chain(empty)
+        .chain(nowhere)
+        .chain(passed_over)
         .collect()
 }
 
-/// The `DaemonSet`s that a rule does not wait for, or in vain.
-pub(crate) fn of_passed_over<'a>(
-    spec: &'a CompiledSpec,
-    passed_over: &'a [PassedOver],
-) -> impl Iterator<Item = Finding> + 'a {
-    passed_over.iter().map(|it| match (it.why, &it.class) {
+/// A `DaemonSet` that a rule does not wait for, or in vain.
+pub(crate) fn of_passed_over(spec: &CompiledSpec, it: &PassedOver) -> Finding {
+    match (it.why, &it.class) {
         (WhyPassedOver::OutsideNamespaces, Some(class)) => {
             outside_namespaces(&it.daemon_set, class)
         }
         (_, class) => shut_out(spec, &it.daemon_set, class.is_none()),
-    })
+    }
 }
 
 /// What is wrong with a rule by all that could ever be on its nodes. `heartbeat` is its heartbeat timeout.
@@ -138,7 +141,7 @@ fn unmade(rule: &str, why: WhyUnmade, missing: &str) -> Finding {
             (Check::NOBODY, "CountedAsAbsent")
         }
     };
-    of(check, rule, why.message(missing), "").published(NOT_MADE, reason)
+    of(check, rule, why.message(missing), "").published("ConditionsNotMade", reason)
 }
 
 fn empty_class(rule: &str, class: &str) -> Finding {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::finding::Cause;
-use crate::cli::page::NextStep;
+use super::told;
+use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{RuleOnNode, rows_of};
 use crate::cli::snapshot::Snapshot;
-use crate::condition::{Component, Source};
 use crate::object::ObjectKey;
+use crate::rule::{CompiledSpec, Rule};
 
 /// What waits for a `DaemonSet`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,18 +30,13 @@ pub(crate) struct DaemonSetExplanation {
 /// Explains a `DaemonSet` that exists.
 pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> DaemonSetExplanation {
     let view = &snapshot.view;
-    let names_it = |source: &Source| match source {
-        Source::Component(Component::DaemonSet(named)) => *named == *key,
-        _ => false,
-    };
     let rules = view.cached_rules().values().map(|cached| &*cached.rule);
-    let mut rules: Vec<Arc<str>> = rules
-        .filter(|rule| {
-            let mut conditions = rule.spec.iter().flat_map(|spec| &spec.conditions);
-            conditions.any(|it| names_it(&it.source))
-        })
-        .map(|rule| rule.name.clone())
-        .collect();
+    let names_it = |rule: &&Rule| {
+        let mut named = rule.spec.iter().flat_map(CompiledSpec::daemon_sets);
+        named.any(|it| it == key)
+    };
+    let rules = rules.filter(names_it).map(|rule| rule.name.clone());
+    let mut rules: Vec<Arc<str>> = rules.collect();
     rules.sort();
     let object = format!("daemonset/{}", key.name);
     let is_it = |cause: &Cause| cause.object == object && *cause.namespace == *key.namespace;
@@ -63,5 +59,22 @@ pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> Daemon
         nodes,
         next,
         notes: snapshot.notes(),
+    }
+}
+
+impl Render for DaemonSetExplanation {
+    const KIND: &'static str = "DaemonSetExplanation";
+
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        let head = Line::new().strong(format!("daemonset/{}", self.daemon_set));
+        let head = head.faint(format!(" -n {}", self.namespace));
+        let rules = self.rules.iter();
+        let rules = rules.map(|rule| format!("rule/{rule} waits for it by name"));
+        let none = || Line::mark(true).plain("no node is held because of it");
+        let tree = Branch::from(head)
+            .over(rules)
+            .over(self.nodes.is_empty().then(none))
+            .over(page.some(&self.nodes, |row| row.of_node(page, true)));
+        told(tree, self.next.as_ref(), &self.notes)
     }
 }

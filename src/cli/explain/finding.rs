@@ -6,12 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::ConditionStatus;
-use crate::cli::page::NextStep;
+use crate::cli::page::{Branch, Line, NextStep, Page};
 use crate::cli::rows::gap;
 use crate::cli::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
-use crate::cluster::Unreadable;
 use crate::condition::{Component, Counted, Detail, Source};
 use crate::object::{Node, ObjectKey};
 use crate::plan::Finding;
@@ -42,7 +41,7 @@ pub struct ConditionOnNode {
     /// Evidence that could not be read: `status` is then the one that the controller published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// Whether it is met because nothing that it could wait for is meant for the node.
+    /// Whether it is as it is because nothing that it could wait for is meant for the node.
     #[serde(skip)]
     pub(crate) is_vacuous: bool,
     /// What keeps it unmet.
@@ -50,7 +49,7 @@ pub struct ConditionOnNode {
     pub(crate) causes: Vec<Cause>,
 }
 
-/// Something that keeps a condition from being met.
+/// Something that keeps a condition from being met, or pods off a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cause {
@@ -68,17 +67,12 @@ pub(crate) struct Cause {
 }
 
 impl ConditionOnNode {
-    /// The finding, with the causes that the snapshot shows if it is to be `whole`; or the published condition if evidence is
-    /// missing.
+    /// The finding, with the causes that the snapshot shows if it is to be `whole`. If evidence is missing, it is the condition
+    /// that the controller has published.
     pub(crate) fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot, whole: bool) -> Self {
         let requirement = finding.requirement;
-        let source = &requirement.source;
-        if let Some(gap) = gap(source, snapshot) {
-            return Self::as_published(finding, node, gap);
-        }
-        let detail = finding.detail();
-        let met = finding.is_met();
-        Self {
+        let (detail, met) = (finding.detail(), finding.is_met());
+        let mut it = Self {
             kind: requirement.kind.clone(),
             status: finding.current,
             required: requirement.required,
@@ -89,23 +83,32 @@ impl ConditionOnNode {
                 _ => finding.why(),
             },
             since: finding.transition(),
-            source: word(source),
+            source: word(&requirement.source),
             unknown: None,
-            is_vacuous: met
-                && matches!(
-                    detail,
-                    Some(
-                        Detail::NoComponent
-                            | Detail::NoDaemonSetMeant
-                            | Detail::DaemonSetNotMeant { .. }
-                    )
-                ),
-            causes: if whole && !met {
-                causes(finding, node, snapshot)
-            } else {
-                Vec::new()
-            },
+            is_vacuous: matches!(
+                detail,
+                Some(
+                    Detail::NoComponent
+                        | Detail::NoDaemonSetMeant
+                        | Detail::DaemonSetNotMeant { .. }
+                )
+            ),
+            causes: Vec::new(),
+        };
+        if let Some(gap) = gap(&requirement.source, snapshot) {
+            let published = node.condition(&requirement.kind);
+            let status = published.map(|it| requirement.status_of(it));
+            it.status = status.unwrap_or(requirement.status_if_missing());
+            it.met = it.status == it.required;
+            let absent = || "the controller has not published it".to_owned();
+            it.message = published.map_or_else(absent, |it| it.message.clone());
+            it.reason = published.map_or_else(String::new, |it| it.reason.clone());
+            it.since = published.and_then(|it| it.transition);
+            it.unknown = Some(gap.to_string());
+        } else if whole && !met {
+            it.causes = causes(finding, node, snapshot);
         }
+        it
     }
 
     /// The reason in one word; `NotReported` if the node lacks the condition.
@@ -117,30 +120,27 @@ impl ConditionOnNode {
         }
     }
 
-    /// The controller's published condition, when it cannot be evaluated here.
-    fn as_published(finding: &Finding<'_>, node: &Node, gap: &Unreadable) -> Self {
-        let requirement = finding.requirement;
-        let published = node.condition(&requirement.kind);
-        let status = published.map_or(requirement.status_if_missing(), |it| {
-            requirement.status_of(it)
-        });
-        let text = published.map_or_else(
-            || "the controller has not published it".into(),
-            |it| it.message.clone(),
-        );
-        Self {
-            kind: requirement.kind.clone(),
-            status,
-            required: requirement.required,
-            met: status == requirement.required,
-            reason: published.map_or_else(String::new, |it| it.reason.clone()),
-            message: text,
-            since: published.and_then(|it| it.transition),
-            source: word(&requirement.source),
-            unknown: Some(gap.to_string()),
-            is_vacuous: false,
-            causes: Vec::new(),
-        }
+    pub(super) fn branch(&self, page: &Page) -> Branch {
+        let Self { kind, message, .. } = self;
+        let line = Line::mark(self.met);
+        let line = if message.starts_with(&**kind) {
+            line.plain(message)
+        } else {
+            let separator = if message.is_empty() { "" } else { ": " };
+            let status = self.status.as_str();
+            line.plain(format!("{kind} is {status}{separator}{message}"))
+        };
+        Branch::from(dated(line, self.since, page))
+            .over(self.unknown.iter().map(|gap| Line::new().poor(gap)))
+            .over(self.causes.iter().map(|it| it.branch(page)))
+    }
+}
+
+/// The line, with the age of what it says.
+fn dated(line: Line, since: Option<Timestamp>, page: &Page) -> Line {
+    match since {
+        Some(since) => line.faint(format!(" ({})", page.age(since))),
+        None => line,
     }
 }
 
@@ -160,63 +160,70 @@ fn word(source: &Source) -> &'static str {
 }
 
 fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
+    let requirement = finding.requirement;
     // A reason that the rule does not accept has the causes of the condition itself.
     let detail = match finding.detail() {
         Some(Detail::ReasonNotAccepted { .. }) => finding.condition.as_ref().map(|it| &it.detail),
         detail => detail,
     };
     let Some(detail) = detail else {
-        return vec![unreported(finding, node)];
+        let kind = &requirement.kind;
+        let (message, say) = match requirement.source {
+            Source::Nobody => (
+                format!("nothing makes a condition {kind}"),
+                "check the spelling of the condition's type in the rule",
+            ),
+            _ => (
+                format!("nothing on this node has ever reported {kind}"),
+                "look for the pod that should report it",
+            ),
+        };
+        return vec![Cause::of_node(node, message, say)];
     };
-    let of_node = |message: String, say: &str| vec![Cause::of_node(node, message, say)];
-    match detail {
-        Detail::DaemonSetPodMissing { daemon_sets } => daemon_sets
-            .iter()
-            .map(|key| no_pod(key, node, snapshot))
-            .collect(),
-        Detail::PodNotReady { pods } => pods.iter().map(|key| of_pod(key, snapshot)).collect(),
-        Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => pods
-            .iter()
-            .map(|key| Cause {
-                message:
-                    "its readiness has not been confirmed since then; that takes at most a minute"
-                        .into(),
-                ..Cause::new("pod", key)
-            })
-            .collect(),
-        Detail::DaemonSetNotFound { daemon_set } => vec![Cause {
-            message: "there is no DaemonSet of this name".into(),
-            next: Some(NextStep::new(
+    let (message, say) = match detail {
+        Detail::DaemonSetPodMissing { daemon_sets } => {
+            let missing = daemon_sets.iter();
+            return missing.map(|key| no_pod(key, node, snapshot)).collect();
+        }
+        Detail::PodNotReady { pods } => {
+            return pods.iter().map(|key| of_pod(key, snapshot)).collect();
+        }
+        Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => {
+            let since =
+                "its readiness has not been confirmed since then; that takes at most a minute";
+            let pods = pods.iter();
+            return pods.map(|key| Cause::of("pod", key, since)).collect();
+        }
+        Detail::DaemonSetNotFound { daemon_set } => {
+            let message = "there is no DaemonSet of this name";
+            return vec![Cause::of("daemonset", daemon_set, message).then(
                 "create the DaemonSet, or name another one in a new rule",
                 format!("kubectl -n {} get daemonsets", daemon_set.namespace),
-            )),
-            ..Cause::new("daemonset", daemon_set)
-        }],
+            )];
+        }
         Detail::CsiDriverMissing { drivers }
         | Detail::CsiDriverOlderThanBoot { drivers }
         | Detail::CsiDriverWithoutCount { drivers } => {
-            let of_driver = |driver| Cause {
-                object: format!("csidriver/{driver}"),
-                message: "the kubelet has not registered it on this node".into(),
-                next: Some(NextStep::new(
-                    "see which drivers are registered, and read the log of the driver's pod on the node",
-                    format!("kubectl describe csinode {}", node.name),
-                )),
-                ..Cause::default()
-            };
-            drivers.iter().map(of_driver).collect()
+            let message = "the kubelet has not registered it on this node";
+            let say = "see which drivers are registered, and read the log of the driver's pod on the node";
+            let command = format!("kubectl describe csinode {}", node.name);
+            let causes = drivers.iter().map(|driver| {
+                let cause = Cause::new(format!("csidriver/{driver}"), message);
+                cause.then(say, &*command)
+            });
+            return causes.collect();
         }
-        Detail::CsiDriverUnhealthy { storage } => vec![Cause {
-            object: format!("csidriver/{}", storage.driver),
-            message: "the driver's pod on this node reports this of its storage to the kubelet"
-                .into(),
-            next: Some(NextStep::new(
-                "see all that it reports, and look at the storage",
-                format!("kubectl get csinode {} -o yaml", node.name),
-            )),
-            ..Cause::default()
-        }],
-        Detail::ResourceNotAllocatable { resource } => of_node(
+        Detail::CsiDriverUnhealthy { storage } => {
+            let message =
+                "the driver's pod on this node reports this of its storage to the kubelet";
+            return vec![
+                Cause::new(format!("csidriver/{}", storage.driver), message).then(
+                    "see all that it reports, and look at the storage",
+                    format!("kubectl get csinode {} -o yaml", node.name),
+                ),
+            ];
+        }
+        Detail::ResourceNotAllocatable { resource } => (
             format!(
                 "the kubelet reports no {resource} to allocate: its device plugin has not registered it"
             ),
@@ -233,49 +240,38 @@ fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause>
                     "read the log of the DRA driver's pod on the node",
                 ),
             };
-            of_node(format!("{has_told} {} {}", count.number, count.of), say)
+            (format!("{has_told} {} {}", count.number, count.of), say)
         }
-        Detail::MinimumUnknown { label, .. } => of_node(
+        Detail::MinimumUnknown { label, .. } => (
             format!("whatever sets label {label} has not set it to a number"),
             "look for the pod that should set the label",
         ),
-        Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => vec![Cause {
-            since: finding.transition(),
-            ..Cause::of_node(
-                node,
-                "its reporter on this node is silent".into(),
-                "look for the reporter's pod on the node",
-            )
-        }],
-        Detail::Reported { .. } => vec![Cause {
-            since: finding.transition(),
-            ..Cause::of_node(
-                node,
-                "its reporter on this node reports so".into(),
-                "read the log of the reporter's pod on the node",
-            )
-        }],
-        _ => Vec::new(),
-    }
-}
-
-fn unreported(finding: &Finding<'_>, node: &Node) -> Cause {
-    let kind = &finding.requirement.kind;
-    if finding.requirement.source == Source::Nobody {
-        let message = format!("nothing makes a condition {kind}");
-        let say = "check the spelling of the condition's type in the rule";
-        return Cause::of_node(node, message, say);
-    }
-    let message = format!("nothing on this node has ever reported {kind}");
-    Cause::of_node(node, message, "look for the pod that should report it")
+        Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => (
+            "its reporter on this node is silent".to_owned(),
+            "look for the reporter's pod on the node",
+        ),
+        Detail::Reported { .. } => (
+            "its reporter on this node reports so".to_owned(),
+            "read the log of the reporter's pod on the node",
+        ),
+        _ => return Vec::new(),
+    };
+    vec![Cause::of_node(node, message, say)]
 }
 
 impl Cause {
-    fn new(kind: &str, key: &ObjectKey) -> Self {
+    pub(super) fn new(object: String, message: impl Into<String>) -> Self {
         Self {
-            object: format!("{kind}/{}", key.name),
-            namespace: key.namespace.to_string(),
+            object,
+            message: message.into(),
             ..Self::default()
+        }
+    }
+
+    fn of(kind: &str, key: &ObjectKey, message: impl Into<String>) -> Self {
+        Self {
+            namespace: key.namespace.to_string(),
+            ..Self::new(format!("{kind}/{}", key.name), message)
         }
     }
 
@@ -283,12 +279,31 @@ impl Cause {
     fn of_node(node: &Node, message: String, say: &str) -> Self {
         let name = &node.name;
         let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
+        Self::new(format!("node/{name}"), message).then(say, pods)
+    }
+
+    /// The same with what to do next.
+    pub(super) fn then(self, say: impl Into<String>, command: impl Into<String>) -> Self {
         Self {
-            object: format!("node/{name}"),
-            message,
-            next: Some(NextStep::new(say, pods)),
-            ..Self::default()
+            next: Some(NextStep::new(say, command)),
+            ..self
         }
+    }
+
+    /// What to do about the deepest cause.
+    pub(super) fn deepest_step(&self) -> Option<NextStep> {
+        let below = self.causes.iter().find_map(Self::deepest_step);
+        below.or_else(|| self.next.clone())
+    }
+
+    pub(super) fn branch(&self, page: &Page) -> Branch {
+        let mut line = Line::new().strong(&self.object);
+        if !self.namespace.is_empty() && !self.object.starts_with("event/") {
+            line = line.faint(format!(" -n {}", self.namespace));
+        }
+        let line = line.plain(format!("  {}", self.message));
+        let causes = self.causes.iter().map(|it| it.branch(page));
+        Branch::from(dated(line, self.since, page)).over(causes)
     }
 }
 
@@ -302,104 +317,92 @@ fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
             && pod.metadata.namespace.as_deref() == Some(namespace)
             && owner(pod).is_some_and(|it| it.kind == "DaemonSet" && it.name == **name)
     });
+    let cause = Cause::of(
+        "daemonset",
+        key,
+        "it is meant for this node and has no pod there",
+    );
     Cause {
-        message: "it is meant for this node and has no pod there".into(),
         causes: of_it.map(of_unready).into_iter().collect(),
-        next: Some(NextStep::new(
+        ..cause.then(
             "see why the DaemonSet has no pod on the node",
             format!("kubectl -n {namespace} describe daemonset {name}"),
-        )),
-        ..Cause::new("daemonset", key)
+        )
     }
 }
 
 /// A pod that is not Ready, below its `DaemonSet`.
 fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
     let Some(unready) = snapshot.unready.get(key) else {
-        return Cause {
-            message: "it is not Ready".into(),
-            next: Some(describe(key)),
-            ..Cause::new("pod", key)
-        };
+        return described(key, "it is not Ready".into());
     };
     let pod = of_unready(unready);
-    match owner(&unready.pod) {
-        Some(it) => {
-            let owner = ObjectKey::new(key.namespace.clone(), it.name.as_str());
-            Cause {
-                message: "its pod on this node is not Ready".into(),
-                causes: vec![pod],
-                ..Cause::new(&it.kind.to_lowercase(), &owner)
-            }
-        }
-        None => pod,
+    let Some(it) = owner(&unready.pod) else {
+        return pod;
+    };
+    let owner = ObjectKey::new(key.namespace.clone(), it.name.as_str());
+    Cause {
+        causes: vec![pod],
+        ..Cause::of(
+            &it.kind.to_lowercase(),
+            &owner,
+            "its pod on this node is not Ready",
+        )
     }
 }
 
-fn describe(key: &ObjectKey) -> NextStep {
-    NextStep::new(
-        "see the pod's events",
-        format!("kubectl -n {} describe pod {}", key.namespace, key.name),
-    )
+fn described(key: &ObjectKey, message: String) -> Cause {
+    let command = format!("kubectl -n {} describe pod {}", key.namespace, key.name);
+    Cause::of("pod", key, message).then("see the pod's events", command)
 }
 
 pub(super) fn of_unready(UnreadyPod { pod, events }: &UnreadyPod) -> Cause {
     let key = ObjectKey::of(&pod.metadata);
-    let ObjectKey { namespace, name } = &key;
-    let mut cause = Cause {
+    let because = |message: String| Cause {
         since: unready_since(pod),
-        next: Some(describe(&key)),
-        ..Cause::new("pod", &key)
+        ..described(&key, message)
     };
-    if let Some(since) = &pod.metadata.deletion_timestamp {
-        cause.message = "it is being deleted".into();
-        cause.since = Some(since.0);
-        return cause;
-    }
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    if let Some(since) = &pod.metadata.deletion_timestamp {
+        return Cause {
+            since: Some(since.0),
+            ..because("it is being deleted".into())
+        };
+    }
     if let Some(status) = pod.status.as_ref().filter(|it| it.reason.is_some()) {
         let (reason, message) = (text(&status.reason), text(&status.message));
-        cause.message = format!("the kubelet does not run it: {reason}: {message}");
-        return cause;
+        return because(format!("the kubelet does not run it: {reason}: {message}"));
     }
     if let Some(it) = condition(pod, "PodScheduled").filter(|it| it.status != "True") {
         let (reason, message) = (text(&it.reason), text(&it.message));
-        cause.message = format!("it is not bound to a node: {reason}: {message}");
-        return cause;
+        return because(format!("it is not bound to a node: {reason}: {message}"));
     }
     let Some(container) = culprit(pod) else {
-        cause.message = format!("it is {} but not Ready", phase(pod));
-        return cause;
+        return because(format!("it is {} but not Ready", phase(pod)));
     };
-    cause.message = container.why();
+    let mut cause = because(container.why());
+    let ObjectKey { namespace, name } = &key;
     let logs = format!("kubectl -n {namespace} logs {name} -c {}", container.name);
     match container.waits_for() {
         Some("ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull") => {
-            cause.next = Some(NextStep {
-                say: "check the image's name, and that the node can pull it".into(),
-                ..describe(&key)
-            });
+            let say = "check the image's name, and that the node can pull it";
+            cause.next = cause.next.map(|next| NextStep::new(say, next.command));
         }
         Some("CrashLoopBackOff") if container.has_log() => {
-            cause.next = Some(NextStep::new(
-                "read the log from before it ended",
-                format!("{logs} --previous"),
-            ));
+            let say = "read the log from before it ended";
+            cause = cause.then(say, format!("{logs} --previous"));
         }
-        None if container.has_log() => {
-            cause.next = Some(NextStep::new("read the container's log", logs));
-        }
+        None if container.has_log() => cause = cause.then("read the container's log", logs),
         _ => {}
     }
     // Only events have the answer of a failed probe.
     let mut probes = events.iter();
     if let Some(event) = probes.find(|it| it.reason.as_deref() == Some("Unhealthy")) {
+        let (object, message) = ("event/Unhealthy".into(), text(&event.message));
         cause.causes.push(Cause {
-            object: format!("event/{}", text(&event.reason)),
             namespace: namespace.to_string(),
-            message: text(&event.message).trim().to_owned(),
             since: last_seen(event),
-            ..Cause::default()
+            ..Cause::new(object, message.trim())
         });
     }
     cause

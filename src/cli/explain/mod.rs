@@ -5,10 +5,17 @@ mod finding;
 mod node;
 mod pod;
 mod rule;
-mod text;
 
+use super::page::{Block, Branch, Line, NextStep, notes};
 pub(super) use daemon_set::explain_daemon_set;
 pub use finding::ConditionOnNode;
 pub(super) use node::explain_node;
 pub(super) use pod::explain_pod;
 pub(super) use rule::explain_rule;
+
+/// The tree, the notes and the next step.
+fn told(tree: Branch, next: Option<&NextStep>, about: &[String]) -> Vec<Block> {
+    let next = next.map(|next| Line::from(next).into());
+    let tree = [tree.into()].into_iter();
+    tree.chain(notes(about)).chain(next).collect()
+}

@@ -6,9 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::finding::Cause;
+use super::told;
 use crate::api::ConditionStatus;
-use crate::cli::page::NextStep;
-use crate::cli::rows::{RuleOnNode, State, clock, rows_of};
+use crate::api::names::{LEASE, SUSPEND_ALL};
+use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
+use crate::cli::rows::{NodeVerdict, RuleOnNode, State, clock, rows_of};
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::documentation;
 use crate::engine::broken::Identity;
@@ -30,30 +32,11 @@ pub(crate) struct NodeExplanation {
     pub rules: Vec<RuleOnNode>,
     /// What else keeps pods off the node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub obstacles: Vec<Obstacle>,
+    pub obstacles: Vec<Cause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-}
-
-/// The state of a node over all rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum NodeVerdict {
-    Held,
-    /// Its conditions are met, and its last taint is about to be removed.
-    Releasing,
-    /// No rule holds it, and nothing else keeps pods away.
-    NotHeld,
-    /// No rule holds it, and a taint that looks like a rule's is on it: nothing removes it.
-    Stray,
-    /// No rule holds it, but something else keeps pods away.
-    Obstructed,
-    NotSelected,
-    /// The controller leaves it alone because an object could not be parsed.
-    LeftAlone,
-    Deleting,
 }
 
 /// Explains a node; `None` if it does not exist.
@@ -65,22 +48,15 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
     let mut rules = rows_of(snapshot, name)?;
     rules.sort_by_key(|rule| !rule.state.holds());
     let obstacles = obstacles(node, view.rules());
-    let verdict = if node.deleting {
-        NodeVerdict::Deleting
-    } else if left_alone.is_some() {
-        NodeVerdict::LeftAlone
-    } else if rules.iter().any(is_held) {
-        NodeVerdict::Held
-    } else if rules.iter().any(|rule| rule.state == State::Releasing) {
-        NodeVerdict::Releasing
-    } else if obstacles.iter().any(|it| it.is_stray) {
-        NodeVerdict::Stray
-    } else if !obstacles.is_empty() {
-        NodeVerdict::Obstructed
-    } else if rules.is_empty() {
-        NodeVerdict::NotSelected
-    } else {
-        NodeVerdict::NotHeld
+    let verdict = match NodeVerdict::of(&rules, left_alone.is_some()) {
+        _ if node.deleting => NodeVerdict::Deleting,
+        NodeVerdict::Waiting | NodeVerdict::NotHeld | NodeVerdict::NotSelected
+            if !obstacles.is_empty() =>
+        {
+            let is_stray = view.rules().stray(node).next().is_some();
+            [NodeVerdict::Obstructed, NodeVerdict::Stray][usize::from(is_stray)]
+        }
+        verdict => verdict,
     };
     notes.extend(left_alone.map(|why| format!("the controller leaves this node as it is: {why}")));
     notes.extend(about_the_controller(snapshot));
@@ -108,13 +84,14 @@ fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
     match leader.health(snapshot.at) {
         LeaderHealth::Alive => None,
         LeaderHealth::Nobody => Some("no controller leads: no taint is added or removed".into()),
-        LeaderHealth::Silent => Some(format!(
-            "the controller {} has not renewed its lease{}: it may add and remove no taints",
-            leader.pod(),
-            leader
-                .renewed
-                .map_or_else(String::new, |at| format!(" since {}", clock(at)))
-        )),
+        LeaderHealth::Silent => {
+            let since = leader.renewed.map(|at| format!(" since {}", clock(at)));
+            Some(format!(
+                "the controller {} has not renewed its lease{}: it may add and remove no taints",
+                leader.pod(),
+                since.unwrap_or_default()
+            ))
+        }
     }
 }
 
@@ -123,131 +100,81 @@ fn next(
     snapshot: &Snapshot,
     verdict: NodeVerdict,
     rules: &[RuleOnNode],
-    obstacles: &[Obstacle],
+    obstacles: &[Cause],
 ) -> Option<NextStep> {
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
     let leader = snapshot.leader.as_ref();
-    let ailing = leader.filter(|leader| leader.health(snapshot.at) != LeaderHealth::Alive);
     match verdict {
-        NodeVerdict::Deleting
-        | NodeVerdict::NotSelected
-        | NodeVerdict::NotHeld
-        | NodeVerdict::LeftAlone => None,
-        NodeVerdict::Releasing => ailing.map(check_controller),
+        NodeVerdict::Releasing => leader
+            .filter(|leader| leader.health(snapshot.at) != LeaderHealth::Alive)
+            .map(check_controller),
         NodeVerdict::Stray | NodeVerdict::Obstructed => of_obstacles(),
         NodeVerdict::Held => {
-            let suspended = rules
-                .iter()
-                .find(|it| it.tainted && it.state == State::Suspended);
-            let deepest = rules
-                .iter()
-                .filter(|rule| rule.state.holds())
-                .flat_map(|rule| &rule.conditions)
-                .filter(|condition| !condition.met)
-                .flat_map(|condition| &condition.causes)
-                .find_map(deepest);
+            let holding = rules.iter().filter(|rule| rule.state.holds());
+            let mut causes =
+                holding.flat_map(|rule| rule.conditions.iter().flat_map(|it| &it.causes));
+            let mut suspended = rules.iter().filter(|it| it.state == State::Suspended);
             let deleted = rules.iter().find(|it| it.deleting);
-            deepest
-                .or_else(|| suspended.map(|rule| go_on(leader, &rule.rule)))
+            causes
+                .find_map(Cause::deepest_step)
+                .or_else(|| Some(go_on(leader, &suspended.find(|it| it.tainted)?.rule)))
                 .or_else(|| deleted.map(|rule| clean_up(leader, &rule.rule)))
                 .or_else(of_obstacles)
         }
+        _ => None,
     }
 }
 
 /// Where to look for what the controller cannot parse.
 fn see_object(object: &Identity) -> Option<NextStep> {
-    let (namespace, name) = (&*object.key.namespace, &*object.key.name);
-    if name.is_empty() {
-        return None;
-    }
-    let namespace = match namespace {
-        "" => String::new(),
-        namespace => format!("-n {namespace} "),
-    };
     let kind = object.watch.kind().to_lowercase();
-    Some(NextStep::new(
-        "correct the field that cannot be parsed",
-        format!("kubectl {namespace}get {kind} {name} -o yaml"),
-    ))
+    let say = "correct the field that cannot be parsed";
+    match (&*object.key.namespace, &*object.key.name) {
+        (_, "") => None,
+        ("", name) => Some(NextStep::new(
+            say,
+            format!("kubectl get {kind} {name} -o yaml"),
+        )),
+        (namespace, name) => {
+            let command = format!("kubectl -n {namespace} get {kind} {name} -o yaml");
+            Some(NextStep::new(say, command))
+        }
+    }
 }
 
 fn check_controller(leader: &Leader) -> NextStep {
-    NextStep::new(
-        "check the controller",
-        format!("kubectl -n {} get pods", leader.namespace),
-    )
+    let command = format!("kubectl -n {} get pods", leader.namespace);
+    NextStep::new("check the controller", command)
 }
 
 /// How a rule that is being deleted comes to go.
 pub(super) fn clean_up(leader: Option<&Leader>, rule: &str) -> NextStep {
-    leader.map_or_else(
-        || {
-            let page = documentation::page("troubleshooting.md#a-rule-is-stuck-terminating");
-            NextStep::new(
-                format!(
-                    "start a controller, which removes the taint, or clean up by hand ({page})"
-                ),
-                format!("kubectl get nodereadinessrule {rule} -o yaml"),
-            )
-        },
-        check_controller,
+    if let Some(leader) = leader {
+        return check_controller(leader);
+    }
+    let page = documentation::page("troubleshooting.md#a-rule-is-stuck-terminating");
+    NextStep::new(
+        format!("start a controller, which removes the taint, or clean up by hand ({page})"),
+        format!("kubectl get nodereadinessrule {rule} -o yaml"),
     )
 }
 
 pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {
-    match leader.filter(|leader| leader.suspends_all) {
-        Some(leader) => NextStep::new(
-            "resume all rules",
-            format!(
-                "kubectl -n {} annotate lease {} {}-",
-                leader.namespace,
-                crate::api::names::LEASE,
-                crate::api::names::SUSPEND_ALL
-            ),
-        ),
-        None => NextStep::new(
-            "resume the rule",
-            format!(
-                "kubectl patch nodereadinessrule {rule} --type merge -p '{{\"spec\":{{\"nodegate\":{{\"suspend\":false}}}}}}'"
-            ),
-        ),
-    }
-}
-
-/// Whether the rule holds the node, or is suspended with its taint on the node.
-fn is_held(row: &RuleOnNode) -> bool {
-    row.state.holds() || (row.tainted && row.state == State::Suspended)
-}
-
-fn deepest(cause: &Cause) -> Option<NextStep> {
-    let below = cause.causes.iter().find_map(deepest);
-    below.or_else(|| cause.next.clone())
+    let Some(leader) = leader.filter(|leader| leader.suspends_all) else {
+        let patch = "'{\"spec\":{\"nodegate\":{\"suspend\":false}}}'";
+        let command = format!("kubectl patch nodereadinessrule {rule} --type merge -p {patch}");
+        return NextStep::new("resume the rule", command);
+    };
+    let namespace = &leader.namespace;
+    let command = format!("kubectl -n {namespace} annotate lease {LEASE} {SUSPEND_ALL}-");
+    NextStep::new("resume all rules", command)
 }
 
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Obstacle {
-    /// The taint, as `key:effect`; empty if the obstacle is not a taint.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub taint: String,
-    pub message: String,
-    /// Whether it is a taint that looks like a rule's and that no rule removes.
-    #[serde(skip)]
-    pub is_stray: bool,
-    #[serde(skip)]
-    pub next: Option<NextStep>,
-}
-
 /// Everything other than rules that keeps pods off a node.
-pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
+fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
     let stray: Vec<(&Taint, WhyStray)> = rules.stray(node).collect();
-    let why_stray = |taint: &Taint| {
-        let mut stray = stray.iter().filter(|(it, _)| *it == taint);
-        stray.next().map(|(_, why)| why)
-    };
     let is_managed = |taint: &Taint| {
         let mut managed = rules.rules().iter();
         managed.any(|rule| {
@@ -258,98 +185,102 @@ pub(super) fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Obstacle> {
     };
     let taints = node.taints.iter();
     let taints = taints.filter(|taint| taint.effect != "PreferNoSchedule");
-    let mut all: Vec<Obstacle> = taints
-        .filter_map(|taint| match why_stray(taint) {
-            Some(why) => Some(of_stray(taint, why, node)),
-            None => (!is_managed(taint)).then(|| of_taint(taint, node)),
-        })
-        .collect();
-    if node.deleting {
-        all.push(Obstacle {
-            taint: String::new(),
-            message: "the node is being deleted: rules no longer apply to it".into(),
-            is_stray: false,
-            next: None,
-        });
-    }
-    if let Some(ready) = node.condition(KUBELETS_CONDITIONS[0])
-        && ready.status != ConditionStatus::True
-    {
-        let why = match (ready.reason.as_str(), ready.message.as_str()) {
-            ("", "") => String::new(),
-            (text, "") | ("", text) => format!(": {text}"),
-            (reason, message) => format!(": {reason}: {message}"),
-        };
-        all.push(Obstacle {
-            taint: String::new(),
-            message: format!("the node's kubelet is not Ready{why}"),
-            is_stray: false,
-            next: Some(NextStep::new(
-                "see what the kubelet reports",
-                format!("kubectl describe node {}", node.name),
-            )),
-        });
-    }
-    all
+    let taints = taints.filter_map(|taint| {
+        let Taint { key, effect, .. } = taint;
+        let object = format!("taint/{key}:{effect}");
+        match stray.iter().find(|(it, _)| *it == taint) {
+            Some((_, why)) => {
+                let (say, command) = match why {
+                    WhyStray::DryRun { rule } | WhyStray::Rejected { rule } => (
+                        "see what the rule would do",
+                        format!("kubectl nodegate explain rule/{rule}"),
+                    ),
+                    _ => (
+                        "correct what gives nodes this taint, and remove it",
+                        format!("kubectl taint node {} {key}:{effect}-", node.name),
+                    ),
+                };
+                let message = format!("no rule removes this taint: {why}");
+                Some(Cause::new(object, message).then(say, command))
+            }
+            None if is_managed(taint) => None,
+            None if key == CORDONED => {
+                let cause = Cause::new(object, "the node is cordoned");
+                let command = format!("kubectl uncordon {}", node.name);
+                Some(cause.then("allow pods again", command))
+            }
+            None => Some(Cause::new(object, of_others(key))),
+        }
+    });
+    let of_node = |message: String| Cause::new(format!("node/{}", node.name), message);
+    let going = "the node is being deleted: rules no longer apply to it";
+    let going = node.deleting.then(|| of_node(going.into()));
+    let ready = node.condition(KUBELETS_CONDITIONS[0]);
+    let unready = ready.filter(|ready| ready.status != ConditionStatus::True);
+    let unready = unready.map(|ready| {
+        let why = [&ready.reason, &ready.message].into_iter();
+        let why = why.filter(|text| !text.is_empty());
+        let why: String = why.flat_map(|text| [": ", text]).collect();
+        let cause = of_node(format!("the node's kubelet is not Ready{why}"));
+        let command = format!("kubectl describe node {}", node.name);
+        cause.then("see what the kubelet reports", command)
+    });
+    taints.chain(going).chain(unready).collect()
 }
 
-/// A taint that looks like a rule's and that no rule removes.
-fn of_stray(taint: &Taint, why: &WhyStray, node: &Node) -> Obstacle {
-    let Taint { key, effect, .. } = taint;
-    let next = match why {
-        WhyStray::DryRun { rule } | WhyStray::Rejected { rule } => NextStep::new(
-            "see what the rule would do",
-            format!("kubectl nodegate explain rule/{rule}"),
-        ),
-        WhyStray::NoRule | WhyStray::OtherEffect { .. } | WhyStray::NotSelected { .. } => {
-            NextStep::new(
-                "correct what gives nodes this taint, and remove it",
-                format!("kubectl taint node {} {key}:{effect}-", node.name),
-            )
+/// Whose taint it is that no rule removes.
+fn of_others(key: &str) -> &'static str {
+    match key {
+        "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable" => {
+            "Kubernetes keeps pods away while the kubelet is not Ready"
         }
-    };
-    Obstacle {
-        taint: format!("{key}:{effect}"),
-        message: format!("no rule removes this taint: {why}"),
-        is_stray: true,
-        next: Some(next),
+        "node.cloudprovider.kubernetes.io/uninitialized" => {
+            "the cloud provider has not initialized the node yet"
+        }
+        "karpenter.sh/unregistered" => "Karpenter has not registered the node yet",
+        key if key.starts_with("node.kubernetes.io/") => {
+            "Kubernetes keeps pods away while the node is short of a resource"
+        }
+        _ => "the taint of another component, which no rule removes",
     }
 }
 
-fn of_taint(taint: &Taint, node: &Node) -> Obstacle {
-    let Taint { key, effect, .. } = taint;
-    let (message, next) = match key.as_str() {
-        CORDONED => (
-            "the node is cordoned".to_owned(),
-            Some(NextStep::new(
-                "allow pods again",
-                format!("kubectl uncordon {}", node.name),
-            )),
-        ),
-        "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable" => (
-            "Kubernetes keeps pods away while the kubelet is not Ready".to_owned(),
-            None,
-        ),
-        "node.cloudprovider.kubernetes.io/uninitialized" => (
-            "the cloud provider has not initialized the node yet".to_owned(),
-            None,
-        ),
-        "karpenter.sh/unregistered" => {
-            ("Karpenter has not registered the node yet".to_owned(), None)
+impl Render for NodeExplanation {
+    const KIND: &'static str = "NodeExplanation";
+
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        let (look, word, more) = self.verdict.words();
+        let head = Line::about(format!("node/{}", self.node));
+        let mut head = head.with(look, word).plain(more);
+        if self.verdict == NodeVerdict::Held {
+            let age = self.since.map(|since| format!(" for {}", page.age(since)));
+            let holding = self.rules.iter().filter(|rule| rule.state.holds());
+            let count = match (holding.count(), self.rules.len()) {
+                (0, _) => String::new(),
+                (1, 1) => " by its rule".into(),
+                (holding, all) => format!(" by {holding} of {all} rules"),
+            };
+            head = head.plain(age.unwrap_or_default() + &count);
         }
-        key if key.starts_with("node.kubernetes.io/") => (
-            "Kubernetes keeps pods away while the node is short of a resource".to_owned(),
-            None,
-        ),
-        _ => (
-            "the taint of another component, which no rule removes".to_owned(),
-            None,
-        ),
-    };
-    Obstacle {
-        taint: format!("{key}:{effect}"),
-        message,
-        is_stray: false,
-        next,
+        let obstacles = self.obstacles.iter().map(|it| {
+            let taint = it.object.strip_prefix("taint/");
+            let taint = taint.map(|taint| format!("taint {taint}: "));
+            let line = Line::new().poor("also: ");
+            line.plain(taint.unwrap_or_default() + &it.message)
+        });
+        let rules = self.rules.iter().map(|rule| of_rule(rule, page));
+        let tree = Branch::from(head).over(rules).over(obstacles);
+        told(tree, self.next.as_ref(), &self.notes)
     }
+}
+
+fn of_rule(rule: &RuleOnNode, page: &Page) -> Branch {
+    let line = rule.effect(Line::about(format!("rule/{}", rule.rule)), page);
+    let line = line.faint(format!("  {} {}", rule.taint, rule.mode));
+    let is_good = matches!(rule.state, State::NotHeld | State::WouldNotHold);
+    let conditions = rule.conditions.iter();
+    let conditions = conditions.filter(|it| page.wide || !is_good || !it.met || it.is_vacuous);
+    Branch::from(line)
+        .over(rule.remarks.iter().map(|remark| Line::new().faint(remark)))
+        .over(conditions.map(|it| it.branch(page)))
 }

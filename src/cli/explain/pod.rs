@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::finding::{Cause, of_unready};
-use crate::cli::page::NextStep;
+use super::told;
+use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{RuleOnNode, rows};
 use crate::cli::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
 use crate::object::Taint;
+use crate::wording::counted;
 
 /// Why a pod is not running or not Ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,19 +98,17 @@ fn candidates(snapshot: &Snapshot, pod: &PendingPod) -> Candidates {
             found.tolerated += 1;
             continue;
         }
-        let of_node = all.iter().filter(|it| it.node == node.name);
-        let own: Vec<&RuleOnNode> = of_node
-            .filter(|it| it.tainted && it.state.is_unmet())
-            .filter(|it| taints.iter().any(|taint| is_of(taint, it, snapshot)))
-            .collect();
+        let of_node = |it: &&RuleOnNode| it.node == node.name && it.tainted && it.state.is_unmet();
         for taint in taints {
-            if !own.iter().any(|it| is_of(taint, it, snapshot)) {
-                let name = format!("{}:{}", taint.key, taint.effect);
-                *found.repelled.entry(name).or_default() += 1;
+            let taint = format!("{}:{}", taint.key, taint.effect);
+            let own = all.iter().filter(of_node).filter(|it| it.taint == taint);
+            let own: Vec<&RuleOnNode> = own.collect();
+            for it in &own {
+                held.entry(&it.rule).or_default().push(it);
             }
-        }
-        for it in own {
-            held.entry(&it.rule).or_default().push(it);
+            if own.is_empty() {
+                *found.repelled.entry(taint).or_default() += 1;
+            }
         }
     }
     let held = held.into_values().filter_map(|nodes| {
@@ -123,9 +123,62 @@ fn candidates(snapshot: &Snapshot, pod: &PendingPod) -> Candidates {
     found
 }
 
-/// Whether this taint is the rule's.
-fn is_of(taint: &Taint, it: &RuleOnNode, snapshot: &Snapshot) -> bool {
-    let cached = snapshot.view.cached_rules().get(&it.rule);
-    let effect = taint.effect.parse();
-    cached.is_some_and(|it| effect.is_ok_and(|effect| it.rule.is_about(&taint.key, effect)))
+impl Render for PodExplanation {
+    const KIND: &'static str = "PodExplanation";
+
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        let head = Line::new().strong(format!("pod/{}", self.pod));
+        let mut head = head
+            .faint(format!(" -n {}", self.namespace))
+            .plain(format!("  {}", self.phase));
+        if !self.node.is_empty() {
+            head = head.plain(format!(" on node/{}", self.node));
+        }
+        // The scheduler's one sentence about the nodes repeats what follows for each node.
+        let says_more = self.candidates.as_ref().is_some_and(|it| it.tolerated == 0);
+        let cause = self.cause.iter().filter(|_| page.wide || !says_more);
+        let fine = self
+            .cause
+            .is_none()
+            .then(|| Line::mark(true).plain("no problems found"));
+        let tree = Branch::from(head)
+            .over(cause.map(|cause| cause.branch(page)))
+            .over(fine)
+            .over(self.candidates.as_ref().map(Candidates::branch));
+        told(tree, self.next.as_ref(), &self.notes)
+    }
+}
+
+impl Candidates {
+    fn branch(&self) -> Branch {
+        let tolerated = match self.tolerated {
+            0 => "none of them".to_owned(),
+            all if all == self.matching => "all of them".to_owned(),
+            some => format!("{some} of them"),
+        };
+        let nodes = counted(self.nodes, "node");
+        let head = match (self.nodes, self.matching) {
+            (0, _) => "there are no nodes".to_owned(),
+            (_, 0) => format!("none of {nodes} matches its node selector and affinity"),
+            (_, matching) => {
+                let verb = if matching == 1 { "matches" } else { "match" };
+                format!(
+                    "{matching} of {nodes} {verb} its node selector and affinity; it tolerates the taints of {tolerated}"
+                )
+            }
+        };
+        let held = self.held.iter().map(|HeldNodes { nodes, example }| {
+            let RuleOnNode {
+                rule, node, why, ..
+            } = example;
+            let line = Line::new().bad(counted(*nodes, "node")).plain(" held by ");
+            line.strong(format!("rule/{rule}"))
+                .plain(format!(", such as node/{node}: {why}"))
+        });
+        let repelled = self.repelled.iter().map(|(taint, count)| {
+            let why = format!(" with taint {taint}, which it does not tolerate and no rule holds");
+            Line::new().poor(counted(*count, "node")).plain(why)
+        });
+        Branch::from(head).over(held).over(repelled)
+    }
 }

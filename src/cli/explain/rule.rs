@@ -3,13 +3,15 @@
 use serde::Serialize;
 use std::sync::Arc;
 
+use super::finding::Cause;
 use super::node::{clean_up, go_on};
-use crate::api::ConditionStatus;
-use crate::cli::page::NextStep;
+use super::told;
+use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{RuleOnNode, State, rows};
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::{RuleState, RuleStatus};
 use crate::rule::CompiledSpec;
+use crate::wording::counted;
 
 /// Why a rule acts as it does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,7 +31,7 @@ pub(crate) struct RuleExplanation {
     pub nodes: Vec<RuleOnNode>,
     /// Nodes on which the controller could not apply the rule, as published; only some of them if there are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failures: Vec<FailedNode>,
+    pub failures: Vec<Cause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -41,15 +43,9 @@ pub(crate) struct RuleExplanation {
 pub(crate) struct ConditionOfRule {
     #[serde(rename = "type")]
     pub kind: Arc<str>,
-    pub required: ConditionStatus,
     pub requirement: String,
+    /// On how many nodes it is not met.
     pub unmet: usize,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct FailedNode {
-    pub node: String,
-    pub message: String,
 }
 
 /// Explains a rule; `None` if it does not exist.
@@ -59,25 +55,26 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     let rule = &*cached.rule;
     let mut own = rows(snapshot);
     own.retain(|it| *it.rule == *name);
-    let status = RuleStatus::of(snapshot, cached, own.iter());
+    let status = RuleStatus::of(snapshot, cached, &own.iter().collect::<Vec<_>>());
     let spec = rule.spec.as_ref().ok();
-    let unmet = |kind: &Arc<str>| {
-        let lacks = |it: &&RuleOnNode| it.conditions.iter().any(|it| it.kind == *kind);
-        own.iter().filter(lacks).count()
-    };
     let requirements = spec.map_or(&[][..], |spec| spec.conditions.as_slice());
     let failures = cached.status.failed_nodes.iter();
-    let failures = failures.map(|it| FailedNode {
-        node: it.node_name.clone(),
-        message: it.message.clone().unwrap_or_default(),
+    let failures = failures.map(|it| {
+        let message = it.message.clone().unwrap_or_default();
+        Cause::new(format!("node/{}", it.node_name), message)
     });
-    let conditions = requirements.iter().map(|it| ConditionOfRule {
-        kind: it.kind.clone(),
-        required: it.required,
-        requirement: it.to_string(),
-        unmet: unmet(&it.kind),
-    });
-    let conditions = conditions.collect();
+    let conditions: Vec<_> = requirements
+        .iter()
+        .map(|it| ConditionOfRule {
+            kind: it.kind.clone(),
+            requirement: it.to_string(),
+            unmet: {
+                let lacks =
+                    |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
+                own.iter().filter(lacks).count()
+            },
+        })
+        .collect();
     let mut nodes = own;
     nodes.retain(|it| {
         it.state.is_unmet() || matches!(it.state, State::Releasing | State::Conflicted)
@@ -124,5 +121,69 @@ fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[RuleOnNode]) -> Optio
                 )
             })
         }
+    }
+}
+
+impl Render for RuleExplanation {
+    const KIND: &'static str = "RuleExplanation";
+
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        told(self.tree(page), self.next.as_ref(), &self.notes)
+    }
+}
+
+impl RuleExplanation {
+    fn tree(&self, page: &Page) -> Branch {
+        let status = &self.status;
+        let mode = status.mode.map_or("", |mode| mode.as_str());
+        let head = Line::about(format!("rule/{}", status.rule));
+        let (look, state) = status.state.words();
+        let head = head.with(look, state);
+        let mut tree = Branch::from(head.faint(format!("  {} {mode}", status.taint)));
+        if let Some(why) = &self.rejection {
+            return tree.over([Line::mark(false).plain(why)]);
+        }
+        let is_deleted = status.state == RuleState::Deleting;
+        tree.push(if is_deleted {
+            format!("its taint is still on {}", counted(status.held, "node"))
+        } else {
+            let waiting = match status.waiting {
+                0 => String::new(),
+                waiting => format!(", {waiting} of these waiting to be gated"),
+            };
+            format!(
+                "selects {} by {}: {} held, {} not held{waiting}",
+                counted(status.matched, "node"),
+                self.selector,
+                status.held,
+                status.not_held,
+            )
+        });
+        // The conditions of a rule that is being deleted no longer count.
+        let conditions = self.conditions.iter().filter(|_| !is_deleted);
+        let conditions = conditions.map(|condition| {
+            let line = Line::mark(condition.unmet == 0);
+            let line = line.plain(format!("{} {}", condition.kind, condition.requirement));
+            let lacks = status.lacks.iter();
+            let lacks = lacks.filter(|it| it.condition == condition.kind);
+            let lacks = lacks.map(|it| format!("{} on {}", it.reason, counted(it.nodes, "node")));
+            Branch::from(line).over(lacks)
+        });
+        let published = status.published.iter();
+        let published = published.map(|it| {
+            Line::new()
+                .poor(format!("{}: ", it.kind))
+                .plain(&it.message)
+        });
+        let failed = |it: &Cause| {
+            Line::new()
+                .bad("failed ")
+                .plain(format!("on {}: {}", it.object, it.message))
+        };
+        tree.over(conditions)
+            .over(published)
+            .over(status.remarks.iter().map(String::as_str))
+            .over(self.failures.iter().map(failed))
+            .over(page.some(&self.nodes, |row| row.of_node(page, false)))
     }
 }

@@ -22,11 +22,9 @@ pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
     let mut all: Vec<Written> = Vec::new();
     for file in files {
         for rule in in_file(file)? {
-            if all.iter().any(|known| known.name == rule.name) {
-                return Err(format!(
-                    "{}: rule {} is there twice; remove one",
-                    file.name, rule.name
-                ));
+            let (file, name) = (&file.name, &rule.name);
+            if all.iter().any(|known| known.name == *name) {
+                return Err(format!("{file}: rule {name} is there twice; remove one"));
             }
             all.push(rule);
         }
@@ -35,7 +33,9 @@ pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
 }
 
 fn in_file(File { name, text }: &File) -> Result<Vec<Written>, String> {
-    if let Some((line, rest)) = template(text) {
+    let mut lines = text.lines().enumerate();
+    if let Some((index, line)) = lines.find(|(_, line)| line.contains("{{")) {
+        let (line, rest) = (index + 1, line.trim());
         return Err(format!(
             "{name} line {line}: a template is left in it: {rest} (render it first, for example with `helm template`)"
         ));
@@ -48,27 +48,19 @@ fn in_file(File { name, text }: &File) -> Result<Vec<Written>, String> {
     let mut rules = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
         let place = format!("{name} document {}", index + 1);
-        match (document["kind"].as_str(), document.get("items")) {
-            _ if document.is_null() => {}
-            (Some("List"), Some(Value::Array(items))) => {
-                for item in items {
-                    rules.push(rule(item.clone(), &place)?);
-                }
-            }
-            _ => rules.push(rule(document, &place)?),
+        let objects = match document.get("items") {
+            Some(Value::Array(items)) if document["kind"] == "List" => items.clone(),
+            _ if document.is_null() => continue,
+            _ => vec![document],
+        };
+        for object in objects {
+            rules.push(rule(object, &place)?);
         }
     }
     if rules.is_empty() {
         return Err(format!("{name}: it is empty"));
     }
     Ok(rules)
-}
-
-/// The first line with a template expression, and its number.
-fn template(text: &str) -> Option<(usize, &str)> {
-    let mut lines = text.lines().enumerate();
-    let (index, line) = lines.find(|(_, line)| line.contains("{{"))?;
-    Some((index + 1, line.trim()))
 }
 
 fn rule(object: Value, place: &str) -> Result<Written, String> {
@@ -84,13 +76,10 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
         ));
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if name.is_empty() {
-        return Err(format!("{place}: the rule has no metadata.name"));
+    match name.to_owned() {
+        name if name.is_empty() => Err(format!("{place}: the rule has no metadata.name")),
+        name => Ok(Written { name, object }),
     }
-    Ok(Written {
-        name: name.to_owned(),
-        object,
-    })
 }
 
 impl Written {

@@ -2,7 +2,6 @@
 //! and compares the plans before and after.
 
 mod input;
-mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,10 +10,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use super::read::DryRunAnswer;
-use super::rows::{RuleOnNode, State, gap, rows};
+use super::rows::{Lacking, RuleOnNode, State, clock, first_of_nodes, gap, lacking, rows};
 use super::snapshot::Snapshot;
-use crate::engine::{NOT_MADE, Remark, SHUT_OUT};
+use crate::api::misplaced;
+use crate::finding::Severity;
 use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::wording::counted;
@@ -26,6 +27,8 @@ const IMMUTABLE: [&str; 4] = [
     "nodeSelector",
     "conditionPolicy",
 ];
+/// Why a held node would be released.
+const RELEASED: &str = "its conditions are met, or the rule leaves it alone";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,8 +38,6 @@ pub(super) struct Preview {
     pub gates: Vec<RuleOnNode>,
     /// Held nodes that would be released, as they are now.
     pub releases: Vec<RuleOnNode>,
-    #[serde(skip)]
-    pub is_refused: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Which lists were refused, if any: more nodes may be gated than it says.
@@ -44,7 +45,7 @@ pub(super) struct Preview {
     pub unread: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RulePreview {
     pub rule: String,
@@ -60,9 +61,9 @@ pub(super) struct RulePreview {
     pub states: BTreeMap<State, usize>,
     /// How many of the nodes that it would gate are held by another rule already.
     pub held_already: usize,
-    /// What the nodes that it would gate lack, as condition and reason, and on how many nodes.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub unmet: BTreeMap<String, usize>,
+    /// What the nodes that it would gate lack.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Lacking>,
     /// The earliest time at which nodes in their grace period would be gated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace_ends: Option<Timestamp>,
@@ -76,29 +77,24 @@ pub(super) struct RulePreview {
     pub warnings: Vec<String>,
 }
 
+/// The rules and their effects before the change.
 #[derive(Debug)]
 pub(super) struct Before {
-    nodes: Vec<RuleOnNode>,
-    rules: BTreeMap<String, Option<RuleObject>>,
+    rows: Vec<RuleOnNode>,
+    rules: Vec<RuleObject>,
 }
 
 impl Before {
-    pub(super) fn of(snapshot: &Snapshot, written: &[Written]) -> Self {
-        let there = |name: &str| {
-            let mut rules = snapshot.rules.iter();
-            rules
-                .find(|it| it.metadata.name.as_deref() == Some(name))
-                .cloned()
-        };
-        let rules = written.iter().map(|it| (it.name.clone(), there(&it.name)));
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
         Self {
-            nodes: rows(snapshot),
-            rules: rules.collect(),
+            rows: rows(snapshot),
+            rules: snapshot.rules.clone(),
         }
     }
 
     pub(super) fn rule(&self, name: &str) -> Option<&RuleObject> {
-        self.rules.get(name)?.as_ref()
+        let mut rules = self.rules.iter();
+        rules.find(|it| it.metadata.name.as_deref() == Some(name))
     }
 }
 
@@ -109,64 +105,55 @@ pub(super) fn preview(
     written: &[Written],
     answers: &[DryRunAnswer],
 ) -> Preview {
-    let nodes = rows(after);
-    let held_before = held(&before.nodes);
-    let mut previews: Vec<RulePreview> = written
-        .iter()
-        .map(|it| of_rule(it, before.rule(&it.name), after, &nodes, &held_before))
-        .collect();
-    let mut notes = notes(after, &previews);
+    let rows = rows(after);
+    let (held_before, held_after) = (held(&before.rows), held(&rows));
+    let previews = written.iter().map(|it| {
+        let there = before.rule(&it.name);
+        of_rule(it, there, after, &rows, &held_before)
+    });
+    let mut previews: Vec<RulePreview> = previews.collect();
+    let mut unasked = BTreeSet::new();
     for ((preview, answer), written) in previews.iter_mut().zip(answers).zip(written) {
         match answer {
             // It says all that is wrong with the fields, but not where an unknown one belongs.
             DryRunAnswer::Refused(why) => {
-                let spec = written.object.get("spec").unwrap_or(&Value::Null);
-                preview.refusals = crate::api::misplaced(spec);
+                preview.refusals = misplaced(&written.object["spec"]);
                 preview.refusals.push(why.clone());
             }
-            DryRunAnswer::NotAsked(why) => {
-                let note = format!("whether the API server takes the rules was not asked: {why}");
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
-            }
+            DryRunAnswer::NotAsked(why) => drop(unasked.insert(why)),
             DryRunAnswer::Accepted => {}
         }
     }
-    let held_after = held(&nodes);
+    let mut notes = after.notes();
+    if after.limits.is_none() && previews.iter().any(|rule| rule.guard.is_some()) {
+        let limits = "the controller's arguments could not be read from its Deployment: the default disruption limits are assumed";
+        notes.push(limits.into());
+    }
+    let not_asked = "whether the API server takes the rules was not asked";
+    notes.extend(unasked.into_iter().map(|why| format!("{not_asked}: {why}")));
     let was_waiting = |it: &RuleOnNode| {
-        let mut before = before.nodes.iter();
+        let mut before = before.rows.iter();
         before.any(|was| (&was.node, &was.rule, was.state) == (&it.node, &it.rule, State::Waiting))
     };
-    let mut gates: Vec<RuleOnNode> = nodes
-        .iter()
-        .filter(|it| !held_before.contains(&it.node))
-        .filter(|it| it.state.holds() || it.state == State::Waiting && !was_waiting(it))
-        .cloned()
-        .collect();
+    let gates = rows.iter().filter(|it| !held_before.contains(&it.node));
+    let gates =
+        gates.filter(|it| it.state.holds() || it.state == State::Waiting && !was_waiting(it));
+    let mut gates: Vec<_> = gates.collect();
     gates.sort_by_key(|it| it.state == State::Waiting);
-    let releases = before.nodes.iter().filter(|it| it.state.holds());
-    let mut releases: Vec<RuleOnNode> = releases
-        .filter(|it| !held_after.contains(&it.node))
-        .cloned()
-        .collect();
-    for changes in [&mut gates, &mut releases] {
-        let mut seen = BTreeSet::new();
-        changes.retain(|it| seen.insert(it.node.clone()));
-    }
+    let releases = before.rows.iter().filter(|it| it.state.holds());
+    let releases = releases.filter(|it| !held_after.contains(&it.node));
     Preview {
-        is_refused: previews.iter().any(|it| !it.refusals.is_empty()),
+        gates: first_of_nodes(gates),
+        releases: first_of_nodes(releases),
         notes,
         unread: after.unread(),
         rules: previews,
-        gates,
-        releases,
     }
 }
 
 /// The nodes that have a rule's taint, or are about to get it.
-fn held(nodes: &[RuleOnNode]) -> BTreeSet<Arc<str>> {
-    let held = nodes.iter();
+fn held(rows: &[RuleOnNode]) -> BTreeSet<Arc<str>> {
+    let held = rows.iter();
     let held = held.filter(|it| it.state.holds() || it.state == State::Releasing);
     held.map(|it| it.node.clone()).collect()
 }
@@ -175,72 +162,61 @@ fn of_rule(
     written: &Written,
     there: Option<&RuleObject>,
     after: &Snapshot,
-    nodes: &[RuleOnNode],
+    rows: &[RuleOnNode],
     held_before: &BTreeSet<Arc<str>>,
 ) -> RulePreview {
-    let new = written.object.get("spec").unwrap_or(&Value::Null);
     let view = &after.view;
-    let cached = view.cached_rules().get(&*written.name);
-    let rule = cached.map(|cached| &*cached.rule);
+    let rule = view.cached_rules().get(&*written.name);
+    let rule = rule.map(|cached| &*cached.rule);
     let spec = rule.and_then(|rule| rule.spec.as_ref().ok());
-    let differences = there
-        .and_then(|there| serde_json::to_value(there.spec.as_ref().ok()?).ok())
-        .map_or_else(Vec::new, |old| differences(&old, &canonical(new)));
-    let own: Vec<&RuleOnNode> = nodes
-        .iter()
-        .filter(|it| *it.rule == *written.name)
-        .collect();
+    let new = &written.object["spec"];
+    let old = there.and_then(|there| serde_json::to_value(there.spec.as_ref().ok()?).ok());
+    let own = rows.iter().filter(|it| *it.rule == *written.name);
+    let own: Vec<&RuleOnNode> = own.collect();
+    let of_state = |state: State| own.iter().filter(move |it| it.state == state);
     let mut states: BTreeMap<State, usize> = BTreeMap::new();
-    let mut held_already = 0;
-    let mut unmet: BTreeMap<String, usize> = BTreeMap::new();
     for it in &own {
         *states.entry(it.state).or_default() += 1;
-        held_already += usize::from(it.state == State::Gating && held_before.contains(&it.node));
-        if matches!(it.state, State::Gating | State::Waiting) {
-            for condition in &it.conditions {
-                let name = format!("{}: {}", condition.kind, condition.cause());
-                *unmet.entry(name).or_default() += 1;
-            }
-        }
     }
+    let held_already = of_state(State::Gating).filter(|it| held_before.contains(&it.node));
+    let gated = of_state(State::Gating).chain(of_state(State::Waiting));
     let grace = spec.and_then(|spec| spec.grace_period);
-    let is_waiting = own.iter().any(|it| it.state == State::Waiting);
-    RulePreview {
+    let grace = grace.filter(|_| states.contains_key(&State::Waiting));
+    let mut preview = RulePreview {
         rule: written.name.clone(),
         is_edit: there.is_some(),
         is_shown_in_force: written.is_shown_in_force(there),
-        refusals: refusals(new, rule, there.is_some(), &differences),
-        differences,
         selected: own.len(),
-        states,
-        held_already,
-        unmet,
-        grace_ends: grace
-            .filter(|_| is_waiting)
-            .and_then(|grace| after.at.checked_add(grace.as_std()).ok()),
+        held_already: held_already.count(),
+        lacks: lacking(gated.copied()),
+        grace_ends: grace.and_then(|grace| after.at.checked_add(grace.as_std()).ok()),
         guard: rule
             .and_then(|rule| view.guard(rule))
             .map(|it| it.to_string()),
-        faults: match (rule, spec) {
-            (Some(rule), Some(spec)) => faults(rule, spec, after, &own),
-            _ => Vec::new(),
-        },
-        warnings: match (rule, spec) {
-            (Some(rule), Some(spec)) => warnings(rule, spec, after, own.len()),
-            _ => Vec::new(),
-        },
+        states,
+        ..RulePreview::default()
+    };
+    if let (Some(rule), Some(spec)) = (rule, spec) {
+        preview.assess(rule, spec, after, &own);
     }
-}
-
-fn notes(after: &Snapshot, rules: &[RulePreview]) -> Vec<String> {
-    let mut notes = after.notes();
-    if after.limits.is_none() && rules.iter().any(|rule| rule.guard.is_some()) {
-        notes.push(
-            "the controller's arguments could not be read from its Deployment: the default disruption limits are assumed"
-                .into(),
-        );
+    let mut refusals = BTreeSet::from_iter(misplaced(new));
+    if let Ok(spec) = serde_json::from_value(new.clone()) {
+        let all = Rejection::all(&spec).into_iter();
+        let all = all.chain(Rejection::of_conditions(&spec));
+        refusals.extend(all.map(|it| it.to_string()));
     }
-    notes
+    let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
+    refusals.extend(rejection.map(ToString::to_string));
+    if let Some(old) = old {
+        let new = canonical(new);
+        compare("spec", Some(&old), Some(&new), &mut preview.differences);
+        let changed = IMMUTABLE.into_iter();
+        let changed = changed.filter(|it| upstream_part(&old[*it]) != upstream_part(&new[*it]));
+        let rest = "is immutable: delete the rule and create it again, or create another one";
+        refusals.extend(changed.map(|field| format!("spec.{field} {rest}")));
+    }
+    preview.refusals = refusals.into_iter().collect();
+    preview
 }
 
 /// A spec with the API server's defaults, if it can be parsed.
@@ -250,103 +226,58 @@ fn canonical(spec: &Value) -> Value {
     read.unwrap_or_else(|| spec.clone())
 }
 
-fn refusals(
-    new: &Value,
-    rule: Option<&Rule>,
-    is_edit: bool,
-    differences: &[Difference],
-) -> Vec<String> {
-    let mut refusals = crate::api::misplaced(new);
-    if let Ok(spec) = serde_json::from_value(new.clone()) {
-        let all = Rejection::all(&spec).into_iter();
-        let all = all.chain(Rejection::of_conditions(&spec));
-        refusals.extend(all.map(|it| it.to_string()));
-    }
-    let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
-    refusals.extend(rejection.map(ToString::to_string));
-    for field in IMMUTABLE.into_iter().filter(|_| is_edit) {
-        let path = format!("spec.{field}");
-        let is_changed = |it: &Difference| {
-            it.field == path && upstream_part(it.from.as_ref()) != upstream_part(it.to.as_ref())
-                || it
-                    .field
-                    .strip_prefix(&path)
-                    .is_some_and(|it| it.starts_with('.'))
-        };
-        if differences.iter().any(is_changed) {
-            refusals.push(format!(
-                "{path} is immutable: delete the rule and create it again, or create another one"
-            ));
-        }
-    }
-    refusals.sort();
-    refusals.dedup();
-    refusals
-}
-
 /// A field without what is ours in its items, which can be changed.
-fn upstream_part(field: Option<&Value>) -> Option<Value> {
-    let mut field = field.cloned()?;
-    for item in field.as_array_mut().into_iter().flatten() {
-        if let Some(item) = item.as_object_mut() {
-            item.remove("nodegate");
-        }
+fn upstream_part(field: &Value) -> Value {
+    let mut field = field.clone();
+    let items = field.as_array_mut().into_iter().flatten();
+    for item in items.filter_map(Value::as_object_mut) {
+        item.remove("nodegate");
     }
-    Some(field)
+    field
 }
 
-/// Whether a remark says that the rule cannot do what its author means.
-fn is_fault(remark: &Remark) -> bool {
-    [NOT_MADE, SHUT_OUT].contains(&remark.kind)
-}
-
-/// What is wrong with what the rule waits for, and whether a node that joins can be expected to be released.
-fn faults(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) -> Vec<String> {
-    let remarks = after.remarks(rule).unwrap_or_default();
-    let wrong = remarks.wrong.into_iter().filter(is_fault);
-    let mut faults: Vec<String> = wrong.map(|it| it.message).collect();
-    let are_known = spec
-        .conditions
-        .iter()
-        .all(|it| gap(&it.source, after).is_none());
-    // Where nodes would be gated, they tell.
-    let are_left_alone = own.iter().all(|it| it.state == State::NotHeld);
-    if faults.is_empty() && are_known && are_left_alone && !own.is_empty() {
-        let first = own.iter().find(|it| !it.why.is_empty());
-        let is_met_nowhere = own.iter().all(|it| !it.why.is_empty());
-        if let Some(first) = first.filter(|_| is_met_nowhere) {
-            faults.push(format!(
+impl RulePreview {
+    /// Adds what is wrong with what the rule waits for, whether a node that joins can be expected to be released, and what else
+    /// its author may not expect.
+    fn assess(&mut self, rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) {
+        let remarks = after.remarks(rule).unwrap_or_default();
+        for found in remarks.wrong {
+            match found.severity {
+                Severity::Error => self.faults.push(found.message),
+                _ => self.warnings.push(found.message),
+            }
+        }
+        self.warnings.extend(remarks.notes);
+        let mut sources = spec.conditions.iter().map(|it| &it.source);
+        let are_known = sources.all(|it| gap(it, after).is_none());
+        // Where nodes would be gated, they tell.
+        let is_met_nowhere = |it: &&RuleOnNode| it.state == State::NotHeld && !it.why.is_empty();
+        if self.faults.is_empty()
+            && are_known
+            && own.iter().all(is_met_nowhere)
+            && let Some(first) = own.first()
+        {
+            self.faults.push(format!(
                 "none of the {} that it selects meets its conditions, and nodes that join would wait for the same: {}",
                 counted(own.len(), "node"),
                 first.why
             ));
         }
-    }
-    faults
-}
-
-fn warnings(rule: &Rule, spec: &CompiledSpec, after: &Snapshot, selected: usize) -> Vec<String> {
-    let view = &after.view;
-    let mut warnings = Vec::new();
-    if let Some(remarks) = after.remarks(rule) {
-        let wrong = remarks.wrong.into_iter().filter(|it| !is_fault(it));
-        warnings.extend(wrong.map(|it| it.message).chain(remarks.notes));
-    }
-    for other in view.rules().rules() {
-        if other.uid != rule.uid
-            && let Some(conflict) = rule.conflict_with(other)
-        {
-            warnings.push(conflict.to_string());
+        let others = after.view.rules().rules().iter();
+        let others = others.filter(|other| other.uid != rule.uid);
+        let conflicts = others.filter_map(|other| rule.conflict_with(other));
+        self.warnings
+            .extend(conflicts.map(|conflict| conflict.to_string()));
+        if own.is_empty() {
+            let selector = &spec.selector;
+            self.warnings
+                .push(format!("no node is selected by {selector}"));
+        }
+        if rule.is_suspended() {
+            let suspended = || "it is suspended: it changes nothing".into();
+            self.warnings.push(rule.trouble().unwrap_or_else(suspended));
         }
     }
-    if selected == 0 {
-        warnings.push(format!("no node is selected by {}", spec.selector));
-    }
-    if rule.is_suspended() {
-        let suspended = || "it is suspended: it changes nothing".into();
-        warnings.push(rule.trouble().unwrap_or_else(suspended));
-    }
-    warnings
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -356,12 +287,6 @@ pub(super) struct Difference {
     pub from: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
-}
-
-fn differences(from: &Value, to: &Value) -> Vec<Difference> {
-    let mut all = Vec::new();
-    compare("spec", Some(from), Some(to), &mut all);
-    all
 }
 
 fn compare(field: &str, from: Option<&Value>, to: Option<&Value>, all: &mut Vec<Difference>) {
@@ -382,10 +307,119 @@ fn compare(field: &str, from: Option<&Value>, to: Option<&Value>, all: &mut Vec<
     });
 }
 
+impl Render for Preview {
+    const KIND: &'static str = "Preview";
+
+    fn blocks(&self, page: &Page) -> Vec<Block> {
+        let rules = self.rules.iter().map(|rule| tree(rule).into());
+        let changes = [
+            (&self.gates, Look::Bad, "gated", None),
+            (&self.releases, Look::Good, "released", Some(RELEASED)),
+        ];
+        let changes = changes.map(|(changes, look, word, why)| {
+            let head = match changes.len() {
+                0 => Line::new().plain(format!("no node would be {word}")),
+                count => Line::new().with(look, counted(count, "node") + " would be " + word),
+            };
+            let below = page.some(changes, |it| of_change(it, why));
+            Branch::from(head).over(below).into()
+        });
+        rules.chain(changes).chain(notes(&self.notes)).collect()
+    }
+
+    fn is_no(&self) -> bool {
+        let is_wrong = |it: &RulePreview| !it.faults.is_empty() || !it.refusals.is_empty();
+        !self.gates.is_empty() || self.rules.iter().any(is_wrong)
+    }
+
+    fn unread(&self) -> Option<String> {
+        self.unread.clone()
+    }
+}
+
+fn tree(rule: &RulePreview) -> Branch {
+    let done = if rule.is_edit { "edited" } else { "created" };
+    let mut head = Line::about(format!("rule/{}", rule.rule)).plain(done);
+    if rule.is_shown_in_force {
+        head = head.faint("  (a dry run: what follows is what it would do in force)");
+    }
+    let faults = rule.faults.iter();
+    let refusals = rule.refusals.iter();
+    let warnings = rule.warnings.iter();
+    let states = rule.states.iter();
+    let effects = states.filter_map(|(state, count)| effect(*state, *count, rule.held_already));
+    let unchanged = [State::WouldHold, State::WouldNotHold, State::Suspended];
+    let unchanged: usize = unchanged.iter().filter_map(|it| rule.states.get(it)).sum();
+    let unchanged = (unchanged > 0).then(|| format!("leaves {unchanged} as they are"));
+    let effects: Vec<_> = effects.chain(unchanged).collect();
+    let selects = match rule.selected {
+        0 => "selects no node".to_owned(),
+        count => format!("selects {}: {}", counted(count, "node"), effects.join(", ")),
+    };
+    let lacks = rule.lacks.iter().map(|lack| {
+        let Lacking {
+            condition,
+            reason,
+            nodes,
+        } = lack;
+        Line::mark(false).plain(format!("{condition}: {reason} on {nodes}"))
+    });
+    let grace = rule.grace_ends.map(|at| {
+        let at = clock(at);
+        format!("its grace period would end at {at} at the earliest")
+    });
+    Branch::from(head)
+        .over(faults.map(|it| Line::new().bad("fault: ").plain(it)))
+        .over(refusals.map(|it| Line::new().bad("refused: ").plain(it)))
+        .over(rule.differences.iter().map(of_difference))
+        .over([Branch::from(selects).over(lacks)])
+        .over(grace)
+        .over(rule.guard.as_deref())
+        .over(warnings.map(|it| Line::new().poor("warning: ").plain(it)))
+}
+
+/// What the rule does with its nodes in this state, if anything is to be decided about them.
+fn effect(state: State, count: usize, held_already: usize) -> Option<String> {
+    Some(match state {
+        State::Held => format!("keeps {count} held"),
+        State::Gating if held_already > 0 => {
+            format!("gates {count} ({held_already} held by another rule already)")
+        }
+        State::Gating => format!("gates {count}"),
+        State::Waiting => format!("gates {count} later"),
+        State::Releasing => format!("releases {count}"),
+        State::NotHeld => format!("does not hold {count}"),
+        State::Conflicted => format!("leaves {count} to another rule with the same taint"),
+        State::WouldHold | State::WouldNotHold | State::Suspended => return None,
+    })
+}
+
+fn of_difference(difference: &Difference) -> Line {
+    let line = Line::new().plain(format!("{}: ", difference.field));
+    match (&difference.from, &difference.to) {
+        (Some(from), Some(to)) => line
+            .bad(from.to_string())
+            .plain(" -> ")
+            .good(to.to_string()),
+        (Some(from), None) => line.bad(from.to_string()).plain(" is removed"),
+        (None, Some(to)) => line.plain("set to ").good(to.to_string()),
+        (None, None) => line,
+    }
+}
+
+fn of_change(row: &RuleOnNode, why: Option<&str>) -> Line {
+    let when = match row.state {
+        State::Waiting => " later, by its grace period or disruption limit",
+        _ => "",
+    };
+    let why = why.unwrap_or(&row.why);
+    let line = Line::new().strong(format!("node/{}", row.node));
+    line.plain(format!(" by rule/{}{when}: {why}", row.rule))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::page::{Page, Render};
     use crate::cli::testing::Scene;
     use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
     use serde_json::json;
@@ -409,7 +443,7 @@ mod tests {
         let applied = written.applied(there.as_ref(), at(60)).unwrap();
         let after = scene().object(applied).read(at(60));
         let written = [written];
-        let preview = preview(&Before::of(&before, &written), &after, &written, &[]);
+        let preview = preview(&Before::of(&before), &after, &written, &[]);
         let page = Page::plain(at(60));
         (preview.text(&page), preview.is_no())
     }
@@ -470,7 +504,9 @@ mod tests {
     fn fields_are_named_that_differ() {
         let from = json!({"a": 1, "b": {"c": [1], "d": 2}});
         let to = json!({"a": 1, "b": {"c": [2], "e": 3}});
-        let fields: Vec<_> = differences(&from, &to)
+        let mut all = Vec::new();
+        compare("spec", Some(&from), Some(&to), &mut all);
+        let fields: Vec<_> = all
             .into_iter()
             .map(|it| (it.field, it.from, it.to))
             .collect();

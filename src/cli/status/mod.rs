@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::page::Look;
-use super::rows::{RuleOnNode, State, rows};
-use super::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
+use super::rows::{Lacking, NodeVerdict, RuleOnNode, State, first_of_nodes, lacking, rows};
+use super::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
@@ -62,18 +62,11 @@ pub(super) struct LeaderStatus {
 }
 
 /// How many nodes are in which state. A node that several rules match counts once, in its worst state.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct NodeCounts {
     pub total: usize,
-    pub held: usize,
-    pub releasing: usize,
-    /// Nodes that lack a condition and are not gated yet.
-    pub waiting: usize,
-    pub not_held: usize,
-    pub not_selected: usize,
-    /// Nodes left alone because an object cannot be parsed.
-    pub left_alone: usize,
+    #[serde(flatten)]
+    pub by_verdict: BTreeMap<NodeVerdict, usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -106,14 +99,6 @@ pub(super) struct RuleStatus {
     /// What else its author may not expect of what the rule waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Lacking {
-    pub condition: Arc<str>,
-    pub reason: String,
-    pub nodes: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -154,24 +139,27 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
         .values()
         .map(|cached| {
             let own = all.iter().filter(|it| it.rule == cached.rule.name);
-            RuleStatus::of(snapshot, cached, own)
+            RuleStatus::of(snapshot, cached, &own.collect::<Vec<_>>())
         })
         .collect();
     rules.sort_by(|a, b| a.rule.cmp(&b.rule));
-    let images = snapshot.controllers.iter().map(|it| it.image.clone());
+    let (leader, instances) = (snapshot.leader.as_ref(), &snapshot.controllers);
+    let ready = instances.iter().filter(|it| it.ready);
+    let images = instances.iter().map(|it| it.image.clone());
     ClusterStatus {
         versions: Versions {
             client: env!("CARGO_PKG_VERSION"),
             controllers: images.collect(),
         },
-        leader: snapshot
-            .leader
-            .as_ref()
-            .map(|lease| LeaderStatus::of(lease, snapshot)),
+        leader: leader.map(|lease| LeaderStatus {
+            lease: lease.clone(),
+            health: lease.health(snapshot.at),
+            instances: (instances.len(), ready.count()),
+        }),
         leader_unknown: snapshot.gap(ResourceKind::Leases).map(Unreadable::refusal),
         nodes: NodeCounts::of(snapshot, &all),
         rules,
-        held: held(all),
+        held: held(&all),
         stray_taints: stray_taints(snapshot),
         notes: snapshot.notes(),
         is_too_late: false,
@@ -181,10 +169,11 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
 impl ClusterStatus {
     /// The nodes that are not released yet, and the first of them with its reason; `None` if there are none.
     pub(super) fn awaited(&self) -> Option<String> {
-        let count = self.nodes.held + self.nodes.releasing;
-        if count == 0 {
+        let awaited = [NodeVerdict::Held, NodeVerdict::Releasing];
+        let counts = awaited.iter().map(|it| self.nodes.by_verdict[it]);
+        let count @ 1.. = counts.sum() else {
             return None;
-        }
+        };
         let awaited = format!("{} not released yet", counted(count, "node"));
         let Some(RuleOnNode {
             node, rule, why, ..
@@ -192,73 +181,25 @@ impl ClusterStatus {
         else {
             return Some(awaited);
         };
-        let why = if why.is_empty() {
-            String::new()
-        } else {
-            format!(": {why}")
-        };
+        let separator = if why.is_empty() { "" } else { ": " };
         Some(format!(
-            "{awaited}, longest node/{node}, held by rule/{rule}{why}"
+            "{awaited}, longest node/{node}, held by rule/{rule}{separator}{why}"
         ))
     }
 }
 
-impl LeaderStatus {
-    pub(super) fn of(lease: &Leader, snapshot: &Snapshot) -> Self {
-        let controllers = || snapshot.controllers.iter();
-        let is_ready = |it: &&Controller| it.ready;
-        Self {
-            lease: lease.clone(),
-            health: lease.health(snapshot.at),
-            instances: (
-                controllers().count(),
-                controllers().filter(is_ready).count(),
-            ),
-        }
-    }
-}
-
 impl RuleStatus {
-    pub(super) fn of<'a>(
-        snapshot: &Snapshot,
-        cached: &CachedRule,
-        nodes: impl Iterator<Item = &'a RuleOnNode>,
-    ) -> Self {
+    /// The status of a rule, whose rows these are.
+    pub(super) fn of(snapshot: &Snapshot, cached: &CachedRule, own: &[&RuleOnNode]) -> Self {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
-        let mut lacks: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
-        let (mut matched, mut held, mut not_held, mut waiting) = (0, 0, 0, 0);
-        let mut longest_held = None;
-        for it in nodes {
-            matched += 1;
-            match it.state {
-                State::Held | State::Gating | State::WouldHold => held += 1,
-                // The taint is on the node, whoever governs it: as in the rule's own status.
-                State::Suspended | State::Conflicted if it.tainted => held += 1,
-                State::Waiting => waiting += 1,
-                _ => {}
-            }
-            if !it.tainted {
-                not_held += 1;
-            }
-            if it.state.holds() {
-                longest_held = [longest_held, it.since].into_iter().flatten().min();
-            }
-            if it.state.is_unmet() {
-                for unmet in &it.conditions {
-                    *lacks.entry((&unmet.kind, unmet.cause())).or_default() += 1;
-                }
-            }
-        }
-        let mut lacks: Vec<Lacking> = lacks
-            .into_iter()
-            .map(|((condition, reason), nodes)| Lacking {
-                condition: condition.clone(),
-                reason: reason.to_owned(),
-                nodes,
-            })
-            .collect();
-        lacks.sort_by_key(|lack| std::cmp::Reverse(lack.nodes));
+        let own = || own.iter().copied();
+        let is_held = |it: &&RuleOnNode| match it.state {
+            // The taint is on the node, whoever governs it: as in the rule's own status.
+            State::Suspended | State::Conflicted => it.tainted,
+            state => state.holds() || state == State::WouldHold,
+        };
+        let holding = own().filter(|it| it.state.holds());
         let remarks = snapshot.remarks(rule);
         Self {
             rule: rule.name.clone(),
@@ -267,13 +208,13 @@ impl RuleStatus {
             taint: spec.map_or_else(String::new, |spec| {
                 format!("{}:{}", spec.taint.key, spec.effect)
             }),
-            matched,
-            held,
-            not_held,
-            waiting,
+            matched: own().count(),
+            held: own().filter(is_held).count(),
+            not_held: own().filter(|it| !it.tainted).count(),
+            waiting: own().filter(|it| it.state == State::Waiting).count(),
             failing: cached.status.nodegate.unwrap_or_default().failed_node_count,
-            longest_held,
-            lacks,
+            longest_held: holding.filter_map(|it| it.since).min(),
+            lacks: lacking(own().filter(|it| it.state.is_unmet())),
             published: conditions(cached, remarks.as_ref()),
             remarks: remarks.map(|it| it.notes).unwrap_or_default(),
         }
@@ -296,9 +237,11 @@ fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<Publish
         message: it.message.clone(),
     });
     let wrong = remarks.into_iter().flat_map(|it| &it.wrong);
-    let wrong = wrong.map(|it| PublishedCondition {
-        kind: it.kind.to_owned(),
-        message: it.message.clone(),
+    let wrong = wrong.filter_map(|it| {
+        Some(PublishedCondition {
+            kind: it.condition?.0.to_owned(),
+            message: it.message.clone(),
+        })
     });
     published.chain(wrong).collect()
 }
@@ -339,68 +282,43 @@ impl RuleState {
         }
     }
 
-    pub(super) const fn look(self) -> Look {
+    pub(super) const fn words(self) -> (Look, &'static str) {
         match self {
-            Self::InForce => Look::Good,
-            Self::Invalid => Look::Bad,
-            _ => Look::Poor,
-        }
-    }
-
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Self::InForce => "in force",
-            Self::DryRun => "dry run",
-            Self::Suspended => "suspended",
-            Self::Invalid => "invalid",
-            Self::NotTakenOn => "not picked up yet",
-            Self::Deleting => "being deleted",
+            Self::InForce => (Look::Good, "in force"),
+            Self::DryRun => (Look::Poor, "dry run"),
+            Self::Suspended => (Look::Poor, "suspended"),
+            Self::Invalid => (Look::Bad, "invalid"),
+            Self::NotTakenOn => (Look::Poor, "not picked up yet"),
+            Self::Deleting => (Look::Poor, "being deleted"),
         }
     }
 }
 
 impl NodeCounts {
-    /// Counts nodes by the worst effect of any rule.
-    pub(super) fn of(snapshot: &Snapshot, all: &[RuleOnNode]) -> Self {
-        let mut counts = Self::default();
-        let mut worst: BTreeMap<&str, usize> = BTreeMap::new();
-        for it in all {
-            let badness = match it.state {
-                State::Suspended if it.tainted => 4,
-                state if state.holds() => 4,
-                State::Releasing => 3,
-                State::Waiting => 2,
-                _ => 1,
-            };
-            let known = worst.entry(&it.node).or_default();
-            *known = badness.max(*known);
-        }
+    /// Counts nodes; `all` are the rows of all nodes.
+    fn of(snapshot: &Snapshot, all: &[RuleOnNode]) -> Self {
+        let rows = all.chunk_by(|a, b| a.node == b.node);
+        let rows: BTreeMap<&str, &[RuleOnNode]> = rows.map(|it| (&*it[0].node, it)).collect();
+        let mut by_verdict = BTreeMap::from(NodeVerdict::BY_RULES.map(|it| (it, 0)));
         for node in snapshot.view.nodes() {
-            counts.total += 1;
-            let count = if snapshot.view.left_alone(&node.name).is_some() {
-                &mut counts.left_alone
-            } else {
-                match worst.get(&*node.name) {
-                    Some(4) => &mut counts.held,
-                    Some(3) => &mut counts.releasing,
-                    Some(2) => &mut counts.waiting,
-                    Some(_) => &mut counts.not_held,
-                    None => &mut counts.not_selected,
-                }
-            };
-            *count += 1;
+            let rows = rows.get(&*node.name).copied().unwrap_or_default();
+            let is_left_alone = snapshot.view.left_alone(&node.name).is_some();
+            let verdict = NodeVerdict::of(rows, is_left_alone);
+            *by_verdict.entry(verdict).or_default() += 1;
         }
-        counts
+        Self {
+            total: by_verdict.values().sum(),
+            by_verdict,
+        }
     }
 }
 
-fn held(mut all: Vec<RuleOnNode>) -> Vec<RuleOnNode> {
-    all.retain(|it| it.state.holds());
+fn held(all: &[RuleOnNode]) -> Vec<RuleOnNode> {
+    let held = all.iter().filter(|it| it.state.holds());
+    let mut held: Vec<&RuleOnNode> = held.collect();
     // Unknown times come last.
-    all.sort_by_key(|it| (it.since.is_none(), it.since, it.node.clone()));
-    let mut seen = BTreeSet::new();
-    all.retain(|it| seen.insert(it.node.clone()));
-    all
+    held.sort_by_key(|it| (it.since.is_none(), it.since, &it.node));
+    first_of_nodes(held)
 }
 
 #[cfg(test)]
@@ -462,7 +380,10 @@ mod tests {
             let status = status(&read);
             let held = usize::from(is_held);
             assert_eq!(
-                (status.nodes.held, status.rules[0].held),
+                (
+                    status.nodes.by_verdict[&NodeVerdict::Held],
+                    status.rules[0].held
+                ),
                 (held, held),
                 "{what}"
             );

@@ -66,7 +66,7 @@ impl Render for ClusterStatus {
 }
 
 /// The line about the leader; `unknown` says why it is unknown.
-pub(crate) fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page: &Page) -> Line {
+fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page: &Page) -> Line {
     let line = Line::new().faint("controller  ");
     if let Some(why) = unknown {
         return line.poor("unknown").plain(format!("  {why}"));
@@ -107,33 +107,20 @@ pub(crate) fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page:
 
 fn versions(status: &ClusterStatus) -> Line {
     let images = status.versions.controllers.iter();
-    let images = images.cloned().collect::<Vec<_>>().join(", ");
-    let line = Line::new()
-        .faint("versions    ")
-        .plain(format!("kubectl nodegate {}", status.versions.client));
-    if images.is_empty() {
-        line
-    } else {
-        line.plain(format!(", controller {images}"))
-    }
+    let images = images.map(|image| format!(", controller {image}"));
+    let line = Line::new().faint("versions    ");
+    let line = line.plain(format!("kubectl nodegate {}", status.versions.client));
+    line.plain(images.collect::<String>())
 }
 
 /// The line of node counts.
-pub(crate) fn nodes(nodes: &NodeCounts) -> Line {
+fn nodes(nodes: &NodeCounts) -> Line {
     let mut line = Line::new()
         .faint("nodes       ")
         .plain(nodes.total.to_string());
-    for (count, look, word) in [
-        (nodes.held, Look::Bad, "held"),
-        (nodes.releasing, Look::Good, "about to be released"),
-        (nodes.waiting, Look::Poor, "waiting to be gated"),
-        (nodes.not_held, Look::Good, "not held"),
-        (nodes.not_selected, Look::Plain, "not selected"),
-        (nodes.left_alone, Look::Bad, "left as they are"),
-    ] {
-        if count > 0 {
-            line = line.plain(", ").with(look, format!("{count} {word}"));
-        }
+    for (verdict, count) in nodes.by_verdict.iter().filter(|(_, count)| **count > 0) {
+        let (look, word, _) = verdict.words();
+        line = line.plain(", ").with(look, format!("{count} {word}"));
     }
     line
 }
@@ -154,10 +141,11 @@ fn rules(page: &Page, rules: &[RuleStatus]) -> Block {
         Line::new().with(look, count.to_string())
     };
     let rows = rules.iter().map(|rule| {
+        let (look, state) = rule.state.words();
         let longest = rule.longest_held.map(|at| page.age(at));
         shown([
             Line::new().strong(&*rule.rule),
-            Line::new().with(rule.state.look(), rule.state.word()),
+            Line::new().with(look, state),
             rule.taint.as_str().into(),
             rule.mode.map_or("", |mode| mode.as_str()).into(),
             count(Look::Plain, rule.matched),

@@ -105,10 +105,9 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
             report.to_string(),
         ));
     }
-    for remark in &remarks {
-        let message = remark.message.clone();
-        conditions.push(condition(remark.kind, true, remark.reason, message));
-    }
+    let wrong = remarks.into_iter();
+    let wrong = wrong.filter_map(|it| Some((it.condition?, it.message)));
+    conditions.extend(wrong.map(|((kind, reason), it)| condition(kind, true, reason, it)));
     if is_suspended {
         let (reason, message) = if basis.suspends_all {
             let message =

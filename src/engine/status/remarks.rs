@@ -6,43 +6,22 @@ use crate::plan::{Backing, PassedOver, WhyPassedOver};
 use crate::rule::CompiledSpec;
 use crate::wording::counted;
 
-/// The condition type of a rule with conditions that are met on no node.
-pub(crate) const NOT_MADE: &str = "ConditionsNotMade";
-/// The condition type of a rule whose taint shuts out a `DaemonSet` that it waits for.
-pub(crate) const SHUT_OUT: &str = "DaemonSetsShutOut";
-
-/// Types of the conditions that remarks become.
+/// Types of the conditions that findings become.
 pub(crate) const REMARKS: [&str; 4] = [
-    NOT_MADE,
+    "ConditionsNotMade",
     "NothingToWaitFor",
-    SHUT_OUT,
+    "DaemonSetsShutOut",
     "DaemonSetsOutsideNamespaces",
 ];
 
-/// A remark, as a condition of the rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Remark {
-    /// The condition's type.
-    pub kind: &'static str,
-    pub reason: &'static str,
-    pub message: String,
-}
-
-/// What is wrong with what the rule waits for.
-pub(crate) fn remarks(spec: &CompiledSpec, backing: &Backing) -> Vec<Remark> {
+/// What is wrong with what the rule waits for: one finding for each condition of its status.
+pub(crate) fn remarks(spec: &CompiledSpec, backing: &Backing) -> Vec<Finding> {
     let findings = of_backing("", spec, backing);
-    let remark = |kind: &'static str| {
+    let of_kind = |kind: &'static str| {
         let is_of_it = |it: &&Finding| it.condition.is_some_and(|(of, _)| of == kind);
-        let of_it: Vec<&Finding> = findings.iter().filter(is_of_it).collect();
-        let (_, reason) = of_it.first()?.condition?;
-        let message = summed_up(&of_it);
-        Some(Remark {
-            kind,
-            reason,
-            message,
-        })
+        summed_up(findings.iter().filter(is_of_it))
     };
-    REMARKS.into_iter().filter_map(remark).collect()
+    REMARKS.into_iter().filter_map(of_kind).collect()
 }
 
 /// Which `DaemonSet`s run on only some of the rule's nodes. Nothing is wrong with that, but its author may not expect it.
@@ -60,12 +39,7 @@ pub(crate) fn passed_over_message(
     passed_over: &[PassedOver],
     why: WhyPassedOver,
 ) -> Option<String> {
-    let of_it: Vec<PassedOver> = passed_over
-        .iter()
-        .filter(|it| it.why == why)
-        .cloned()
-        .collect();
-    let findings: Vec<Finding> = of_passed_over(spec, &of_it).collect();
-    let findings: Vec<&Finding> = findings.iter().collect();
-    (!findings.is_empty()).then(|| summed_up(&findings))
+    let of_it = passed_over.iter().filter(|it| it.why == why);
+    let findings: Vec<Finding> = of_it.map(|it| of_passed_over(spec, it)).collect();
+    summed_up(findings.iter()).map(|it| it.message)
 }

@@ -87,7 +87,7 @@ fn judge(
         let told = is_in_status(moment, key, it)
             .and_then(|()| is_published(moment, key, node, it))
             .and_then(|()| is_told(moment, node, it));
-        told.map_err(|what| format!("{key}, rule {}, {}: {what}", it.rule, it.state.word()))?;
+        told.map_err(|what| format!("{key}, rule {}, {:?}: {what}", it.rule, it.state))?;
     }
     Ok(())
 }
@@ -159,9 +159,8 @@ fn is_done(it: &RuleOnNode) -> Result<(), String> {
     }
     let has = if it.tainted { "has" } else { "has not" };
     Err(format!(
-        "{} to the command line, and it {has} the taint at the end: {}",
-        it.state.word(),
-        it.why
+        "{:?} to the command line, and it {has} the taint at the end: {}",
+        it.state, it.why
     ))
 }
 
