@@ -1,6 +1,7 @@
 //! Finds the cluster and makes requests to its API server.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::http::header::{ACCEPT, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderValue, Request, response};
@@ -84,6 +85,16 @@ fn in_cluster(kubeconfig: &KubeconfigError, may_be: bool) -> Result<Config, Erro
 /// A client with one connection per request under way, so that no request waits behind a watch.
 pub(crate) fn connect(config: Config) -> Result<Client, Error> {
     Client::try_from(config).map_err(|error| Error::Client(with_causes(&error)))
+}
+
+/// The answer to a request, or an error after this time.
+pub(crate) async fn in_time<T>(
+    limit: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> kube::Result<T> {
+    let seconds = limit.as_secs();
+    let late = |_| kube::Error::Service(format!("no answer within {seconds} s").into());
+    tokio::time::timeout(limit, request).await.map_err(late)?
 }
 
 /// Makes a write whose answer is only the object's metadata. The rest is what was sent, or what a watch shows anyway, so

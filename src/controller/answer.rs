@@ -10,12 +10,9 @@ pub(super) const RBAC: &str = "config/rbac";
 /// ...and to Karpenter's objects.
 pub(super) const KARPENTER_RBAC: &str = "config/karpenter";
 
-/// The timeout of one request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
-/// The field manager of all writes.
 pub(super) const FIELD_MANAGER: &str = "nodegate";
 
-/// Waits for an answer until the deadline.
 pub(super) async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,

@@ -7,11 +7,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{info, warn};
 
+use super::ControllerError;
 use super::counts::Counter;
 use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
 use super::watch::Watches;
+use crate::engine::election::Loss;
 use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
 use crate::serve::metrics::SurveyRequest;
@@ -24,17 +26,14 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// Whether this instance may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leadership {
-    /// Another instance leads, or none yet.
     Following,
-    /// This instance leads.
     Leading {
         /// When the term ends unless it is renewed; `None` without leader election.
         until: Option<Instant>,
     },
-    /// This instance sees nothing and gives up: requests under way may finish, and no new ones start.
-    Resigned,
-    /// This instance has led and no longer may.
-    Lost,
+    /// This instance no longer may. Where it gave up because it sees nothing, requests under way may finish, and no new ones
+    /// start.
+    Ended(Loss),
 }
 
 impl Leadership {
@@ -42,49 +41,32 @@ impl Leadership {
     /// before the election, so it must check the clock before it writes anything.
     fn at(self, now: Instant) -> Self {
         match self {
-            Self::Leading { until: Some(until) } if until <= now => Self::Lost,
+            Self::Leading { until: Some(until) } if until <= now => Self::Ended(Loss::RanOut),
             _ => self,
         }
     }
 }
 
-/// What ended the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// It was told to stop, and every request under way was answered.
-    Stopped,
-    /// It has seen nothing for minutes, and every request under way was answered.
-    Resigned,
-    /// This instance lost the lead; requests under way were cancelled.
-    LeadershipLost,
-}
-
 /// What the loop receives.
 pub(super) struct Inputs {
-    /// What the watches show.
     pub seen: mpsc::Receiver<Seen>,
-    /// Whether this instance may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Whether all rules are suspended; `None` until that is known.
     pub brake: watch::Receiver<Option<bool>>,
     /// Changes when the cluster was restored from a backup.
     pub restored: watch::Receiver<()>,
-    /// Requests to update the gauges.
     pub surveys: mpsc::Receiver<SurveyRequest>,
 }
 
 /// What the loop publishes.
 pub(super) struct Signals {
-    /// Whether the controller can do its work.
     pub readiness: watch::Sender<Readiness>,
     /// When the loop last started a round.
     pub pulse: watch::Sender<Option<Instant>>,
 }
 
-/// A finished request with its result.
 type Answered = (RequestId, Result<Answer, RequestError>);
 
-/// The loop around the engine.
 pub(super) struct Driver {
     engine: Engine,
     requester: Requester,
@@ -98,7 +80,6 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// A loop around this engine, with no requests under way.
     pub(super) fn new(
         engine: Engine,
         requester: Requester,
@@ -119,11 +100,14 @@ impl Driver {
     }
 
     /// Runs until `shutdown` resolves, or this instance loses or gives up the lead.
+    ///
+    /// # Errors
+    /// When it lost the lead, with requests under way cancelled, or gave it up, with each of them answered.
     pub(super) async fn run(
         mut self,
         mut inputs: Inputs,
         shutdown: impl Future<Output = ()>,
-    ) -> Ended {
+    ) -> Result<(), ControllerError> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut leads = false;
         let mut suspends_all = false;
@@ -136,12 +120,12 @@ impl Driver {
             }
             let leadership = inputs.leadership.borrow_and_update().at(now);
             match leadership {
-                Leadership::Lost => {
+                Leadership::Ended(Loss::Blind) => break Err(ControllerError::Blind),
+                Leadership::Ended(Loss::Taken | Loss::RanOut) => {
                     let requests = self.under_way.len();
                     warn!(requests, "the lead is lost; cancelling requests in flight");
-                    return Ended::LeadershipLost;
+                    return Err(ControllerError::LeadershipLost);
                 }
-                Leadership::Resigned => break Ended::Resigned,
                 Leadership::Leading { .. } if !leads => {
                     leads = true;
                     self.inputs.push(Input::Leads);
@@ -154,7 +138,7 @@ impl Driver {
             let next_wake = self.engine.next_wake().map_or(beat, |wake| wake.min(beat));
             tokio::select! {
                 biased;
-                () = &mut shutdown => break Ended::Stopped,
+                () = &mut shutdown => break Ok(()),
                 // This fires each time the lease is renewed.
                 Ok(()) = inputs.leadership.changed() => {
                     if leads && matches!(*inputs.leadership.borrow(), Leadership::Leading { .. }) {
@@ -261,15 +245,15 @@ mod tests {
     fn the_lead_is_lost_when_its_time_is_over_whoever_wakes_first() {
         let now = Instant::now();
         let until = |until| Leadership::Leading { until };
+        let lost = Leadership::Ended(Loss::RanOut);
         let past = now.checked_sub(Duration::from_millis(1));
         let future = Some(now + Duration::from_millis(1));
         for (leadership, expected) in [
             (until(None), until(None)),
             (until(future), until(future)),
-            (until(Some(now)), Leadership::Lost),
-            (until(past), Leadership::Lost),
+            (until(Some(now)), lost),
+            (until(past), lost),
             (Leadership::Following, Leadership::Following),
-            (Leadership::Resigned, Leadership::Resigned),
         ] {
             assert_eq!(leadership.at(now), expected, "{leadership:?}");
         }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::engine::kind::Watch;
-use crate::serve::Server;
+use crate::serve::{Server, probed};
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);
@@ -36,12 +35,9 @@ impl Readiness {
         self.problems.remove(watch.name());
     }
 
-    /// The answer to `/readyz`. `knows_brake`: whether the state of the emergency brake is known. A watch that breaks later
-    /// does not make a synced controller unready, since a restart would not fix it.
-    fn answer(&self, knows_brake: bool) -> (StatusCode, String) {
-        if self.synced && knows_brake && self.webhook.is_none() {
-            return (StatusCode::OK, "ok\n".into());
-        }
+    /// Why the controller is not ready. `knows_brake`: whether the state of the emergency brake is known. A watch that breaks
+    /// later does not make a synced controller unready, since a restart would not fix it.
+    fn problem(&self, knows_brake: bool) -> Option<String> {
         let watches = self.problems.values().filter(|_| !self.synced);
         let mut problems: Vec<_> = watches.chain(&self.webhook).map(String::as_str).collect();
         if !self.synced && problems.is_empty() {
@@ -52,20 +48,15 @@ impl Readiness {
                 "the Lease has not been read yet, which says whether all rules are suspended",
             );
         }
-        let why = problems.join("\n");
-        (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
+        (!problems.is_empty()).then(|| problems.join("\n"))
     }
 }
 
-/// The answer to `/healthz`. `pulse`: when the loop last started a round, if ever. A stalled loop never recovers by itself, so
+/// Why the process is not alive. `pulse`: when the loop last started a round, if ever. A stalled loop never recovers by itself, so
 /// the process must be restarted.
-fn liveness(pulse: Option<Instant>, now: Instant) -> (StatusCode, String) {
-    let still = pulse.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-    if still < STILL {
-        return (StatusCode::OK, "ok\n".into());
-    }
-    let why = format!("nothing has been decided for {} s\n", still.as_secs());
-    (StatusCode::SERVICE_UNAVAILABLE, why)
+fn stall(pulse: Option<Instant>, now: Instant) -> Option<String> {
+    let still = now.saturating_duration_since(pulse?);
+    (still >= STILL).then(|| format!("nothing has been decided for {} s", still.as_secs()))
 }
 
 /// Serves the probes for as long as the process lives.
@@ -78,11 +69,13 @@ pub(crate) fn serve(
     let router = Router::new()
         .route(
             "/healthz",
-            get(move || async move { liveness(*pulse.borrow(), Instant::now()) }),
+            get(move || async move { probed(stall(*pulse.borrow(), Instant::now())) }),
         )
         .route(
             "/readyz",
-            get(move || async move { readiness.borrow().answer(brake.borrow().is_some()) }),
+            get(
+                move || async move { probed(readiness.borrow().problem(brake.borrow().is_some())) },
+            ),
         );
     let server = Server {
         name: "the probes",
@@ -105,15 +98,19 @@ mod tests {
             ..Readiness::default()
         };
         for (readiness, knows_brake, expected) in [
-            (&synced, true, "ok\n"),
+            (&synced, true, None),
             (
                 &synced,
                 false,
-                "the Lease has not been read yet, which says whether all rules are suspended\n",
+                Some("the Lease has not been read yet, which says whether all rules are suspended"),
             ),
-            (&Readiness::default(), true, "caches have not synced yet\n"),
+            (
+                &Readiness::default(),
+                true,
+                Some("caches have not synced yet"),
+            ),
         ] {
-            assert_eq!(readiness.answer(knows_brake).1, expected);
+            assert_eq!(readiness.problem(knows_brake).as_deref(), expected);
         }
     }
 
@@ -121,12 +118,12 @@ mod tests {
     fn a_loop_that_stands_still_is_not_alive() {
         let now = Instant::now();
         for (pulse, expected) in [
-            (None, StatusCode::OK),
-            (Some(now), StatusCode::OK),
-            (now.checked_sub(STILL / 2), StatusCode::OK),
-            (now.checked_sub(STILL), StatusCode::SERVICE_UNAVAILABLE),
+            (None, false),
+            (Some(now), false),
+            (now.checked_sub(STILL / 2), false),
+            (now.checked_sub(STILL), true),
         ] {
-            assert_eq!(liveness(pulse, now).0, expected, "{pulse:?}");
+            assert_eq!(stall(pulse, now).is_some(), expected, "{pulse:?}");
         }
     }
 }

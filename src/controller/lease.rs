@@ -28,7 +28,6 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 const RELEASE_ATTEMPTS: usize = 3;
 /// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One instance's part in the election.
@@ -102,7 +101,7 @@ impl Election {
                 warn!("no watch has shown anything for minutes");
                 return Err(Loss::Blind);
             } else {
-                self.look().await.map(|()| false)
+                self.read().await.map(|()| false)
             };
             match result {
                 Ok(true) => {
@@ -209,7 +208,7 @@ impl Election {
     /// Returns whether this instance held the lease.
     async fn try_release(&mut self) -> Result<bool, RequestError> {
         // A renewal may have been under way, so the last read may be stale.
-        self.look().await?;
+        self.read().await?;
         let Some((lease, _)) = &self.seen else {
             return Ok(false);
         };
@@ -232,7 +231,7 @@ impl Election {
     async fn try_hold(&mut self) -> Result<bool, RequestError> {
         // The last read is enough to renew a lease that this instance holds: if it is stale, the write is refused.
         if self.holder().as_ref() != Some(&self.identity) {
-            self.look().await?;
+            self.read().await?;
         }
         let Some((lease, since)) = &self.seen else {
             let lease = self.written(Lease::default(), LeaseClaim::Take);
@@ -276,7 +275,7 @@ impl Election {
     }
 
     /// Reads the Lease, and notes since when it has been unchanged.
-    async fn look(&mut self) -> Result<(), RequestError> {
+    async fn read(&mut self) -> Result<(), RequestError> {
         let lease = within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await?;
         self.see(lease.as_ref());
         match lease {

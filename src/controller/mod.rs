@@ -5,7 +5,6 @@ mod answer;
 mod brake;
 mod counts;
 mod driver;
-mod events;
 mod gauges;
 pub(crate) mod health;
 mod lease;
@@ -25,18 +24,18 @@ use crate::client;
 use crate::condition::CriticalComponentClass;
 use crate::config::{Config, ConfigError};
 use crate::documentation;
-use crate::engine::election::{Loss, Term};
+use crate::engine::election::Term;
 use crate::engine::{Engine, Settings};
 use crate::guard::Limits;
 use crate::instance::{Instance, own_namespace};
 use crate::logging::LogArgs;
 use crate::metric::{Description, process_descriptions};
 use crate::serve;
-use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
+use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::shutdown::told_to_stop;
 use crate::webhook;
 use brake::Brake;
-use driver::{Driver, Ended, Inputs, Leadership, Signals};
+use driver::{Driver, Inputs, Leadership, Signals};
 use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
@@ -146,15 +145,9 @@ pub enum ControllerError {
     /// No API server can be reached.
     #[error(transparent)]
     Client(#[from] client::Error),
-    /// Cannot listen on an address.
+    /// Probes, metrics or the webhook cannot be served.
     #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// Metrics cannot be served.
-    #[error(transparent)]
-    Metrics(#[from] serve::metrics::MetricsError),
-    /// The webhook cannot start.
-    #[error(transparent)]
-    Webhook(#[from] webhook::WebhookError),
+    Serve(#[from] serve::ServeError),
     /// Another instance may have taken over, so this one must stop.
     #[error(
         "the lead was lost; starting again as a follower is up to whoever started this process"
@@ -186,7 +179,13 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     };
     let classes = config.classes()?;
     let instance = Instance::new();
-    let cluster = client::config(args.kubeconfig.as_deref(), None, &agent(&instance)).await?;
+    // It tells the instances apart in the API server's audit log.
+    let agent = format!(
+        "nodegate/{} ({})",
+        env!("CARGO_PKG_VERSION"),
+        instance.unique
+    );
+    let cluster = client::config(args.kubeconfig.as_deref(), None, &agent).await?;
     let server = cluster.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
     let watching = crate::cluster::watch::client(cluster.clone())?;
@@ -256,14 +255,10 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         lead.send_replace(Leadership::Leading { until: None });
         run.await
     };
-    if ended == Ended::Stopped && args.webhook.enable_webhook {
+    if ended.is_ok() && args.webhook.enable_webhook {
         tokio::time::sleep(WEBHOOK_GRACE).await;
     }
-    match ended {
-        Ended::Stopped => Ok(()),
-        Ended::Resigned => Err(ControllerError::Blind),
-        Ended::LeadershipLost => Err(ControllerError::LeadershipLost),
-    }
+    ended
 }
 
 fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentClass]) -> Settings {
@@ -279,21 +274,12 @@ fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentC
     }
 }
 
-/// The user agent: it tells the instances apart in the API server's audit log.
-fn agent(instance: &Instance) -> String {
-    format!(
-        "nodegate/{} ({})",
-        env!("CARGO_PKG_VERSION"),
-        instance.unique
-    )
-}
-
 /// Runs the loop beside the election that tells it whether it may write. Releases the lease at the end, unless it was lost.
 async fn elected(
     mut election: Election,
     lead: &cell::Sender<Leadership>,
-    run: impl Future<Output = Ended>,
-) -> Ended {
+    run: impl Future<Output = Result<(), ControllerError>>,
+) -> Result<(), ControllerError> {
     let campaign = async {
         let leading = |term: Term| {
             let until = Some(term.ends());
@@ -306,11 +292,8 @@ async fn elected(
             }
             Err(loss) => loss,
         };
-        lead.send_replace(match loss {
-            Loss::Blind => Leadership::Resigned,
-            Loss::Taken | Loss::RanOut => Leadership::Lost,
-        });
-        std::future::pending::<Ended>().await
+        lead.send_replace(Leadership::Ended(loss));
+        std::future::pending().await
     };
     // The campaign is polled first, because the loop depends on its result.
     let ended = tokio::select! {
@@ -318,7 +301,7 @@ async fn elected(
         ended = campaign => ended,
         ended = run => ended,
     };
-    if ended != Ended::LeadershipLost {
+    if !matches!(ended, Err(ControllerError::LeadershipLost)) {
         election.release().await;
     }
     ended

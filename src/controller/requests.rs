@@ -5,22 +5,27 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::Request as HttpRequest;
-use kube::api::{DeleteParams, ListParams, ObjectList, Patch, PatchParams, Preconditions, Request};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{
+    DeleteParams, ListParams, ObjectList, ObjectMeta, Patch, PatchParams, PostParams,
+    Preconditions, Request,
+};
 use kube::core::request;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
 use super::answer::{DEADLINE, FIELD_MANAGER, within};
-use super::events;
 use super::metrics::Metrics;
 use crate::client;
+use crate::cluster::ResourceKind;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
-use crate::engine::kind::Watch;
-use crate::object::{
-    self, CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Watched,
-};
+use crate::engine::notice::{About, Notice};
+use crate::object::{self, Node, NodeClaim, RuleObject, Watched};
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
@@ -37,6 +42,11 @@ const BROKEN: &str = "broken";
 const TIMED_OUT: &str = "timed_out";
 const REFUSED: &str = "refused";
 
+/// The Events' reporting controller: dashboards for the Node Readiness Controller look for this name.
+const REPORTING_CONTROLLER: &str = "node-readiness-controller";
+/// Events about cluster-scoped objects live in this namespace.
+const NAMESPACE: &str = "default";
+
 /// The metric label of a failure; `None` if it is normal among concurrent writers.
 fn reason(error: &RequestError) -> Option<&'static str> {
     match error {
@@ -49,7 +59,6 @@ fn reason(error: &RequestError) -> Option<&'static str> {
     }
 }
 
-/// Makes the engine's requests.
 #[derive(Clone)]
 pub(super) struct Requester {
     client: Client,
@@ -130,7 +139,9 @@ impl Requester {
             }
             engine::Request::ReadVersion { watch, scope } => {
                 let params = ListParams::default().limit(1);
-                let request = Request::new(path(watch, scope.namespace.as_deref()));
+                let kind = ResourceKind::of_manifest(watch.kind());
+                let path = kind.map(|kind| kind.path(scope.namespace.as_deref()));
+                let request = Request::new(path.unwrap_or_default());
                 let request = request.list_metadata(&params);
                 let answer = client::send::<ObjectList<IgnoredAny>>(&self.client, request);
                 let list = within(DEADLINE, answer).await?;
@@ -140,8 +151,12 @@ impl Requester {
                 }
             }
             engine::Request::PostEvent { notice, at, number } => {
-                let event = events::event(*notice, at, number, &self.instance);
-                within(DEADLINE, events::create(&self.client, &event)).await?;
+                let event = event(*notice, at, number, &self.instance);
+                let body = serde_json::to_vec(&event);
+                let body = body.map_err(|error| RequestError::Failed(error.to_string()))?;
+                let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));
+                let request = request.create(&PostParams::default(), body);
+                within(DEADLINE, client::write::<IgnoredAny>(&self.client, request)).await?;
                 Ok(Answer::Done)
             }
         }
@@ -174,21 +189,6 @@ impl Requester {
     }
 }
 
-/// The path of a watched resource.
-fn path(watch: Watch, namespace: Option<&str>) -> String {
-    match watch {
-        Watch::Nodes => Watched::<Node>::url_path(&(), None),
-        Watch::CsiNodes => Watched::<CsiNode>::url_path(&(), None),
-        Watch::Pods(_) => Watched::<Pod>::url_path(&(), namespace),
-        Watch::DaemonSets(_) => Watched::<DaemonSet>::url_path(&(), namespace),
-        Watch::ResourceSlices(_) => Watched::<ResourceSlice>::url_path(&(), None),
-        Watch::Rules => Watched::<RuleObject>::url_path(&(), None),
-        Watch::NodeClaims => Watched::<NodeClaim>::url_path(&(), None),
-        Watch::NodePools => Watched::<NodePool>::url_path(&(), None),
-    }
-}
-
-/// A patch of an object or of one subresource.
 fn patch<K: Resource<DynamicType = ()>>(
     name: &str,
     part: Option<&str>,
@@ -202,5 +202,42 @@ fn patch<K: Resource<DynamicType = ()>>(
     match part {
         Some(part) => request.patch_subresource(part, name, &params, patch),
         None => request.patch(name, &params, patch),
+    }
+}
+
+/// The Event for a notice; `number` counts the Events of this instance and makes the name unique.
+fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
+    let Notice {
+        about,
+        related,
+        topic,
+        note,
+    } = notice;
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{}.{:x}{number:x}", about.name, at.as_nanosecond())),
+            namespace: Some(NAMESPACE.into()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(at)),
+        reporting_controller: Some(REPORTING_CONTROLLER.into()),
+        reporting_instance: Some(instance.into()),
+        action: Some(topic.action.into()),
+        reason: Some(topic.reason.into()),
+        regarding: Some(reference(about)),
+        related: related.map(reference),
+        note: Some(note),
+        type_: Some(topic.kind.into()),
+        ..Event::default()
+    }
+}
+
+fn reference(about: About) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(about.api_version),
+        kind: Some(about.kind.into()),
+        name: Some(about.name.to_string()),
+        uid: about.uid.map(|uid| uid.to_string()),
+        ..ObjectReference::default()
     }
 }

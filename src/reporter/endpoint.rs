@@ -8,7 +8,6 @@ use hyper::Uri;
 /// Every form of an endpoint, for error messages.
 const FORMS: &str = "http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp://HOST:PORT, grpc://HOST:PORT[/SERVICE], \
                      unix:///SOCKET[:/PATH] or exec:/PROGRAM ARGUMENTS";
-/// Characters that a shell would interpret.
 const SHELL_CHARACTERS: &[char] = &['"', '\'', '\\', '|', '&', ';', '<', '>', '$', '`', '*'];
 
 /// Something that can be checked. Displayed as it was written.
@@ -24,7 +23,6 @@ pub(super) enum EndpointCheck {
     Http { uri: Uri, socket: Option<PathBuf> },
     /// The gRPC health protocol; `SERVING` is good.
     Grpc {
-        /// HOST:PORT.
         authority: String,
         /// Empty for the server as a whole.
         service: String,
@@ -35,7 +33,6 @@ pub(super) enum EndpointCheck {
     Unix(PathBuf),
     /// A program; exit code 0 is good.
     Command {
-        /// An absolute path.
         program: PathBuf,
         arguments: Vec<String>,
     },

@@ -3,9 +3,6 @@
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -13,9 +10,8 @@ use tokio::sync::watch;
 use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
 use crate::metric::{Registry, metrics};
-use crate::serve::Server;
+use crate::serve::{Server, probed};
 
-/// Buckets of a check's duration in seconds.
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Results of writing a condition; it is skipped where nothing has changed.
@@ -66,7 +62,6 @@ impl ReporterMetrics {
         self.writes.with_label_values(&[result]).inc();
     }
 
-    /// Records the status on the Node.
     pub(super) fn set_status(&self, condition_type: &str, status: ConditionStatus) {
         for other in [ConditionStatus::True, ConditionStatus::False] {
             self.status
@@ -76,7 +71,6 @@ impl ReporterMetrics {
     }
 }
 
-/// The state that the probes report.
 #[derive(Debug, Clone)]
 pub(super) struct ReporterHealth {
     /// When a check last ended; initially, when the reporter started.
@@ -93,27 +87,11 @@ impl ReporterHealth {
         }
     }
 
-    /// The answer to `/healthz`: whether checks still end.
-    fn liveness(&self, patience: Duration) -> (StatusCode, String) {
+    /// Why the reporter is not alive: checks do not end.
+    fn stall(&self, patience: Duration) -> Option<String> {
         let age = self.last_check.elapsed();
-        if age <= patience {
-            return ok();
-        }
-        let text = format!("no check has ended for {} s\n", age.as_secs());
-        (StatusCode::SERVICE_UNAVAILABLE, text)
+        (age > patience).then(|| format!("no check has ended for {} s", age.as_secs()))
     }
-
-    /// The answer to `/readyz`: whether the condition has been reported.
-    fn readiness(&self) -> (StatusCode, String) {
-        match &self.unready {
-            None => ok(),
-            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-        }
-    }
-}
-
-fn ok() -> (StatusCode, String) {
-    (StatusCode::OK, "ok\n".to_owned())
 }
 
 /// Serves metrics and probes for as long as the process lives. A reporter is not alive once no check has ended for `patience`.
@@ -123,18 +101,13 @@ pub(super) fn serve(
     health: watch::Receiver<ReporterHealth>,
     patience: Duration,
 ) {
-    let liveness = health.clone();
+    let alive = health.clone();
+    let alive = async move || probed(alive.borrow().stall(patience));
+    let ready = async move || probed(health.borrow().unready.clone());
     let router = Router::new()
-        .route("/metrics", get(scrape))
-        .with_state(metrics)
-        .route(
-            "/healthz",
-            get(move || async move { liveness.borrow().liveness(patience) }),
-        )
-        .route(
-            "/readyz",
-            get(move || async move { health.borrow().readiness() }),
-        );
+        .route("/metrics", get(async move || metrics.registry.exposition()))
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready));
     let server = Server {
         name: "metrics and probes",
         connections: 16,
@@ -143,8 +116,4 @@ pub(super) fn serve(
         router,
     };
     tokio::spawn(server.serve(listener));
-}
-
-async fn scrape(State(metrics): State<ReporterMetrics>) -> Response {
-    metrics.registry.exposition()
 }

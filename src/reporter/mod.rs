@@ -33,7 +33,6 @@ use settings::ReporterSettings;
 pub(crate) use settings::SettingError;
 use state::ReporterState;
 
-/// The user agent towards endpoints and the API server.
 const AGENT: &str = concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
 /// The most outcomes that may wait during a write to the API server.
 const OUTCOMES: usize = 16;
@@ -196,7 +195,7 @@ impl Reporter<'_> {
                     continue;
                 }
             }
-            if self.state.is_live_read_due(Instant::now()) && !self.look().await {
+            if self.state.is_reread_due(Instant::now()) && !self.reread().await {
                 continue;
             }
             self.write_if_due(last_check).await;
@@ -208,15 +207,9 @@ impl Reporter<'_> {
 
     /// Resumes from the Node's condition, if it was written during this boot. Returns whether the read succeeded.
     async fn resume(&mut self) -> bool {
-        let found = self.node.read().await;
-        let found = match found {
-            Ok(found) => found,
-            Err(problem) => {
-                self.failed(problem);
-                return false;
-            }
+        let Some(found) = self.read(false).await else {
+            return false;
         };
-        self.succeeded();
         let boot = Boot::read();
         let is_of_this_boot = |found: &FoundCondition| {
             let boot = boot.as_ref().zip(found.written);
@@ -235,15 +228,11 @@ impl Reporter<'_> {
     }
 
     /// Re-reads the Node's condition. Returns whether the read succeeded.
-    async fn look(&mut self) -> bool {
-        let there = match self.node.look().await {
-            Ok(found) => found.map(|found| found.condition.status),
-            Err(problem) => {
-                self.failed(problem);
-                return false;
-            }
+    async fn reread(&mut self) -> bool {
+        let Some(found) = self.read(true).await else {
+            return false;
         };
-        self.succeeded();
+        let there = found.map(|found| found.condition.status);
         if there != self.state.published_status() {
             info!(
                 node = self.settings.node,
@@ -251,14 +240,28 @@ impl Reporter<'_> {
                 "the condition is no longer on the Node: writing it again"
             );
         }
-        self.state.looked(there, Instant::now());
+        self.state.reread(there, Instant::now());
         true
+    }
+
+    /// The condition on the Node, if it has one; `None` where the Node could not be read.
+    async fn read(&mut self, is_cached: bool) -> Option<Option<FoundCondition>> {
+        match self.node.read(is_cached).await {
+            Ok(found) => {
+                self.succeeded();
+                Some(found)
+            }
+            Err(problem) => {
+                self.failed(problem);
+                None
+            }
+        }
     }
 
     async fn write_if_due(&mut self, last_check: Timestamp) {
         let Some(condition) = self.state.due(Instant::now()).cloned() else {
             self.metrics.wrote(SKIPPED);
-            return self.settled();
+            return self.show_status();
         };
         if let Err(problem) = self.node.write(&condition, last_check).await {
             return self.failed(problem);
@@ -276,11 +279,11 @@ impl Reporter<'_> {
             );
         }
         self.state.published(condition, Instant::now());
-        self.settled();
+        self.show_status();
     }
 
     /// Records the status on the Node, if this process has written one.
-    fn settled(&self) {
+    fn show_status(&self) {
         if let Some(status) = self.state.published_status() {
             let kind = &self.settings.condition_type;
             self.metrics.set_status(kind, status);

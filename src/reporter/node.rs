@@ -23,14 +23,11 @@ use crate::object::{Node, Watched};
 
 const NODES: &str = "/api/v1/nodes";
 const WRITE: &str = "write the status of";
-/// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The field manager of all writes.
 const FIELD_MANAGER: &str = "nodegate-reporter";
 /// How often an update is retried on conflicts.
 const UPDATES: usize = 5;
 
-/// Why a request failed, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub(super) struct RequestFailure {
@@ -53,11 +50,9 @@ pub(super) struct ReportedNode {
     updates: bool,
 }
 
-/// A condition on the Node.
 #[derive(Debug)]
 pub(super) struct FoundCondition {
     pub(super) condition: ReportedCondition,
-    /// The condition's last heartbeat.
     pub(super) written: Option<Timestamp>,
     /// The boot ID in the Node's status; empty if the kubelet reports none.
     pub(super) node_boot_id: Arc<str>,
@@ -88,18 +83,17 @@ impl ReportedNode {
         })
     }
 
-    /// Reads the condition consistently.
-    pub(super) async fn read(&self) -> Result<Option<FoundCondition>, RequestFailure> {
-        self.find(&GetParams::default()).await
-    }
-
-    /// Like [`Self::read`], but from the API server's cache, which may be slightly stale: the request never reaches etcd.
-    pub(super) async fn look(&self) -> Result<Option<FoundCondition>, RequestFailure> {
-        self.find(&GetParams::at("0")).await
-    }
-
-    async fn find(&self, version: &GetParams) -> Result<Option<FoundCondition>, RequestFailure> {
-        let node: Watched<Node> = self.get(version).await?;
+    /// Reads the condition: consistently, or from the API server's cache, which may be slightly stale and spares etcd.
+    pub(super) async fn read(
+        &self,
+        is_cached: bool,
+    ) -> Result<Option<FoundCondition>, RequestFailure> {
+        let version = if is_cached {
+            GetParams::at("0")
+        } else {
+            GetParams::default()
+        };
+        let node: Watched<Node> = self.get(&version).await?;
         let node = node.read().map_err(|why| RequestFailure {
             words: format!("Node {} cannot be parsed: {why}", self.name),
             kind: FailureKind::Other,
@@ -193,17 +187,11 @@ impl ReportedNode {
         verb: &str,
         answer: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestFailure> {
-        let (problem, kind) = match tokio::time::timeout(DEADLINE, answer).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => explain(error),
-            Err(_) => {
-                let problem = format!("the API server did not answer within {DEADLINE:?}");
-                (problem, FailureKind::Other)
-            }
-        };
-        let name = &self.name;
-        let words = format!("cannot {verb} Node {name}: {problem}");
-        Err(RequestFailure { words, kind })
+        client::in_time(DEADLINE, answer).await.map_err(|error| {
+            let (problem, kind) = explain(error);
+            let words = format!("cannot {verb} Node {}: {problem}", self.name);
+            RequestFailure { words, kind }
+        })
     }
 }
 

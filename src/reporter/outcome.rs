@@ -2,7 +2,6 @@
 
 use crate::api::ConditionStatus;
 
-/// The longest condition message, in characters.
 const MAX_MESSAGE: usize = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +16,6 @@ pub(super) enum CheckFinding {
     Ok,
     /// It answered that it is unhealthy, or answered something else.
     NotReady,
-    /// It did not answer.
     NoAnswer,
     /// The check itself could not run.
     Broken,
@@ -55,7 +53,6 @@ impl CheckFinding {
         }
     }
 
-    /// The value of the metric's label.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Ok => "healthy",
@@ -65,7 +62,6 @@ impl CheckFinding {
     }
 }
 
-/// Joins a text into one line of at most `longest` characters.
 fn one_line(text: &str, longest: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();

@@ -12,6 +12,8 @@ use crate::api;
 use crate::condition::RESERVED_PREFIXES;
 use crate::documentation;
 use crate::logging::LogArgs;
+use crate::object::KUBELETS_CONDITIONS;
+use crate::selector::{is_dns_subdomain, is_label_key};
 use crate::serve::address::{BindAddress, parse_address};
 
 const EXIT_CODES: &str = "Exit codes:
@@ -20,38 +22,21 @@ const EXIT_CODES: &str = "Exit codes:
       stopped before the condition was True
   64  the command line is invalid";
 
-fn after_help() -> String {
-    format!(
-        "{EXIT_CODES}\n\nDocumentation: {}",
-        documentation::page("reporter.md")
-    )
-}
-
-/// The longest condition type that a rule can name.
 const MAX_CONDITION_TYPE: usize = 316;
-const MAX_NODE_NAME: usize = 253;
-/// The longest name part of a qualified name.
-const MAX_NAME_PART: usize = 63;
 /// The shortest pause between checks: shorter ones would only waste CPU.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// The shortest heartbeat: every node writes each one to the API server.
 const MIN_HEARTBEAT: Duration = Duration::from_secs(1);
-/// Condition types that the kubelet sets itself, or that report a problem when `True`.
-const TAKEN_TYPES: &[&str] = &[
-    "Ready",
-    "MemoryPressure",
-    "DiskPressure",
-    "PIDPressure",
-    "OutOfDisk",
-    "NetworkUnavailable",
-];
+/// Beside the kubelet's, the condition types that report a problem when `True`.
+const PROBLEMS: [&str; 2] = ["OutOfDisk", "NetworkUnavailable"];
 
 /// Checks an endpoint on its node and reports the outcome as a condition of the Node.
 ///
 /// Every flag can be given as an environment variable. The values are text that [`ReporterSettings::read`] reads: it names the variable
 /// in an error, and treats an empty value as none; clap would name the flag alone and reject the value.
 #[derive(Debug, Clone, Default, clap::Parser)]
-#[command(name = "nodegate-reporter", version, after_help = after_help())]
+#[command(name = "nodegate-reporter", version, 
+          after_help = format!("{EXIT_CODES}\n\nDocumentation: {}", documentation::page("reporter.md")))]
 pub struct ReporterArgs {
     /// Name of the Node to report on; from the downward API (fieldRef: spec.nodeName)
     #[arg(long, env, value_name = "NAME", hide_env_values = true)]
@@ -128,15 +113,11 @@ pub(super) struct ReporterSettings {
     pub(super) timeout: Duration,
     pub(super) policy: Policy,
     pub(super) verify: Verify,
-    /// Whether to exit after the first `True`.
     pub(super) once: bool,
-    /// Whether to impersonate the node's user.
     pub(super) impersonate: bool,
-    /// The address of metrics and probes.
     pub(super) metrics: BindAddress,
 }
 
-/// How the certificate of an https endpoint is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verify {
     System,
@@ -144,25 +125,10 @@ pub(super) enum Verify {
     Nothing,
 }
 
-/// A setting that cannot be used.
+/// A setting that cannot be used: its variable, and the problem, which continues a sentence that starts with the variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{variable} (or --{flag}) {problem}")]
-pub struct SettingError {
-    variable: &'static str,
-    flag: String,
-    problem: String,
-}
-
-impl SettingError {
-    /// `problem` continues a sentence that starts with the variable's name.
-    pub(super) fn new(variable: &'static str, problem: impl Into<String>) -> Self {
-        Self {
-            variable,
-            flag: variable.to_lowercase().replace('_', "-"),
-            problem: problem.into(),
-        }
-    }
-}
+#[error("{0} (or --{flag}) {1}", flag = .0.to_lowercase().replace('_', "-"))]
+pub struct SettingError(pub(super) &'static str, pub(super) String);
 
 impl ReporterSettings {
     /// Parses the settings; an error names the first one that cannot be used.
@@ -207,14 +173,14 @@ fn read<T>(
 ) -> Result<T, SettingError> {
     let text = text.as_deref().unwrap_or_default().trim();
     let text = if text.is_empty() { default } else { text };
-    parse(text).map_err(|problem| SettingError::new(variable, problem))
+    parse(text).map_err(|problem| SettingError(variable, problem))
 }
 
 fn node_name(text: &str) -> Result<String, String> {
     let remedy = "take it from the downward API (valueFrom: fieldRef: fieldPath: spec.nodeName)";
     match text {
         "" => Err(format!("is not set; {remedy}")),
-        name if is_subdomain(name) => Ok(name.to_owned()),
+        name if is_dns_subdomain(name) => Ok(name.to_owned()),
         name => Err(format!(
             "is {name:?}, which cannot be the name of a Node; {remedy}"
         )),
@@ -236,41 +202,18 @@ fn condition_type(text: &str) -> Result<String, String> {
     } else if text.len() > MAX_CONDITION_TYPE {
         let length = text.len();
         format!("is {length} characters long; at most {MAX_CONDITION_TYPE} fit")
-    } else if !is_qualified_name(text) {
+    } else if !is_label_key(text) {
         format!(
-            "is {text:?}, which is no qualified name: NAME or DOMAIN/NAME, where NAME has at most {MAX_NAME_PART} \
+            "is {text:?}, which is no qualified name: NAME or DOMAIN/NAME, where NAME has at most 63 \
              letters, digits, '-', '_' and '.' and starts and ends with a letter or digit; {remedy}"
         )
-    } else if TAKEN_TYPES.contains(&text) {
+    } else if KUBELETS_CONDITIONS.contains(&text) || PROBLEMS.contains(&text) {
         format!("is {text:?}, which belongs to the kubelet or the network; {remedy}")
     } else if is_reserved() {
         format!("is {text:?}, which the Nodegate controller makes itself; {remedy}")
     } else {
         return Ok(text.to_owned());
     })
-}
-
-fn is_qualified_name(text: &str) -> bool {
-    let (domain, name) = match text.split_once('/') {
-        Some((domain, name)) => (Some(domain), name),
-        None => (None, text),
-    };
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    domain.is_none_or(is_subdomain)
-        && (1..=MAX_NAME_PART).contains(&name.len())
-        && name.chars().all(is_inner)
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.ends_with(|c: char| c.is_ascii_alphanumeric())
-}
-
-/// Whether a text is a DNS subdomain (RFC 1123).
-fn is_subdomain(text: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_label = |label: &str| {
-        let is_outside = label.starts_with('-') || label.ends_with('-');
-        !label.is_empty() && !is_outside && label.chars().all(is_inner)
-    };
-    text.len() <= MAX_NODE_NAME && text.split('.').all(is_label)
 }
 
 fn duration(text: &str, shortest: Duration) -> Result<Duration, String> {
@@ -319,7 +262,7 @@ fn verify(args: &ReporterArgs, endpoint: &Endpoint) -> Result<Verify, SettingErr
     } else {
         return Ok(Verify::Nothing);
     };
-    Err(SettingError::new(SKIP, problem))
+    Err(SettingError(SKIP, problem.to_owned()))
 }
 
 /// A reporter's phase, at least 0 and below 1: stable across restarts, and different for each Node and condition.

@@ -15,9 +15,9 @@ use crate::api::ConditionStatus;
 const MESSAGE_PAUSE: Duration = Duration::from_secs(60);
 
 /// How many times per heartbeat the Node is re-read, to see whether it still has the condition.
-const LOOKS: u32 = 5;
+const REREADS: u32 = 5;
 /// The shortest time between two of these reads.
-const MIN_LOOK_PAUSE: Duration = Duration::from_secs(5);
+const MIN_REREAD_PAUSE: Duration = Duration::from_secs(5);
 
 /// Settings that do not change while the reporter runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,13 +32,11 @@ pub(super) struct Policy {
     pub(super) phase: f64,
 }
 
-/// The condition of the reporter's type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReportedCondition {
     pub(super) status: ConditionStatus,
     pub(super) reason: String,
     pub(super) message: String,
-    /// When the status last changed.
     pub(super) transition: Timestamp,
 }
 
@@ -59,7 +57,6 @@ pub(super) struct ReporterState {
 struct LastReport {
     condition: ReportedCondition,
     since: Instant,
-    /// When the next heartbeat is due.
     beat: Instant,
     /// When the Node was last known to have the condition.
     seen: Instant,
@@ -98,7 +95,6 @@ impl ReporterState {
         }
     }
 
-    /// Processes the outcome of a check that just ended.
     pub(super) fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
         let status = outcome.finding.status();
         let good = status == ConditionStatus::True;
@@ -135,7 +131,6 @@ impl ReporterState {
         length >= needed
     }
 
-    /// The condition to write now, if any.
     pub(super) fn due(&self, now: Instant) -> Option<&ReportedCondition> {
         let current = self.current.as_ref().filter(|_| self.is_checked)?;
         let Some(published) = &self.published else {
@@ -167,15 +162,15 @@ impl ReporterState {
 
     /// Whether to re-read the Node: one that was deleted and registered again has lost the condition, and would lack it until
     /// the next heartbeat.
-    pub(super) fn is_live_read_due(&self, now: Instant) -> bool {
-        let pause = (self.policy.heartbeat / LOOKS).max(MIN_LOOK_PAUSE);
+    pub(super) fn is_reread_due(&self, now: Instant) -> bool {
+        let pause = (self.policy.heartbeat / REREADS).max(MIN_REREAD_PAUSE);
         self.published
             .as_ref()
             .is_some_and(|published| now.saturating_duration_since(published.seen) >= pause)
     }
 
     /// Records the status read from the Node. If it is not the one written, the condition is due.
-    pub(super) fn looked(&mut self, there: Option<ConditionStatus>, now: Instant) {
+    pub(super) fn reread(&mut self, there: Option<ConditionStatus>, now: Instant) {
         if let Some(published) = &mut self.published {
             published.seen = now;
             if there != Some(published.condition.status) {

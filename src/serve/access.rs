@@ -35,7 +35,6 @@ const CAPACITY: usize = 512;
 /// A token's SHA-256; the tokens themselves are not stored.
 type TokenHash = [u8; 32];
 
-/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum AccessRefusal {
     #[error("a bearer token is needed: send a service account's")]
@@ -64,11 +63,8 @@ impl IntoResponse for AccessRefusal {
     }
 }
 
-/// Admits a request if the API server lets its user read the path. Clones share the known answers.
-#[derive(Clone)]
-pub(super) struct AccessGuard(Arc<Inner>);
-
-struct Inner {
+/// Admits a request if the API server lets its user read the path.
+pub(super) struct AccessGuard {
     tokens: Api<TokenReview>,
     rights: Api<SubjectAccessReview>,
     asking: Permits,
@@ -79,26 +75,26 @@ struct Inner {
 
 impl AccessGuard {
     /// The client's user must be allowed to create token reviews and subject access reviews.
-    pub(super) fn new(client: &Client) -> Self {
-        Self(Arc::new(Inner {
+    pub(super) fn new(client: &Client) -> Arc<Self> {
+        Arc::new(Self {
             tokens: Api::all(client.clone()),
             rights: Api::all(client.clone()),
             asking: Permits::new(ASKING.0, ASKING.1),
             known: Mutex::default(),
             problem: Mutex::default(),
-        }))
+        })
     }
 
     /// Passes a request on or refuses it: a layer for `axum::middleware::from_fn_with_state`.
     pub(super) async fn check(
-        State(access): State<Self>,
+        State(access): State<Arc<Self>>,
         Extension(Peer(peer)): Extension<Peer>,
         request: Request,
         next: Next,
     ) -> Response {
         let path = request.uri().path();
         let token = bearer(request.headers());
-        match access.0.admit(token, peer, path).await {
+        match access.admit(token, peer, path).await {
             Ok(()) => next.run(request).await,
             Err(refusal) => {
                 debug!(%peer, "refused to serve {path}: {refusal}");
@@ -106,9 +102,7 @@ impl AccessGuard {
             }
         }
     }
-}
 
-impl Inner {
     /// Whether the user with this token may get the path. Only one path exists, so answers are remembered by token alone.
     async fn admit(
         &self,
@@ -119,16 +113,17 @@ impl Inner {
         let token = token.ok_or(AccessRefusal::NoToken)?;
         let mut hash = TokenHash::default();
         hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-        if let Some(answer) = lock(&self.known).answer(&hash, Instant::now()) {
+        let known = || lock(&self.known).answer(&hash, Instant::now());
+        if let Some(answer) = known() {
             return answer;
         }
         let asked = async {
             let _permit = self.asking.take(peer).await;
             // Another request may have asked meanwhile.
-            if let Some(answer) = lock(&self.known).answer(&hash, Instant::now()) {
-                return Ok(answer);
+            match known() {
+                Some(answer) => Ok(answer),
+                None => self.ask(token, path).await,
             }
-            self.ask(token, path).await
         };
         let asked = tokio::time::timeout(DEADLINE, asked).await;
         let asked = asked.unwrap_or_else(|_| {
@@ -195,7 +190,6 @@ impl Inner {
     }
 }
 
-/// Why the API server did not create a review.
 fn reason(what: &str, error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => format!(
@@ -231,13 +225,9 @@ impl KnownTokens {
             self.0.retain(|_, (answer, _)| answer.is_ok());
         }
         if self.0.len() < CAPACITY {
-            let seconds = if let Err(AccessRefusal::Denied { .. }) = answer {
-                30
-            } else {
-                60
-            };
-            self.0
-                .insert(hash, (answer, now + Duration::from_secs(seconds)));
+            let is_denied = matches!(answer, Err(AccessRefusal::Denied { .. }));
+            let until = now + Duration::from_secs(if is_denied { 30 } else { 60 });
+            self.0.insert(hash, (answer, until));
         }
     }
 }

@@ -5,18 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::net::TcpListener;
 
+use super::ServeError;
+
 /// An address to listen on; `None` turns the server off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindAddress(pub Option<SocketAddr>);
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
-pub struct ListenError {
-    what: &'static str,
-    flag: &'static str,
-    address: SocketAddr,
-    source: std::io::Error,
-}
 
 /// Parses an address the way Kubernetes components do: `:8081` is every address of the host, `127.0.0.1:8081` is one, and `0`
 /// is none.
@@ -40,7 +33,7 @@ pub(crate) fn listen(
     address: SocketAddr,
     what: &'static str,
     flag: &'static str,
-) -> Result<TcpListener, ListenError> {
+) -> Result<TcpListener, ServeError> {
     let listening = open(address).or_else(|error| match address.ip() {
         // The kernel has no IPv6.
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) if error.kind() != io::ErrorKind::AddrInUse => {
@@ -48,7 +41,7 @@ pub(crate) fn listen(
         }
         _ => Err(error),
     });
-    listening.map_err(|source| ListenError {
+    listening.map_err(|source| ServeError::Listen {
         what,
         flag,
         address,

@@ -12,10 +12,11 @@ use kube::Client;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
+use super::ServeError;
 use super::access::AccessGuard;
-use super::address::{BindAddress, ListenError, listen, parse_address};
+use super::address::{BindAddress, listen, parse_address};
 use super::server::Server;
-use super::tls::{CertificateError, Certificates, FilesError, follow, self_signed};
+use super::tls::{CertificateError, Certificates, follow, self_signed};
 use crate::instance::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
@@ -41,17 +42,6 @@ pub struct MetricsArgs {
     pub cert_dir: Option<PathBuf>,
 }
 
-/// Why metrics cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum MetricsError {
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    #[error("--metrics-cert-dir: {0}")]
-    Files(#[from] FilesError),
-    #[error("{0} (give --metrics-cert-dir)")]
-    Certificate(#[from] CertificateError),
-}
-
 /// Asks the reconcile loop to update the gauges. The loop answers when it is done.
 pub(crate) type SurveyRequest = oneshot::Sender<()>;
 
@@ -61,7 +51,7 @@ pub(crate) fn serve(
     client: &Client,
     exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
     surveys: mpsc::Sender<SurveyRequest>,
-) -> Result<(), MetricsError> {
+) -> Result<(), ServeError> {
     if args.cert_dir.is_some() && !args.secure {
         warn!("--metrics-cert-dir has no effect without --metrics-secure");
     }
@@ -76,7 +66,7 @@ pub(crate) fn serve(
     let router = Router::new().route("/metrics", get(scrape));
     let (router, certificates) = if args.secure {
         let certificates = match &args.cert_dir {
-            Some(folder) => follow(folder)?,
+            Some(folder) => follow(folder, "--metrics-cert-dir")?,
             None => own_certificate()?,
         };
         let guard = from_fn_with_state(AccessGuard::new(client), AccessGuard::check);

@@ -9,5 +9,36 @@ mod permits;
 mod server;
 pub(crate) mod tls;
 
+use std::net::SocketAddr;
+
+use axum::http::StatusCode;
 pub(crate) use permits::Permits;
 pub(crate) use server::{Peer, Server};
+use tls::{CertificateError, FilesError};
+
+/// A probe's answer: `ok`, or why it fails.
+pub(crate) fn probed(problem: Option<String>) -> (StatusCode, String) {
+    match problem {
+        None => (StatusCode::OK, "ok\n".into()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+/// Why something cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
+    Listen {
+        what: &'static str,
+        flag: &'static str,
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
+    NoAddress,
+    /// The files of this flag cannot be used.
+    #[error("{0}: {1}")]
+    Files(&'static str, FilesError),
+    #[error("{0} (give --metrics-cert-dir)")]
+    Certificate(#[from] CertificateError),
+}

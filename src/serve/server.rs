@@ -24,7 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LIFETIME: Duration = Duration::from_secs(30);
 /// The most bytes of a request's head: a bearer token has a few thousand.
 const HEAD: usize = 16 << 10;
-/// The most headers of a request.
 const HEADERS: usize = 64;
 /// The least time between two log lines that a server is full.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -34,7 +33,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Peer(pub(crate) IpAddr);
 
 pub(crate) struct Server {
-    /// The server's name, for the log.
     pub(crate) name: &'static str,
     /// The most connections at a time. One address may have a quarter of them.
     pub(crate) connections: usize,

@@ -16,9 +16,9 @@ use tracing::info;
 
 use crate::condition::CriticalComponentClass;
 use crate::instance::own_namespace;
-use crate::serve::Server;
-use crate::serve::address::{BindAddress, ListenError, listen, parse_address};
-use crate::serve::tls::{FilesError, ManagedCertificate, client_authorities, follow};
+use crate::serve::address::{BindAddress, listen, parse_address};
+use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
+use crate::serve::{ServeError, Server};
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -47,19 +47,6 @@ pub struct WebhookArgs {
     pub webhook_client_ca_file: Option<PathBuf>,
 }
 
-/// Why the webhook cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum WebhookError {
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
-    NoAddress,
-    #[error("--webhook-cert-dir: {0}")]
-    Files(#[from] FilesError),
-    #[error("--webhook-client-ca-file: {0}")]
-    Clients(FilesError),
-}
-
 /// Serves the webhook for as long as the process lives.
 ///
 /// `report` receives the reason why the webhook cannot be called yet, and `None` once it can. Problems that time can fix are
@@ -69,18 +56,18 @@ pub(crate) fn start(
     client: &Client,
     classes: &[CriticalComponentClass],
     report: impl Fn(Option<String>) + Send + 'static,
-) -> Result<(), WebhookError> {
-    let address = args.webhook_bind_address.0.ok_or(WebhookError::NoAddress)?;
+) -> Result<(), ServeError> {
+    let address = args.webhook_bind_address.0.ok_or(ServeError::NoAddress)?;
     let certificates = if let Some(folder) = &args.webhook_cert_dir {
-        follow(folder)?
+        follow(folder, "--webhook-cert-dir")?
     } else {
         let namespace = args.webhook_cert_namespace.clone();
         let namespace = namespace.unwrap_or_else(own_namespace);
-        ManagedCertificate::new(client, &namespace).follow()
+        ManagedCertificate::follow(client, &namespace)
     };
     let clients = args.webhook_client_ca_file.as_deref();
-    let clients = clients.map(client_authorities).transpose();
-    let clients = clients.map_err(WebhookError::Clients)?;
+    let clients = clients.map(|file| client_authorities(file, "--webhook-client-ca-file"));
+    let clients = clients.transpose()?;
     let listener = listen(address, "the webhook", "--webhook-bind-address")?;
     info!(%address, "serving the webhook");
 

@@ -5,16 +5,16 @@ mod tests;
 
 use super::envelope::ReviewRequest;
 use super::surroundings::Surroundings;
-use super::warnings::{shortened, warnings};
+use super::warnings::{LONGEST, warnings};
 use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
 use crate::rule::{Conflict, Rejection, Rule};
+use crate::wording::cut;
 
 /// The most conflicts that a rejection names.
 const NAMED_CONFLICTS: usize = 3;
 
-/// A rule under review.
 #[derive(Debug)]
 pub(super) struct Subject {
     /// The rule after the request.
@@ -23,7 +23,6 @@ pub(super) struct Subject {
     pub(super) spec: Option<NodeReadinessRuleSpec>,
     /// Faults that this request adds.
     pub(super) faults: Vec<Rejection>,
-    /// The rule before the request, on an update.
     pub(super) before: Option<Rule>,
 }
 
@@ -99,7 +98,7 @@ pub(super) fn review(
         Ok(spec) => spec,
         Err(rejection) => {
             let warning = format!("the rule stays without effect: {rejection}");
-            return Ok(vec![shortened(warning)]);
+            return Ok(vec![cut(warning, LONGEST)]);
         }
     };
     let mut warnings = warnings(

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
 use tracing::debug;
 
 use crate::causes::with_causes;
+use crate::client;
 use crate::condition::{CriticalComponentClass, Source};
 use crate::finding::Facts;
 use crate::object::{CsiNode, DaemonSet, Kind, Node, RuleObject, Watched};
@@ -21,7 +21,6 @@ use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
 /// The timeout of reads that only serve warnings.
 const WARNINGS_DEADLINE: Duration = Duration::from_secs(2);
-/// The most nodes that are read.
 const NODES: u32 = 500;
 /// The most `DaemonSet`s that are read. Where there are more, nothing is said of any.
 const DAEMON_SETS: u32 = 1_000;
@@ -29,7 +28,7 @@ const DAEMON_SETS: u32 = 1_000;
 const READS: usize = 4;
 
 /// `DaemonSet`s, each with its own labels.
-type DaemonSets = Arc<[(DaemonSet, BTreeMap<String, String>)]>;
+type DaemonSets = Vec<(DaemonSet, BTreeMap<String, String>)>;
 
 /// The cluster state beside the rule.
 #[derive(Debug, Default)]
@@ -45,19 +44,13 @@ pub(super) struct Surroundings {
     pub(super) nodes: Option<NodeSample>,
 }
 
-/// A sample of nodes with their condition types.
 #[derive(Debug, Default)]
 pub(super) struct NodeSample {
-    /// How many nodes were read.
-    pub(super) count: usize,
-    /// The nodes read that the rule matches.
     pub(super) nodes: Vec<Node>,
-    /// Whether the rule matches the nodes read. Otherwise it matches no node today, and these are others.
+    /// Whether the rule matches them. Otherwise it matches no node today, and these are others.
     pub(super) selected: bool,
     /// Whether more nodes exist that were not read.
     pub(super) more: bool,
-    /// The condition types that at least one of the nodes has.
-    pub(super) condition_types: BTreeSet<String>,
 }
 
 impl Surroundings {
@@ -71,10 +64,17 @@ impl Surroundings {
             daemon_sets: daemon_sets
                 .map(|them| them.iter().map(|(it, labels)| (it, labels)).collect()),
             has_nodes: nodes.is_some_and(|it| it.selected),
-            reported: nodes.map(|it| it.condition_types.iter().map(String::as_str).collect()),
+            reported: nodes.map(|it| it.condition_types().collect()),
             csi_drivers: (self.csi_drivers.as_ref())
                 .map(|it| it.iter().map(String::as_str).collect()),
         }
+    }
+}
+
+impl NodeSample {
+    pub(super) fn condition_types(&self) -> impl Iterator<Item = &str> {
+        let conditions = self.nodes.iter().flat_map(|node| &node.conditions);
+        conditions.map(|condition| &*condition.kind)
     }
 }
 
@@ -82,8 +82,6 @@ pub(super) struct Surveyor {
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
     reads: Semaphore,
-    /// What was read last, and when that read began.
-    daemon_sets: Mutex<Option<(Instant, DaemonSets)>>,
 }
 
 impl Surveyor {
@@ -92,7 +90,6 @@ impl Surveyor {
             client,
             classes,
             reads: Semaphore::new(READS),
-            daemon_sets: Mutex::new(None),
         }
     }
 
@@ -137,10 +134,8 @@ impl Surveyor {
 
     async fn rules(&self) -> Result<Vec<Rule>, String> {
         let params = ListParams::default();
-        let listed = timeout(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
-        let seconds = RULES_DEADLINE.as_secs();
-        let late = |_| format!("the rules could not be listed within {seconds} s; try again");
-        let (rules, _) = listed.map_err(late)?.map_err(|error| match error {
+        let listed = client::in_time(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
+        let (rules, _) = listed.map_err(|error| match error {
             kube::Error::Api(status) if status.code == 403 => format!(
                 "the webhook has no permission to list rules ({}): grant it with `kubectl apply -k config/rbac`",
                 status.message
@@ -152,27 +147,15 @@ impl Surveyor {
         Ok(compiled.collect())
     }
 
-    /// The `DaemonSet`s of the cluster, unless there are too many. Concurrent reviews share a read that began after each of them.
+    /// The `DaemonSet`s of the cluster, unless there are too many.
     async fn daemon_sets(&self) -> kube::Result<Option<DaemonSets>> {
-        let asked = Instant::now();
-        let mut known = self.daemon_sets.lock().await;
-        if let Some((began, daemon_sets)) = &*known
-            && *began >= asked
-        {
-            return Ok(Some(daemon_sets.clone()));
-        }
-        let began = Instant::now();
         let some = ListParams::default().limit(DAEMON_SETS);
-        let (daemon_sets, true) = self.list::<DaemonSet>(&some).await? else {
-            return Ok(None);
-        };
+        let (daemon_sets, is_whole) = self.list::<DaemonSet>(&some).await?;
         let daemon_sets = daemon_sets.into_iter().filter_map(|object| {
             let labels = object.labels().clone();
             Some((object.read().ok()?, labels))
         });
-        let daemon_sets: DaemonSets = daemon_sets.collect();
-        *known = Some((began, daemon_sets.clone()));
-        Ok(Some(daemon_sets))
+        Ok(is_whole.then(|| daemon_sets.collect()))
     }
 
     /// The CSI drivers of all nodes, if the rule names any and there are not too many nodes.
@@ -199,13 +182,8 @@ impl Surveyor {
             listed = self.list(&some).await?;
         }
         let (nodes, is_whole) = listed;
-        let count = nodes.len();
-        let nodes: Vec<_> = nodes.into_iter().filter_map(|it| it.read().ok()).collect();
-        let conditions = nodes.iter().flat_map(|node| &node.conditions);
         Ok(NodeSample {
-            count,
-            condition_types: conditions.map(|condition| condition.kind.clone()).collect(),
-            nodes: if selected { nodes } else { Vec::new() },
+            nodes: nodes.into_iter().filter_map(|it| it.read().ok()).collect(),
             selected,
             more: !is_whole,
         })
@@ -214,15 +192,7 @@ impl Surveyor {
 
 /// The result of a read, unless it failed or took longer than [`WARNINGS_DEADLINE`].
 async fn in_time<T>(what: &str, read: impl Future<Output = kube::Result<T>>) -> Option<T> {
-    match timeout(WARNINGS_DEADLINE, read).await {
-        Ok(Ok(read)) => Some(read),
-        Ok(Err(error)) => {
-            debug!("no warnings about {what}: {}", with_causes(&error));
-            None
-        }
-        Err(_) => {
-            debug!("no warnings about {what}: they were not read in time");
-            None
-        }
-    }
+    let read = client::in_time(WARNINGS_DEADLINE, read).await;
+    read.inspect_err(|error| debug!("no warnings about {what}: {}", with_causes(error)))
+        .ok()
 }

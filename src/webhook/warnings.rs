@@ -10,7 +10,7 @@ use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
 
 /// The longest warning that the API server passes on untruncated, in bytes.
-const LONGEST: usize = 256;
+pub(super) const LONGEST: usize = 256;
 
 /// All warnings. `sent` is the spec as sent, `spec` its compiled form. `begins`: this request makes the rule act.
 pub(super) fn warnings(
@@ -22,7 +22,7 @@ pub(super) fn warnings(
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     let nodes = surroundings.nodes.as_ref();
-    let in_use = nodes.filter(|_| begins);
+    let in_use = nodes.filter(|it| begins && it.selected);
     warnings.extend(in_use.and_then(|nodes| fleet(rule, spec, nodes)));
     let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);
     let found = of_rule(&rule.name, spec, heartbeat, &surroundings.facts(classes));
@@ -39,7 +39,7 @@ pub(super) fn warnings(
                 _ => None,
             }),
     );
-    warnings.into_iter().map(shortened).collect()
+    warnings.into_iter().map(|it| cut(it, LONGEST)).collect()
 }
 
 /// A warning for each kind of finding: about the first object, with how many more there are, and how to fix it where there is
@@ -78,7 +78,7 @@ fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String>
 
 /// A condition that no node has.
 fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String> {
-    if nodes.count == 0 || nodes.condition_types.contains(kind) {
+    if nodes.nodes.is_empty() || nodes.condition_types().any(|it| it == kind) {
         return None;
     }
     Some(format!(
@@ -97,7 +97,7 @@ fn too_few(nodes: &NodeSample, condition: &RequiredCondition) -> Option<String> 
         nodes.filter_map(|node| Some((node, minimum.on(node).ok()?)))
     };
     let is_reached = known().any(|(node, minimum)| units(node) >= minimum.get());
-    if is_reached || nodes.nodes.is_empty() || condition.required != ConditionStatus::True {
+    if is_reached || !nodes.selected || condition.required != ConditionStatus::True {
         return None;
     }
     let none = none_of(nodes);
@@ -123,11 +123,6 @@ fn none_of(nodes: &NodeSample) -> &'static str {
         (true, true) => "none of the first 500 nodes that the rule selects",
         (true, false) => "none of the first 500 nodes",
     }
-}
-
-/// A warning of at most [`LONGEST`] bytes.
-pub(super) fn shortened(warning: String) -> String {
-    cut(warning, LONGEST)
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use tokio::process::Command;
 
 use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
-/// How many bytes of each output stream are kept.
 const SHOWN: u64 = 256;
 /// How long to wait for the rest of the output after the program exits: a process that it left behind may keep the pipe open.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -74,11 +73,9 @@ fn failure(ended: ExitStatus) -> String {
     }
 }
 
-/// A process group that is killed on drop.
 struct ProcessGroup(Option<Pid>);
 
 impl ProcessGroup {
-    /// The group of a process that leads one.
     fn of(leader: Option<u32>) -> Self {
         let leader = leader.and_then(|pid| i32::try_from(pid).ok());
         Self(leader.and_then(Pid::from_raw))

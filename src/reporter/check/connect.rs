@@ -18,12 +18,10 @@ use crate::causes::with_causes;
 use crate::reporter::AGENT;
 use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
-/// Checks that a TCP port accepts a connection.
 pub(super) async fn tcp(address: &str) -> Result<String, CheckOutcome> {
     accepted(TcpStream::connect(address).await.err())
 }
 
-/// Checks that a Unix socket accepts a connection.
 pub(super) async fn unix(socket: &Path) -> Result<String, CheckOutcome> {
     accepted(UnixStream::connect(socket).await.err())
 }

@@ -12,7 +12,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use super::connect::ask;
 use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
-/// The called method.
 const METHOD: &str = "/grpc.health.v1.Health/Check";
 /// The largest answer that is read, in bytes; the expected one has 7.
 const MAX_ANSWER: usize = 4096;
@@ -66,7 +65,6 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     value.unwrap_or_default()
 }
 
-/// Why the server does not report its health.
 fn refusal(code: &str, message: &str) -> String {
     match code {
         "5" => "does not know this service (gRPC status NOT_FOUND)".to_owned(),
@@ -78,26 +76,16 @@ fn refusal(code: &str, message: &str) -> String {
 
 /// A `HealthCheckRequest` in its frame: one byte for no compression, then the length.
 fn request(service: &str) -> Vec<u8> {
-    let mut message = Vec::new();
-    if !service.is_empty() {
-        message.push(SERVICE);
-        let mut length = service.len();
-        while length >= 0x80 {
-            message.push(low_bits(length) | 0x80);
-            length >>= 7;
-        }
-        message.push(low_bits(length));
-        message.extend_from_slice(service.as_bytes());
+    let mut message = vec![SERVICE];
+    let mut length = service.len();
+    while length >= 0x80 {
+        message.push(length.to_le_bytes()[0] | 0x80);
+        length >>= 7;
     }
+    message.push(length.to_le_bytes()[0]);
+    message.extend_from_slice(service.as_bytes());
     let length = u32::try_from(message.len()).expect("an endpoint is shorter than 4 GiB");
-    let mut frame = vec![0];
-    frame.extend_from_slice(&length.to_be_bytes());
-    frame.extend_from_slice(&message);
-    frame
-}
-
-fn low_bits(number: usize) -> u8 {
-    u8::try_from(number & 0x7f).expect("seven bits fit into a byte")
+    [&[0], &length.to_be_bytes()[..], &message].concat()
 }
 
 /// The status in a framed `HealthCheckResponse`; a missing status is 0, `UNKNOWN`.
@@ -120,7 +108,7 @@ mod tests {
 
     #[test]
     fn requests_are_framed_as_the_protocol_says() {
-        assert_eq!(request(""), [0, 0, 0, 0, 0]);
+        assert_eq!(request(""), [0, 0, 0, 0, 2, 0x0a, 0]);
         assert_eq!(request("a.B"), [0, 0, 0, 0, 5, 0x0a, 3, b'a', b'.', b'B']);
         // A length of 200 takes two bytes: 0b1100_1000.
         let long = request(&"x".repeat(200));

@@ -12,11 +12,9 @@ use super::connect::ask;
 use crate::reporter::endpoint::{Endpoint, EndpointCheck};
 use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
-/// How many bytes of an answer's body are shown.
 const SHOWN: usize = 256;
 /// How long to wait for them; only the status matters.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The most redirects that are followed.
 const REDIRECTS: usize = 10;
 
 /// Makes the request and follows redirects on the same host.

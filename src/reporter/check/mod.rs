@@ -8,28 +8,30 @@ mod tls;
 
 use std::time::Duration;
 
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::endpoint::{Endpoint, EndpointCheck};
 use super::outcome::{CheckFinding, CheckOutcome};
-use super::settings::{ReporterSettings, SettingError};
-use tls::Tls;
+use super::settings::{ReporterSettings, SettingError, Verify};
 
 #[derive(Debug)]
 pub(super) struct Checker {
     endpoint: Endpoint,
     timeout: Duration,
-    tls: Option<Tls>,
+    verify: Verify,
+    tls: Option<HttpsConnector<HttpConnector>>,
 }
 
 impl Checker {
     /// A checker for these settings. An https endpoint needs authorities to verify it.
     pub(super) fn new(settings: &ReporterSettings) -> Result<Self, SettingError> {
         let tls = settings.endpoint.is_tls();
-        let tls = tls.then(|| Tls::new(&settings.verify)).transpose()?;
+        let tls = tls.then(|| tls::connector(&settings.verify)).transpose()?;
         Ok(Self {
             endpoint: settings.endpoint.clone(),
             timeout: settings.timeout,
+            verify: settings.verify.clone(),
             tls,
         })
     }
@@ -40,7 +42,7 @@ impl Checker {
             match &self.endpoint.check {
                 EndpointCheck::Http { uri, socket } => match (socket, &self.tls) {
                     (Some(socket), _) => http::check(connect::through(socket), uri).await,
-                    (None, Some(tls)) => http::check(tls.connector()?, uri).await,
+                    (None, Some(tls)) => http::check(self.current(tls)?, uri).await,
                     (None, None) => http::check(HttpConnector::new(), uri).await,
                 },
                 EndpointCheck::Grpc { authority, service } => grpc::check(authority, service).await,
@@ -60,5 +62,17 @@ impl Checker {
             }
         };
         outcome.of(&self.endpoint)
+    }
+
+    /// TLS with the authorities of now: the file changes when they are rotated.
+    fn current(
+        &self,
+        tls: &HttpsConnector<HttpConnector>,
+    ) -> Result<HttpsConnector<HttpConnector>, CheckOutcome> {
+        if !matches!(self.verify, Verify::File(_)) {
+            return Ok(tls.clone());
+        }
+        let unverifiable = |error| format!("cannot be verified: {error}");
+        tls::connector(&self.verify).map_err(|it| CheckFinding::Broken.because(unverifiable(it)))
     }
 }

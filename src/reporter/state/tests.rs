@@ -260,7 +260,7 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
 fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
     let mut world = World::new(POLICY);
     assert!(
-        !world.state.is_live_read_due(world.instant),
+        !world.state.is_reread_due(world.instant),
         "nothing is there"
     );
     world.check(CheckFinding::Ok, "fine");
@@ -272,11 +272,11 @@ fn a_condition_that_does_not_stand_on_the_node_any_more_is_written_again() {
     ] {
         let before = world.written.len();
         world.wait(59);
-        assert!(!world.state.is_live_read_due(world.instant));
+        assert!(!world.state.is_reread_due(world.instant));
         world.wait(1);
-        assert!(world.state.is_live_read_due(world.instant));
-        world.state.looked(there, world.instant);
-        assert!(!world.state.is_live_read_due(world.instant));
+        assert!(world.state.is_reread_due(world.instant));
+        world.state.reread(there, world.instant);
+        assert!(!world.state.is_reread_due(world.instant));
         world.check(CheckFinding::Ok, "fine");
         assert_eq!(world.written.len() - before, expected, "{there:?}");
     }
@@ -298,8 +298,8 @@ fn the_node_is_re_read_a_few_times_per_heartbeat() {
         });
         world.check(CheckFinding::Ok, "fine");
         world.wait(pause - 1);
-        assert!(!world.state.is_live_read_due(world.instant), "{heartbeat}");
+        assert!(!world.state.is_reread_due(world.instant), "{heartbeat}");
         world.wait(1);
-        assert!(world.state.is_live_read_due(world.instant), "{heartbeat}");
+        assert!(world.state.is_reread_due(world.instant), "{heartbeat}");
     }
 }

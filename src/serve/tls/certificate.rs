@@ -50,8 +50,8 @@ pub enum CertificateError {
     Issue(String),
 }
 
-/// The cryptography of all TLS in this crate.
-pub(crate) fn provider() -> Arc<CryptoProvider> {
+/// The cryptography of what is served.
+pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
@@ -131,13 +131,12 @@ pub(crate) fn end(der: &[u8]) -> Option<(Timestamp, bool)> {
     Some((Timestamp::from_second(end).ok()?, is_own))
 }
 
-pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates of a PEM text, of which there must be at least one.
+pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
-        Ok(certificates) if certificates.is_empty() => {
-            Err(in_words(&pem::Error::NoItemsFound, "PEM certificate"))
-        }
-        Ok(certificates) => Ok(certificates),
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(in_words(&pem::Error::NoItemsFound, "PEM certificate")),
         Err(error) => Err(in_words(&error, "PEM certificate")),
     }
 }

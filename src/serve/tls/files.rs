@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::super::ServeError;
 use super::certificate::{CertificateError, ServingCertificate};
 use super::serving::{Certificates, ClientAuthorities};
 
@@ -19,30 +20,27 @@ const POLL: Duration = Duration::from_secs(2);
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    #[error(
-        "{0} is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder"
-    )]
-    Folder(PathBuf),
     #[error("{0} is not there: put the certificate's Secret in this folder")]
     Missing(PathBuf),
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{path}: {source}")]
-    Content {
-        path: PathBuf,
-        source: CertificateError,
-    },
+    #[error("{0}{1}")]
+    Unusable(PathBuf, String),
+}
+
+impl FilesError {
+    fn unusable(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Unusable(path.to_owned(), problem.into())
+    }
 }
 
 fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
     let (chain, key) = (folder.join(CHAIN), folder.join(KEY));
     let made = ServingCertificate::from_pem(String::new(), read(&chain)?, read(&key)?);
-    made.map_err(|source| {
-        let path = match source {
-            CertificateError::Key(_) | CertificateError::Mismatch => key,
-            CertificateError::Chain(_) | CertificateError::Issue(_) => chain,
+    made.map_err(|error| {
+        let path = match error {
+            CertificateError::Key(_) | CertificateError::Mismatch => &key,
+            CertificateError::Chain(_) | CertificateError::Issue(_) => &chain,
         };
-        FilesError::Content { path, source }
+        FilesError::unusable(path, format!(": {error}"))
     })
 }
 
@@ -50,9 +48,11 @@ fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
 /// rotated certificate from then on. If a new one cannot be used, the log says so and the old one stays.
 ///
 /// A missing file is no error, since the Secret may come later; a missing folder is.
-pub(crate) fn follow(folder: &Path) -> Result<Certificates, FilesError> {
+pub(crate) fn follow(folder: &Path, flag: &'static str) -> Result<Certificates, ServeError> {
     if !folder.is_dir() {
-        return Err(FilesError::Folder(folder.to_owned()));
+        let problem = " is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder";
+        let error = FilesError::unusable(folder, problem);
+        return Err(ServeError::Files(flag, error));
     }
     let certificates = match load(folder) {
         Ok(certificate) => Certificates::from(certificate),
@@ -60,7 +60,7 @@ pub(crate) fn follow(folder: &Path) -> Result<Certificates, FilesError> {
             warn!("no certificate yet: {error}");
             Certificates::none(error.to_string())
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(ServeError::Files(flag, error)),
     };
     tokio::spawn(poll(folder.to_owned(), certificates.clone()));
     Ok(certificates)
@@ -90,23 +90,19 @@ async fn poll(folder: PathBuf, certificates: Certificates) {
     }
 }
 
-pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
-    let pem = fs::read(path).map_err(|source| FilesError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    ClientAuthorities::from_pem(&pem).map_err(|source| FilesError::Content {
-        path: path.to_owned(),
-        source,
-    })
+pub(crate) fn client_authorities(
+    path: &Path,
+    flag: &'static str,
+) -> Result<ClientAuthorities, ServeError> {
+    let unusable = |problem| ServeError::Files(flag, FilesError::unusable(path, problem));
+    let pem = fs::read(path).map_err(|error| unusable(format!(" cannot be read: {error}")))?;
+    let authorities = ClientAuthorities::from_pem(&pem);
+    authorities.map_err(|error| unusable(format!(": {error}")))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FilesError> {
-    fs::read(path).map_err(|source| match source.kind() {
+    fs::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => FilesError::Missing(path.to_owned()),
-        _ => FilesError::Read {
-            path: path.to_owned(),
-            source,
-        },
+        _ => FilesError::unusable(path, format!(" cannot be read: {error}")),
     })
 }

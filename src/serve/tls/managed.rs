@@ -21,8 +21,8 @@ use tracing::{info, warn};
 use super::certificate::{CertificateError, ServingCertificate, issue};
 use super::serving::Certificates;
 use crate::causes::with_causes;
+use crate::client;
 
-/// The Secret with the certificate.
 const SECRET: &str = "nrr-webhook-server-cert";
 /// The configuration by which the API server knows the webhook.
 const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
@@ -33,20 +33,18 @@ const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// How long a certificate is valid.
 const LIFETIME: Duration = DAY.saturating_mul(90);
 /// How long before expiry a certificate is renewed.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
 
 /// How long the API server may take to trust a new CA.
-const SETTLING: Duration = Duration::from_secs(3);
+const TRUST_DELAY: Duration = Duration::from_secs(3);
 /// How often the Secret and the configuration are read.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// How soon they are read again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// How soon they are read again when another replica wrote first.
 const SHORTLY: Duration = Duration::from_millis(100);
-/// The timeout of one request.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct ManagedCertificate {
@@ -55,48 +53,38 @@ pub(crate) struct ManagedCertificate {
     configurations: Api<ValidatingWebhookConfiguration>,
 }
 
-/// Why there is no usable certificate.
-#[derive(Debug, thiserror::Error)]
-enum ManagedCertificateError {
-    #[error("{0}")]
-    Request(String),
+#[derive(Debug)]
+enum Setback {
     /// Another replica wrote first: read what it wrote.
-    #[error("another replica has just written Secret {SECRET}")]
     Outrun,
-    #[error(
-        "Secret {0}/{SECRET} is somebody else's: serve from it with --webhook-cert-dir, or delete it and make Nodegate's with `kubectl apply -k config/webhook`"
-    )]
-    Foreign(String),
-    #[error(
-        "ValidatingWebhookConfiguration {CONFIGURATION} names neither a service nor a URL to call: install it with `kubectl apply -k config/webhook`"
-    )]
-    NoNames,
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
+    Problem(String),
+}
+
+impl From<CertificateError> for Setback {
+    fn from(error: CertificateError) -> Self {
+        Self::Problem(error.to_string())
+    }
 }
 
 impl ManagedCertificate {
-    /// The certificate in the Secret of this namespace.
-    pub(crate) fn new(client: &Client, namespace: &str) -> Self {
-        Self {
+    /// Keeps the certificate in the Secret of this namespace current for as long as the process lives. Until there is one,
+    /// [`Certificates`] says why.
+    pub(crate) fn follow(client: &Client, namespace: &str) -> Certificates {
+        let certificates = Certificates::none("the webhook's certificate has not been read yet");
+        let managed = Self {
             namespace: namespace.to_owned(),
             secrets: Api::namespaced(client.clone(), namespace),
             configurations: Api::all(client.clone()),
-        }
-    }
-
-    /// Keeps the certificate current for as long as the process lives. Until there is one, [`Certificates`] says why.
-    pub(crate) fn follow(self) -> Certificates {
-        let certificates = Certificates::none("the webhook's certificate has not been read yet");
-        tokio::spawn(self.keep(certificates.clone()));
+        };
+        tokio::spawn(managed.keep(certificates.clone()));
         certificates
     }
 
     async fn keep(self, certificates: Certificates) {
         let mut problem = None;
-        let mut handover = Handover::default();
+        let mut pending = None;
         loop {
-            let reconciled = self.reconcile(&certificates, &mut handover, Timestamp::now());
+            let reconciled = self.reconcile(&certificates, &mut pending, Timestamp::now());
             let pause = match reconciled.await {
                 Ok(pause) => {
                     if problem.take().is_some() {
@@ -104,9 +92,8 @@ impl ManagedCertificate {
                     }
                     pause
                 }
-                Err(ManagedCertificateError::Outrun) => SHORTLY,
-                Err(error) => {
-                    let error = error.to_string();
+                Err(Setback::Outrun) => SHORTLY,
+                Err(Setback::Problem(error)) => {
                     let current = certificates.current();
                     if current.is_some_and(|it| it.has_expired(Timestamp::now())) {
                         certificates.withdraw(format!("the certificate has expired: {error}"));
@@ -128,19 +115,26 @@ impl ManagedCertificate {
     async fn reconcile(
         &self,
         certificates: &Certificates,
-        handover: &mut Handover<ServingCertificate>,
+        pending: &mut Option<(ServingCertificate, Instant)>,
         now: Timestamp,
-    ) -> Result<Duration, ManagedCertificateError> {
+    ) -> Result<Duration, Setback> {
         let what = format!("read ValidatingWebhookConfiguration {CONFIGURATION}");
         let configuration = request(&what, self.configurations.get(CONFIGURATION)).await?;
         let names = names(&configuration);
         if names.is_empty() {
-            return Err(ManagedCertificateError::NoNames);
+            return Err(Setback::Problem(format!(
+                "ValidatingWebhookConfiguration {CONFIGURATION} names neither a service nor a URL to call: install it with \
+                 `kubectl apply -k config/webhook`"
+            )));
         }
         let what = format!("read Secret {}/{SECRET}", self.namespace);
         let secret = request(&what, self.secrets.get(SECRET)).await?;
         if is_foreign(&secret) {
-            return Err(ManagedCertificateError::Foreign(self.namespace.clone()));
+            let namespace = &self.namespace;
+            return Err(Setback::Problem(format!(
+                "Secret {namespace}/{SECRET} is somebody else's: serve from it with --webhook-cert-dir, or delete it and make \
+                 Nodegate's with `kubectl apply -k config/webhook`"
+            )));
         }
         let stored = match stored(&secret) {
             Some(stored) if is_current(&stored, &names, now) => stored,
@@ -150,7 +144,7 @@ impl ManagedCertificate {
         let current = certificates.current();
         // An API server that does not know the new CA yet still trusts the certificate in use. Another replica may have written
         // the CA only just now.
-        let wait = handover.wait(current.as_ref(), &stored, Instant::now());
+        let wait = handover(pending, current.as_ref(), &stored, Instant::now());
         if !wait.is_zero() {
             return Ok(wait);
         }
@@ -168,7 +162,7 @@ impl ManagedCertificate {
         outdated: Option<ServingCertificate>,
         names: &[String],
         now: Timestamp,
-    ) -> Result<ServingCertificate, ManagedCertificateError> {
+    ) -> Result<ServingCertificate, Setback> {
         let mut issued = issue(names, now, LIFETIME)?;
         issued.ca = bundle(&issued.ca, outdated.as_ref().map(|it| it.ca.as_str()));
         let object = filled(secret, &issued);
@@ -188,7 +182,7 @@ impl ManagedCertificate {
         &self,
         configuration: &ValidatingWebhookConfiguration,
         ca: &str,
-    ) -> Result<(), ManagedCertificateError> {
+    ) -> Result<(), Setback> {
         let ca = ByteString(ca.as_bytes().to_vec());
         let webhooks: Vec<_> = configuration
             .webhooks
@@ -278,58 +272,47 @@ fn name(client: &WebhookClientConfig) -> Option<String> {
 async fn request<T>(
     what: &str,
     request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, ManagedCertificateError> {
-    let answer = tokio::time::timeout(DEADLINE, request).await.map_err(|_| {
-        let seconds = DEADLINE.as_secs();
-        ManagedCertificateError::Request(format!(
-            "cannot {what}: the API server did not answer within {seconds} s"
-        ))
-    })?;
-    answer.map_err(|error| match error {
-        kube::Error::Api(status) if status.code == 409 => ManagedCertificateError::Outrun,
-        kube::Error::Api(status) => {
+) -> Result<T, Setback> {
+    let problem = match client::in_time(DEADLINE, request).await {
+        Ok(answer) => return Ok(answer),
+        Err(kube::Error::Api(status)) if status.code == 409 => return Err(Setback::Outrun),
+        Err(kube::Error::Api(status)) => {
             let remedy = match status.code {
                 401 => ": check the kubeconfig's credentials",
                 403 | 404 => ": install config/webhook with `kubectl apply -k config/webhook`",
                 _ => "",
             };
-            ManagedCertificateError::Request(format!("cannot {what} ({}){remedy}", status.message))
+            format!("cannot {what} ({}){remedy}", status.message)
         }
-        error => ManagedCertificateError::Request(format!(
-            "cannot reach the API server to {what}: {}",
-            with_causes(&error)
-        )),
-    })
-}
-
-/// Decides when the next certificate may be served: only after clients have had time to trust its CA. Pure.
-#[derive(Debug)]
-pub(crate) struct Handover<C> {
-    /// The next certificate, and when this process first saw its CA in the configuration, which is later than it was written.
-    next: Option<(C, Instant)>,
-}
-
-impl<C> Default for Handover<C> {
-    fn default() -> Self {
-        Self { next: None }
-    }
-}
-
-impl<C: PartialEq + Clone> Handover<C> {
-    /// How long to wait before `next`, whose CA is now in the configuration, replaces `current`. Zero without a `current`: an
-    /// untrusted certificate is no worse than none.
-    pub(crate) fn wait(&mut self, current: Option<&C>, next: &C, now: Instant) -> Duration {
-        if current.is_none_or(|current| current == next) {
-            self.next = None;
-            return Duration::ZERO;
+        Err(error) => {
+            let why = with_causes(&error);
+            format!("cannot reach the API server to {what}: {why}")
         }
-        let since = match &self.next {
-            Some((known, since)) if known == next => *since,
-            _ => now,
-        };
-        self.next = Some((next.clone(), since));
-        SETTLING.saturating_sub(now.saturating_duration_since(since))
+    };
+    Err(Setback::Problem(problem))
+}
+
+/// How long to wait before `next`, whose CA is now in the configuration, replaces `current`: clients need time to trust it. Zero
+/// without a `current`: an untrusted certificate is no worse than none. Pure.
+///
+/// `pending` is the next certificate, and when this process first saw its CA in the configuration, which is later than it was
+/// written.
+fn handover<C: PartialEq + Clone>(
+    pending: &mut Option<(C, Instant)>,
+    current: Option<&C>,
+    next: &C,
+    now: Instant,
+) -> Duration {
+    if current.is_none_or(|current| current == next) {
+        *pending = None;
+        return Duration::ZERO;
     }
+    let since = match pending {
+        Some((known, since)) if known == next => *since,
+        _ => now,
+    };
+    *pending = Some((next.clone(), since));
+    TRUST_DELAY.saturating_sub(now.saturating_duration_since(since))
 }
 
 #[cfg(test)]
@@ -454,7 +437,7 @@ mod tests {
     fn a_certificate_waits_until_its_ca_has_been_known_for_a_while() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let mut handover = Handover::default();
+        let mut pending = None;
         for (what, at, current, next, expected) in [
             ("the first one is served at once", 0, None, "a", 0),
             ("the one in use", 10, Some("a"), "a", 0),
@@ -466,7 +449,7 @@ mod tests {
             ("in use", 18, Some("b"), "b", 0),
             ("the next round", 100, Some("b"), "c", 3),
         ] {
-            let waits = handover.wait(current.as_ref(), &next, start + at * second);
+            let waits = handover(&mut pending, current.as_ref(), &next, start + at * second);
             assert_eq!(waits, expected * second, "{what}");
         }
     }

@@ -50,8 +50,6 @@ async fn what_is_risky_is_taken_with_a_warning() -> Result<()> {
         .node_selector("zone", "risky")
         .create(&client)
         .await?;
-    // Reviews share what one of them has read for a second.
-    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     let spec = about("risky", "NoExecute", "risky").replace(
         "taint:",
         "conditions: [{type: example.com/Misspelt, requiredStatus: 'True'}]\ntaint:",

@@ -1,7 +1,5 @@
 //! Warnings to a rule's author.
 
-use std::collections::BTreeSet;
-
 use super::*;
 use crate::webhook::surroundings::NodeSample;
 
@@ -47,15 +45,19 @@ fn what_evicts_is_warned_of() {
 
 #[test]
 fn a_condition_that_no_node_has_is_warned_of() {
-    let sample = |count, selected, more, types: &[&str]| Surroundings {
-        nodes: Some(NodeSample {
-            count,
-            nodes: Vec::new(),
-            selected,
-            more,
-            condition_types: types.iter().map(ToString::to_string).collect(),
-        }),
-        ..Surroundings::default()
+    let sample = |count: usize, selected, more, types: &[&str]| {
+        let types = types.iter();
+        let node = types.fold(testing::node("n").deleting(), |node, kind| {
+            node.condition(kind, "True")
+        });
+        Surroundings {
+            nodes: Some(NodeSample {
+                nodes: vec![node.build(); count],
+                selected,
+                more,
+            }),
+            ..Surroundings::default()
+        }
     };
     let drivers = |names: &[&str]| Surroundings {
         csi_drivers: Some(names.iter().map(ToString::to_string).collect()),
@@ -133,11 +135,9 @@ fn a_condition_that_no_node_has_is_warned_of() {
 fn a_minimum_that_no_node_reaches_is_warned_of() {
     let sample = |nodes: &[testing::NodeBuilder], more| Surroundings {
         nodes: Some(NodeSample {
-            count: nodes.len(),
             nodes: nodes.iter().map(testing::NodeBuilder::build).collect(),
             selected: !nodes.is_empty(),
             more,
-            condition_types: BTreeSet::new(),
         }),
         ..Surroundings::default()
     };
@@ -258,14 +258,12 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
                            once; nodegate.existingNodes: Leave leaves such nodes alone";
     let surroundings = || Surroundings {
         nodes: Some(NodeSample {
-            count: 2,
             nodes: vec![
                 testing::node("a").condition("A", "True").build(),
                 testing::node("b").condition("B", "True").build(),
             ],
             selected: true,
             more: false,
-            condition_types: ["A", "B"].map(str::to_owned).into(),
         }),
         ..Surroundings::default()
     };
