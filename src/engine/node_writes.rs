@@ -50,7 +50,7 @@ pub enum WriteEnd {
     /// It succeeded, and this is the node's metadata now, at this version.
     CarriedOut(Box<NodeWrite>, Version, Box<Node>),
     /// The node had changed, and was read again.
-    Read(Option<Watched<Node>>),
+    Read(Option<Box<Watched<Node>>>),
     /// The API server refused these changes, with this message.
     Refused(Vec<TaintChange>, String),
     /// It failed, and is retried later.
@@ -145,7 +145,7 @@ impl WriteWork {
         let now = out.now.monotonic;
         self.attempt.under_way = false;
         let Some(write) = self.write.take() else {
-            return Some(WriteEnd::Read(result.ok()));
+            return Some(WriteEnd::Read(result.ok().map(Box::new)));
         };
         let read = |answer: Watched<Node>| Ok((answer.version(), answer.read()?));
         let error = match result.and_then(read) {

@@ -99,7 +99,7 @@ impl Webhook {
         };
         let surroundings = match &subject.rule.spec {
             Ok(spec) if subject.faults.is_empty() => {
-                self.surveyor.survey(spec).await.map_err(|why| {
+                Box::pin(self.surveyor.survey(spec)).await.map_err(|why| {
                     warn!(rule, "rule rejected without a review: {why}");
                     unavailable(&why)
                 })?

@@ -52,7 +52,7 @@ fn of_tree(tree: &Branch) -> String {
     let line = format!("<p>{}</p>\n", of_line(&tree.line));
     let below = tree.below.iter();
     let below: String = below
-        .map(|it| format!("<li>{}</li>\n", of_tree(it)))
+        .flat_map(|it| ["<li>".to_owned(), of_tree(it), "</li>\n".to_owned()])
         .collect();
     if below.is_empty() {
         return line;
@@ -70,7 +70,9 @@ fn of_line(line: &Line) -> String {
         text.replace('"', "&quot;").replace('\'', "&#39;")
     };
     let pieces = line.pieces();
-    pieces
-        .map(|(class, text)| format!("<span class=\"{class}\">{}</span>", escaped(text)))
-        .collect()
+    let spans = pieces.map(|(class, text)| {
+        let text = escaped(text);
+        format!("<span class=\"{class}\">{text}</span>")
+    });
+    spans.collect()
 }

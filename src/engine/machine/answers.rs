@@ -61,7 +61,7 @@ impl Engine {
         };
         match end {
             WriteEnd::Failed | WriteEnd::Read(None) => {}
-            WriteEnd::Read(Some(node)) => self.cache.update_node(node, self.out.now),
+            WriteEnd::Read(Some(node)) => self.cache.update_node(*node, self.out.now),
             WriteEnd::Refused(changes, why) => {
                 if let Some(state) = self.cache.node(name) {
                     let about = About::node(name, &state.node.uid);

@@ -93,6 +93,8 @@ fn follow(from: &Uri, location: &str) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::http::uri::PathAndQuery;
+
     use super::*;
 
     #[test]
@@ -110,7 +112,7 @@ mod tests {
         ] {
             let to = follow(&from, location);
             let path = to.as_ref().and_then(|to| to.path_and_query());
-            assert_eq!(path.map(|path| path.as_str()), expected, "{location}");
+            assert_eq!(path.map(PathAndQuery::as_str), expected, "{location}");
         }
     }
 }
