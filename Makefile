@@ -28,7 +28,7 @@ export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab mutants demo bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster crd alerts chart \
+	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab protections mutants demo bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster crd alerts chart \
 	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
@@ -122,6 +122,10 @@ namespaces: ## Let users make namespaces where Ubuntu's AppArmor does not (needs
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
 	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
+
+# One build has them all, each behind a switch.
+protections: ## Take each protection out of the engine and see that a law of the laboratory breaks (some minutes)
+	$(TEST) --test protections -- --ignored --nocapture
 
 # One mutant is one build; a hundredth of them takes some minutes. Laws that are broken need not be made small.
 mutants: ## Change the code that decides in small ways and see that a test notices; SHARD=3/100 takes others; needs cargo-mutants

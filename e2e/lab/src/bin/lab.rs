@@ -25,9 +25,13 @@ struct Args {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Only scenarios whose names contain this
+    /// Only the scenario of this name, or else those whose names contain this
     #[arg(long, default_value = "")]
     scenario: String,
+
+    /// Stops as soon as this law is broken
+    #[arg(long, value_name = "LAW")]
+    until_broken: Option<String>,
 
     /// Tries every single fault of every scenario first, however long it takes
     #[arg(long)]
@@ -54,7 +58,9 @@ fn main() -> ExitCode {
     }
     let seed = args.seed.unwrap_or_else(new_seed);
     let mut chosen = scenarios::all();
-    chosen.retain(|scenario| scenario.name().contains(&args.scenario));
+    let is_name = chosen.iter().any(|it| it.name() == args.scenario);
+    chosen
+        .retain(|it| it.name() == args.scenario || !is_name && it.name().contains(&args.scenario));
     if chosen.is_empty() {
         eprintln!("no scenario's name contains {:?}", args.scenario);
         return ExitCode::FAILURE;
@@ -83,6 +89,9 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
     };
     let until = (!args.exhaustive).then(|| began + Duration::from_secs(args.seconds));
     let mut explorer = Explorer::new(chosen, &engine, until, progress);
+    if let Some(law) = &args.until_broken {
+        explorer.stop_once_broken(law.clone());
+    }
     explorer.quiet(seed);
     if args.exhaustive {
         explorer.singles(seed);

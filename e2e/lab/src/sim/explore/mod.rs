@@ -43,6 +43,8 @@ pub struct Explorer<'a> {
     until: Option<Instant>,
     /// After how many schedules to stop.
     most: usize,
+    /// The law that, once broken, ends everything.
+    last: Option<String>,
 }
 
 impl<'a> Explorer<'a> {
@@ -63,6 +65,7 @@ impl<'a> Explorer<'a> {
             progress: Box::new(progress),
             until,
             most: usize::MAX,
+            last: None,
         }
     }
 
@@ -131,9 +134,16 @@ impl<'a> Explorer<'a> {
         self.most = schedules;
     }
 
+    /// Stops as soon as this law is broken.
+    pub fn stop_once_broken(&mut self, law: String) {
+        self.last = Some(law);
+    }
+
     fn is_over(&self) -> bool {
         let is_late = self.until.is_some_and(|until| until <= Instant::now());
-        is_late || self.tally.schedules() >= self.most
+        let is_last = |law| self.last.as_deref() == Some(law);
+        let is_broken = self.findings.keys().any(|(_, law)| is_last(*law));
+        is_late || is_broken || self.tally.schedules() >= self.most
     }
 
     fn quiet_run(&mut self, index: usize, seed: u64) {
