@@ -40,7 +40,7 @@ use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
 use requests::Requester;
-use watch::Watches;
+use watch::{Feeder, Watches};
 
 /// How many nodes are written at a time by default.
 const WRITES_AT_A_TIME: u16 = 64;
@@ -220,15 +220,14 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     args.unused.log();
     let (sender, seen) = mpsc::channel(CHANGES);
     let now = driver::now();
-    let (seen_at, sight) = cell::channel(now.monotonic);
-    let watches = Watches::new(
-        watching,
-        sender,
-        readiness.clone(),
-        seen_at,
-        metrics.clone(),
+    let (last_event, sight) = cell::channel(now.monotonic);
+    let feeder = Feeder {
+        changes: sender,
+        readiness: readiness.clone(),
+        last_event,
         server,
-    );
+    };
+    let watches = Watches::new(watching, feeder, metrics.clone());
     let (restored, is_restored) = cell::channel(());
     let (lead, leadership) = cell::channel(Leadership::Following);
     let sight = Sight {

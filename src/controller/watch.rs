@@ -35,38 +35,34 @@ const SPACING: Duration = Duration::from_secs(1);
 
 pub(crate) type Events = BoxStream<'static, watcher::Result<Event<Object>>>;
 
+/// What all watches report to.
+#[derive(Clone)]
+pub(crate) struct Feeder {
+    /// Receives what the watches show.
+    pub changes: mpsc::Sender<Seen>,
+    /// Receives the reasons why watches do not work.
+    pub readiness: watch::Sender<Readiness>,
+    /// Receives when any watch last showed something. A list does not count: with lists alone an instance sees changes late.
+    pub last_event: watch::Sender<Instant>,
+    /// The API server's address, for error messages.
+    pub server: String,
+}
+
 /// The watches that are under way.
 pub(crate) struct Watches {
     /// A client that shows bookmarks.
     client: Client,
-    /// Receives what the watches show.
-    changes: mpsc::Sender<Seen>,
-    /// Receives the reasons why watches do not work.
-    readiness: watch::Sender<Readiness>,
-    /// Receives when any watch last showed something. A list does not count: with lists alone an instance comes late.
-    seen: watch::Sender<Instant>,
+    feeder: Feeder,
     metrics: Metrics,
-    /// The API server's address, for error messages.
-    server: String,
     under_way: HashMap<Watch, JoinHandle<()>>,
 }
 
 impl Watches {
-    pub(crate) fn new(
-        client: Client,
-        changes: mpsc::Sender<Seen>,
-        readiness: watch::Sender<Readiness>,
-        seen: watch::Sender<Instant>,
-        metrics: Metrics,
-        server: String,
-    ) -> Self {
+    pub(crate) fn new(client: Client, feeder: Feeder, metrics: Metrics) -> Self {
         Self {
             client,
-            changes,
-            readiness,
-            seen,
+            feeder,
             metrics,
-            server,
             under_way: HashMap::new(),
         }
     }
@@ -90,10 +86,7 @@ impl Watches {
             .with_label_values(&[watch.name()]);
         let feed = Feed {
             watch,
-            changes: self.changes.clone(),
-            readiness: self.readiness.clone(),
-            seen: self.seen.clone(),
-            server: self.server.clone(),
+            feeder: self.feeder.clone(),
             problem: None,
             retry: Backoff::default(),
             failures,
@@ -176,10 +169,7 @@ where
 /// One watch.
 struct Feed {
     watch: Watch,
-    changes: mpsc::Sender<Seen>,
-    readiness: watch::Sender<Readiness>,
-    seen: watch::Sender<Instant>,
-    server: String,
+    feeder: Feeder,
     /// The problem that was last reported.
     problem: Option<String>,
     retry: Backoff,
@@ -195,7 +185,7 @@ impl Feed {
             let (seen, pause) = match event {
                 Ok(event) => {
                     if matches!(event, Event::Apply(_) | Event::Delete(_)) {
-                        self.seen.send_replace(now);
+                        self.feeder.last_event.send_replace(now);
                     }
                     let seen = self.seen(event, now);
                     if !matches!(seen, Seen::Init(..)) {
@@ -213,7 +203,7 @@ impl Feed {
                 Err(error) => self.failed(&error, now),
             };
             if let Some(seen) = seen
-                && self.changes.send(seen).await.is_err()
+                && self.feeder.changes.send(seen).await.is_err()
             {
                 return;
             }
@@ -245,7 +235,7 @@ impl Feed {
 
     fn tell(&mut self, error: &watcher::Error) {
         let watch = self.watch;
-        let Some(problem) = explain(error, watch, &self.server) else {
+        let Some(problem) = explain(error, watch, &self.feeder.server) else {
             debug!(watch = %watch.name(), %error, "going on");
             return;
         };
@@ -253,7 +243,8 @@ impl Feed {
             return;
         }
         warn!(watch = %watch.name(), "{problem}; trying again");
-        self.readiness
+        self.feeder
+            .readiness
             .send_modify(|readiness| readiness.set_problem(watch, problem.clone()));
         self.problem = Some(problem);
     }
@@ -264,7 +255,8 @@ impl Feed {
         self.retry = Backoff::default();
         if self.problem.take().is_some() {
             info!(watch = %watch.name(), "watch works again");
-            self.readiness
+            self.feeder
+                .readiness
                 .send_modify(|readiness| readiness.clear_problem(watch));
         }
     }
