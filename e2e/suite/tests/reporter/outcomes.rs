@@ -167,7 +167,7 @@ async fn commands_are_run_and_killed_with_all_they_have_started_when_they_hang()
     let world = World::new("exec").await?;
     let folder = world.cluster.folder();
     let pids = folder.join("exec-pids");
-    let hanging = format!("sleep 3000 & echo $! > {}; wait", pids.display());
+    let hanging = format!("sleep 120 & echo $! > {}; wait", pids.display());
     let cases = [
         ("well", "exit 0".to_owned(), OK, "succeeded"),
         (
