@@ -53,8 +53,11 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
         NodeVerdict::Waiting | NodeVerdict::NotHeld | NodeVerdict::NotSelected
             if !obstacles.is_empty() =>
         {
-            let is_stray = view.rules().stray(node).next().is_some();
-            [NodeVerdict::Obstructed, NodeVerdict::Stray][usize::from(is_stray)]
+            if view.rules().stray(node).next().is_some() {
+                NodeVerdict::Stray
+            } else {
+                NodeVerdict::Obstructed
+            }
         }
         verdict => verdict,
     };
