@@ -207,7 +207,8 @@ impl Views {
         Some((*watch, &view.scope))
     }
 
-    /// Takes in the version that a consistent read returned which was asked for at this time. Returns the time as of which that makes the watch current, if it does.
+    /// Takes in what a consistent read, asked for at this time, returned. Returns the time as of which that makes the watch
+    /// current, if it does.
     ///
     /// # Errors
     /// The version is lower than what had been shown before: the cluster was restored from a backup.

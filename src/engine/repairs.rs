@@ -63,7 +63,7 @@ struct Deletion {
 /// The request that a deletion waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The live read of the node.
+    /// The read of the node.
     Read,
     /// The delete request.
     Delete,

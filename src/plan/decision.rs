@@ -37,7 +37,7 @@ pub enum WaitReason {
     },
     /// The disruption guard has not permitted it yet.
     Disruption,
-    /// Evidence is stale: a live read comes first.
+    /// Evidence is stale.
     Stale,
 }
 

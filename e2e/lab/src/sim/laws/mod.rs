@@ -86,9 +86,9 @@ pub fn all() -> Laws {
 /// What must never happen, or must hold in the end, by short sentences about behaviour.
 pub type Laws = Vec<(&'static str, Box<dyn Law>)>;
 
-/// The maximum age of the evidence behind a write when it is carried out: a watch's view counts for [`MAX_AGE`] (a live read
-/// for less, 10 s), and a write is given up after 10 s. Evidence from before a suspension during which the clock was set back
-/// is older by that, which the process cannot detect.
+/// The maximum age of the evidence behind a write when it is carried out: a watch's view counts for [`MAX_AGE`], and a write is
+/// given up after 10 s. Evidence from before a suspension during which the clock was set back is older by that, which the process
+/// cannot detect.
 fn longest_age(moment: &Moment<'_>) -> Time {
     const WRITE: Time = s(10);
     let late = incidents(moment).map(|(what, at, lasts)| match what {

@@ -94,7 +94,7 @@ fn judge(moment: &Moment<'_>, change: &Change, node: &str, pod: &Value) -> Resul
     // An instance that has led for a while observed the node when it came, plus the delay of its watch.
     let is_late = incidents(moment).any(|(what, ..)| matches!(what, Incident::WatchDelay(..)));
     let write = if is_late { WRITE_AGAIN } else { WRITE };
-    // A node that is seen while its API server lags may have changed since: it is gated after a live read, which takes long then.
+    // A node that is seen while its API server lags may have changed since: it is gated once the watch is current.
     let caught_up = incidents(moment)
         .filter(|(what, from, lasts)| {
             *what == Incident::Lagging(Watch::Nodes) && (*from..*from + *lasts).contains(seen)
