@@ -94,18 +94,18 @@ fn main() {
 
     let started = fleet.edit(&rule(rules, UNMET));
     line(
-        "a rule comes that closes every node: the first wait",
+        "a rule comes that gates every node: the first wait",
         &seconds(started),
     );
     let work = fleet.settle();
-    let closing = started + work.busy;
-    line("to close them all, engine's part", &seconds(closing));
+    let gating = started + work.busy;
+    line("to gate them all, engine's part", &seconds(gating));
     line(
         "for each of them",
-        &microseconds(share(closing, work.patches)),
+        &microseconds(share(gating, work.patches)),
     );
     line("the longest wait meanwhile", &seconds(work.longest));
-    assert_eq!(work.patches, count, "every node is closed once");
+    assert_eq!(work.patches, count, "every node is gated once");
 }
 
 fn line(what: &str, figure: &str) {

@@ -77,7 +77,7 @@ impl Bench<'_> {
         Ok(seen)
     }
 
-    /// Like [`Self::rollout`], but the client itself taints each node as soon as it observes that the pod is gone, and lifts
+    /// Like [`Self::rollout`], but the client itself taints each node as soon as it observes that the pod is gone, and removes
     /// the taint as soon as the next one is Ready: no controller can be faster.
     pub(crate) async fn rollout_by_client(&mut self) -> Result<Limit> {
         let before = cpu_of(self.api_server)?;

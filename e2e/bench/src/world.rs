@@ -27,7 +27,7 @@ pub(crate) const LIMIT_ANNOTATION: &str =
 /// The purpose of a taint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// Measures the limit: the client itself adds and lifts it.
+    /// Measures the limit: the client itself adds and removes it.
     Limit,
     /// Of the rule that waits for [`AGENT_READY`].
     Agent,

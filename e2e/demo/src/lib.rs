@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! stage   screen, watches, checks
-//! rollout `make demo`: nodes join, and open once they are ready
+//! rollout `make demo`: nodes join, and are released once they are ready
 //! ```
 
 pub mod rollout;

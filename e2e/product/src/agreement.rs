@@ -204,7 +204,7 @@ fn taint(rule: &Value) -> (&Value, &Value) {
     (&taint["key"], &taint["effect"])
 }
 
-/// Whether the node has a taint that the rule lifts: another project's whatever its effect, unless another rule names that.
+/// Whether the node has a taint that the rule removes: another project's whatever its effect, unless another rule names that.
 fn is_held_by(node: &Value, rule: &Value, rules: &[&Value]) -> bool {
     let (key, _) = taint(rule);
     let is_foreign = !key.as_str().is_some_and(|it| it.starts_with(OURS));

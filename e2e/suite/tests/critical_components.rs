@@ -159,7 +159,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
     })
     .await?;
 
-    // Later taints of the lifecycle controller stay, too, while a gate is restored and lifted.
+    // Later taints of the lifecycle controller stay, too, while a gate is restored and removed.
     set_node_condition(&client, "worker-0", "MemoryPressure", "True").await?;
     let pressure = set(&[("node.kubernetes.io/memory-pressure", NO_SCHEDULE)]);
     let now = async || Ok(keys(taints(&client, "worker-0").await?));

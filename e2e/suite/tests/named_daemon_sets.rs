@@ -94,7 +94,7 @@ async fn an_update_closes_a_node_again_where_the_rule_says_so(client: &Client) -
     let first = record().await?;
     assert!(first.is_some(), "the revision is on record");
 
-    // Neither a pod that is not Ready nor its successor of the same revision closes the node.
+    // Neither a pod that is not Ready nor its successor of the same revision gates the node.
     pool.set_ready(false).await?;
     let [pod] = &*pods_on(client, pool.name).await? else {
         bail!("one pod");

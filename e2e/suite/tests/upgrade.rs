@@ -103,7 +103,7 @@ async fn apply_crd(cluster: &Cluster, version: &Path) -> Result<()> {
     cluster.kubectl(&wait).await.map(drop)
 }
 
-/// The version that leads closes a node that joins, and opens it.
+/// The version that leads gates a node that joins, and releases it.
 async fn works(client: &Client, name: &str) -> Result<()> {
     let joining = node(name).condition(AGENT_READY, "True");
     joining.create(client).await?;

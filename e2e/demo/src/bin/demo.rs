@@ -15,8 +15,8 @@ const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Shows what Nodegate does, in about 40 seconds, on a Kubernetes control plane of its own.
 ///
 /// etcd, API server, controller manager and scheduler are real; kwok plays the kubelets. Nodes join with a taint, critical
-/// components (a CNI, a CSI driver) roll out, and a workload waits. You see each node open once its critical components
-/// are there, and the workload land on open nodes only. Then a CNI pod breaks, and its node closes and opens again.
+/// components (a CNI, a CSI driver) roll out, and a workload waits. You see each node released once its critical components
+/// are there, and the workload land on released nodes only. Then a CNI pod breaks, and its node is gated and released again.
 ///
 /// The demo asserts what it shows: it ends with exit code 0 when all of it really happened, and with 1 when not.
 #[derive(Parser)]

@@ -8,14 +8,14 @@ pub(super) struct Gate {
     pub condition: &'static str,
 }
 
-/// The rule that opens a node once, after it has joined.
+/// The rule that releases a node once, after it has joined.
 pub(super) const BOOTSTRAP: Gate = Gate {
     rule: "critical-components",
     taint: "node.gardener.cloud/critical-components-not-ready",
     condition: "node.gardener.cloud/CriticalComponentsReady",
 };
 
-/// The rule that closes an open node again.
+/// The rule that gates a released node again.
 pub(super) const CONTINUOUS: Gate = Gate {
     rule: "critical-pods",
     taint: "readiness.k8s.io/critical-pods",
@@ -47,7 +47,7 @@ pub(super) const DRIVER: &str = "csi.example.com";
 /// The label of the workloads' pods, and its value.
 pub(super) const WORKLOAD: (&str, &str) = ("role", "workload");
 
-/// The workload that waits for the first nodes, and the one that arrives while a node is closed.
+/// The workload that waits for the first nodes, and the one that arrives while a node is held.
 pub(super) const WORKLOADS: [&str; 2] = ["shop", "search"];
 
 /// The number of pods of each workload per node.

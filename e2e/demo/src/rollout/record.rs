@@ -1,4 +1,4 @@
-//! The observed history of one node: when it was closed, by which rules, and what it waited for.
+//! The observed history of one node: when it was gated, by which rules, and what it waited for.
 
 use k8s_openapi::api::core::v1::Node;
 
@@ -19,10 +19,10 @@ pub struct NodeRecord {
     /// Its Ready condition.
     pub ready: bool,
     /// The rules whose taint it has.
-    pub closed_by: Vec<&'static str>,
+    pub held_by: Vec<&'static str>,
     /// What it waits for, in Nodegate's words: the message of the condition of the first of those rules.
     pub waits_for: Option<String>,
-    /// The periods in which it was closed; the last one may still last.
+    /// The periods in which it was held; the last one may still last.
     pub gatings: Vec<Gating>,
     pub cni_pod: Option<String>,
     /// When the CNI pod was first Ready.
@@ -35,12 +35,12 @@ pub struct NodeRecord {
 
 impl NodeRecord {
     /// Whether it has a rule's taint.
-    pub fn is_closed(&self) -> bool {
-        !self.closed_by.is_empty()
+    pub fn is_held(&self) -> bool {
+        !self.held_by.is_empty()
     }
 
     /// Whether it had a rule's taint at this revision.
-    pub fn was_closed_at(&self, revision: Revision) -> bool {
+    pub fn was_held_at(&self, revision: Revision) -> bool {
         let mut gatings = self.gatings.iter();
         gatings.any(|gating| gating.period.includes(revision))
     }
@@ -60,33 +60,33 @@ impl NodeRecord {
     }
 
     fn see_gates(&mut self, node: &Node, moment: Moment, news: &mut Vec<String>) {
-        let closed_by = GATES
+        let held_by = GATES
             .iter()
             .filter(|gate| sights::count_taints(node, gate.taint) > 0)
             .map(|gate| gate.rule)
             .collect();
-        let was = std::mem::replace(&mut self.closed_by, closed_by);
-        let added = self.closed_by.iter().filter(|rule| !was.contains(rule));
-        news.extend(added.map(|rule| format!("closed by rule {rule}")));
-        if was.is_empty() && self.is_closed() {
-            let (closed, opened) = (moment, None);
+        let was = std::mem::replace(&mut self.held_by, held_by);
+        let added = self.held_by.iter().filter(|rule| !was.contains(rule));
+        news.extend(added.map(|rule| format!("gated by rule {rule}")));
+        if was.is_empty() && self.is_held() {
+            let (gated, released) = (moment, None);
             self.gatings.push(Gating {
-                period: Period { closed, opened },
+                period: Period { gated, released },
                 waited_for: None,
             });
-        } else if self.is_closed() {
-            let lifted = was.iter().filter(|rule| !self.closed_by.contains(rule));
-            news.extend(lifted.map(|rule| format!("taint of rule {rule} lifted")));
+        } else if self.is_held() {
+            let removed = was.iter().filter(|rule| !self.held_by.contains(rule));
+            news.extend(removed.map(|rule| format!("taint of rule {rule} removed")));
         } else if let Some(gating) = self.gatings.last_mut().filter(|_| !was.is_empty()) {
-            gating.period.opened = Some(moment);
+            gating.period.released = Some(moment);
             let lasted = seconds(gating.period.lasted(moment.at));
-            news.push(format!("OPEN after {lasted}"));
+            news.push(format!("RELEASED after {lasted}"));
         }
     }
 
     fn see_wait(&mut self, node: &Node, news: &mut Vec<String>) {
         let mut gates = GATES.iter();
-        let gate = gates.find(|gate| self.closed_by.contains(&gate.rule));
+        let gate = gates.find(|gate| self.held_by.contains(&gate.rule));
         let waits_for = gate
             .and_then(|gate| condition(node, gate.condition))
             .filter(|condition| condition.status != "True")

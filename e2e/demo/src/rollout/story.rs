@@ -37,11 +37,11 @@ pub(super) struct Ending {
     /// The node whose CNI pod broke.
     pub broken: String,
     /// From the request that broke the pod to the observed taint.
-    pub closing: Duration,
+    pub gating: Duration,
     /// The command line's explanation in the meantime.
     pub explained: String,
-    /// From the request that made the pod Ready to the observed lift.
-    pub opening: Duration,
+    /// From the request that made the pod Ready to the observed removal.
+    pub release: Duration,
 }
 
 /// Installs Nodegate in the cluster, lets this many nodes join, and breaks and repairs one. Leaves the controller in
@@ -76,7 +76,7 @@ pub async fn tell(
     let checks = checks(&show.world().borrow(), &ending);
     let all_happened = show.end(&checks, summary)?;
     println!(
-        "\nWhile {} was closed:\n\n{}",
+        "\nWhile {} was held:\n\n{}",
         ending.broken, ending.explained
     );
     let page = binary()?.with_file_name("demo-report.html");
@@ -134,14 +134,14 @@ async fn join(show: &Show, client: &Client, nodes: usize) -> Result<()> {
             tokio::time::sleep(BETWEEN_NODES).await;
         }
     }
-    show.until("every node is open", |world| {
-        world.nodes.len() == nodes && world.open_nodes() == nodes
+    show.until("every node is released", |world| {
+        world.nodes.len() == nodes && world.released_nodes() == nodes
     })
     .await?;
     let pods = nodes * PODS_PER_NODE;
     show.until("the workload runs", |world| world.running() == pods)
         .await?;
-    show.say("Every node is open, and the workload runs.")?;
+    show.say("Every node is released, and the workload runs.")?;
     tokio::time::sleep(A_LOOK).await;
     Ok(())
 }
@@ -155,28 +155,28 @@ async fn break_and_mend(
     let broken = name(nodes.div_ceil(2), nodes);
     let cni_pod = look_at(show, &broken, |node| node.cni_pod.clone())
         .with_context(|| format!("{broken} has no CNI pod"))?;
-    let open_or_closed = |closed: bool| {
+    let released_or_held = |gated: bool| {
         let broken = broken.clone();
         move |world: &World| {
             let node = world.nodes.get(&broken);
-            node.is_some_and(|node| node.is_closed() == closed)
+            node.is_some_and(|node| node.is_held() == gated)
         }
     };
 
     show.say(&format!("The CNI pod of {broken} breaks."))?;
     let cause = show.now();
     set_pod_ready(client, NAMESPACE, &cni_pod, false).await?;
-    show.until(&format!("{broken} closes"), open_or_closed(true))
+    show.until(&format!("{broken} is gated"), released_or_held(true))
         .await?;
-    let closed = look_at(show, &broken, |node| {
-        Some(node.gatings.last()?.period.closed)
+    let gated = look_at(show, &broken, |node| {
+        Some(node.gatings.last()?.period.gated)
     });
-    let closing = since(cause, closed);
+    let gating = since(cause, gated);
     let first = nodes * PODS_PER_NODE;
     show.say(&format!(
-        "Rule {} closed it {} later. Its pods are left alone. Now another workload of {} comes.",
+        "Rule {} gated it {} later. Its pods are left alone. Now another workload of {} comes.",
         CONTINUOUS.rule,
-        latency(closing),
+        latency(gating),
         count(first, "pod")
     ))?;
     let all = first * WORKLOADS.len();
@@ -184,13 +184,13 @@ async fn break_and_mend(
         .apply(&workload(WORKLOADS[1], nodes))
         .await
         .context("applying the second workload")?;
-    // The closed node's share stays pending.
-    show.until("the open nodes have taken their share", |world| {
+    // The held node's share stays pending.
+    show.until("the released nodes have taken their share", |world| {
         world.workload.len() == all && world.running() == all - PODS_PER_NODE
     })
     .await?;
     show.say(&format!(
-        "Each open node took its share, and {} wait for {broken}.",
+        "Each released node took its share, and {} wait for {broken}.",
         count(PODS_PER_NODE, "pod")
     ))?;
     let explained = ask(cluster, &["explain", &format!("node/{broken}")]).await?;
@@ -199,23 +199,23 @@ async fn break_and_mend(
     show.say("The CNI pod is Ready again.")?;
     let cause = show.now();
     set_pod_ready(client, NAMESPACE, &cni_pod, true).await?;
-    show.until(&format!("{broken} opens"), open_or_closed(false))
+    show.until(&format!("{broken} is released"), released_or_held(false))
         .await?;
-    let opened = look_at(show, &broken, |node| node.gatings.last()?.period.opened);
-    let opening = since(cause, opened);
+    let released = look_at(show, &broken, |node| node.gatings.last()?.period.released);
+    let release = since(cause, released);
     show.until("the whole workload runs", |world| world.running() == all)
         .await?;
     show.say(&format!(
-        "{broken} opened {} later, and the pods that waited went there.",
-        latency(opening)
+        "{broken} was released {} later, and the pods that waited went there.",
+        latency(release)
     ))?;
     tokio::time::sleep(A_LOOK).await;
     Ok(Ending {
         nodes,
         broken,
-        closing,
+        gating,
         explained,
-        opening,
+        release,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The nodes as a table: Ready, closed or open, for how long, the workload's pods, and what each node waits for.
+//! The nodes as a table: Ready, held or released, for how long, the workload's pods, and what each node waits for.
 
 use std::time::Duration;
 
@@ -29,17 +29,17 @@ pub(super) fn table(world: &World, now: Duration, width: usize, colours: Colours
 fn heading(wide: bool) -> Vec<&'static str> {
     let mut heading = vec!["NODE", "READY", "GATE", "FOR", "PODS"];
     if wide {
-        heading.push("CLOSED BY RULE");
+        heading.push("HELD BY RULE");
     }
     heading.push("WAITS FOR");
     heading
 }
 
 fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) -> Vec<Cell> {
-    let gate = if node.is_closed() {
-        ("closed".to_owned(), Paint::Waiting)
+    let gate = if node.is_held() {
+        ("held".to_owned(), Paint::Waiting)
     } else {
-        ("open".to_owned(), Paint::Good)
+        ("released".to_owned(), Paint::Good)
     };
     let lasted = node.gatings.last().map(|gating| gating.period.lasted(now));
     let mut row = vec![
@@ -54,7 +54,7 @@ fn row(name: &str, node: &NodeRecord, pods: usize, now: Duration, wide: bool) ->
         (pods.to_string(), Paint::Plain),
     ];
     if wide {
-        row.push((node.closed_by.join(", "), Paint::Faint));
+        row.push((node.held_by.join(", "), Paint::Faint));
     }
     let waits_for = node.waits_for.as_deref().unwrap_or_default();
     row.push((in_row(waits_for), Paint::Plain));
@@ -69,7 +69,7 @@ pub(super) fn in_row(message: &str) -> String {
 fn workload(world: &World, width: usize) -> String {
     let all = world.workload.len();
     let line = format!(
-        "workload: {} of {all} pods run, {} wait for an open node",
+        "workload: {} of {all} pods run, {} wait for a released node",
         world.running(),
         world.unbound()
     );
@@ -98,11 +98,11 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "NODE    READY  GATE    FOR     PODS  WAITS FOR",
-                "node-1  yes    open    8.0 s   1",
-                "node-2  yes    closed  10.0 s  0     DaemonSets kube-system/cni, kube-system/cs…",
+                "NODE    READY  GATE      FOR     PODS  WAITS FOR",
+                "node-1  yes    released  8.0 s   1",
+                "node-2  yes    held      10.0 s  0     DaemonSets kube-system/cni, kube-system/…",
                 "",
-                "workload: 1 of 1 pods run, 0 wait for an open node",
+                "workload: 1 of 1 pods run, 0 wait for a released node",
             ]
         );
     }

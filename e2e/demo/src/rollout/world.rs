@@ -115,8 +115,8 @@ impl World {
     }
 
     /// How many nodes have no rule's taint.
-    pub fn open_nodes(&self) -> usize {
-        self.nodes.values().filter(|node| !node.is_closed()).count()
+    pub fn released_nodes(&self) -> usize {
+        self.nodes.values().filter(|node| !node.is_held()).count()
     }
 
     /// How many of the workload's pods are Ready.
@@ -177,16 +177,16 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_node_is_open_when_the_last_taint_of_a_rule_goes() {
+    fn a_node_is_released_when_the_last_taint_of_a_rule_goes() {
         let mut world = World::default();
         let second = Duration::from_secs;
         #[rustfmt::skip]
         let steps = [
-            (1, &[BOOTSTRAP][..], "", 1, &["joins", "is Ready", "closed by rule critical-components"][..]),
-            (2, &GATES, "no pod", 2, &["closed by rule critical-pods", "waits: no pod"]),
+            (1, &[BOOTSTRAP][..], "", 1, &["joins", "is Ready", "gated by rule critical-components"][..]),
+            (2, &GATES, "no pod", 2, &["gated by rule critical-pods", "waits: no pod"]),
             (3, &GATES, "no pod", 3, &[]),
-            (4, &[BOOTSTRAP], "no driver", 4, &["taint of rule critical-pods lifted", "waits: no driver"]),
-            (5, &[], "no driver", 6, &["OPEN after 5.0 s"]),
+            (4, &[BOOTSTRAP], "no driver", 4, &["taint of rule critical-pods removed", "waits: no driver"]),
+            (5, &[], "no driver", 6, &["RELEASED after 5.0 s"]),
         ];
         for (revision, gates, message, at, expected) in steps {
             let news = world.see_node(&node("n", revision, gates, message), second(at));
@@ -199,15 +199,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whether_a_node_was_closed_is_known_by_revision() {
+    fn whether_a_node_was_held_is_known_by_revision() {
         let mut world = World::default();
         for (revision, gates) in [(10, &[BOOTSTRAP][..]), (20, &[]), (30, &[CONTINUOUS])] {
             world.see_node(&node("n", revision, gates, ""), Duration::ZERO);
         }
-        let closed = |revision: &u64| world.nodes["n"].was_closed_at(Revision(*revision));
+        let gated = |revision: &u64| world.nodes["n"].was_held_at(Revision(*revision));
         let revisions = [9, 10, 19, 20, 29, 30, 99].into_iter();
         assert_eq!(
-            revisions.filter(closed).collect::<Vec<_>>(),
+            revisions.filter(gated).collect::<Vec<_>>(),
             [10, 19, 30, 99]
         );
     }

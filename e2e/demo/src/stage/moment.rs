@@ -39,26 +39,26 @@ impl Moment {
     }
 }
 
-/// The time for which a node was closed.
+/// The time for which a node was held.
 #[derive(Debug, Clone, Copy)]
 pub struct Period {
-    /// When it was closed.
-    pub closed: Moment,
-    /// When it was opened; `None` while it is closed.
-    pub opened: Option<Moment>,
+    /// When it was gated.
+    pub gated: Moment,
+    /// When it was released; `None` while it is held.
+    pub released: Option<Moment>,
 }
 
 impl Period {
     /// Its length so far.
     pub fn lasted(&self, now: Duration) -> Duration {
-        let end = self.opened.map_or(now, |opened| opened.at);
-        end.saturating_sub(self.closed.at)
+        let end = self.released.map_or(now, |released| released.at);
+        end.saturating_sub(self.gated.at)
     }
 
-    /// Whether the node was closed at this revision.
+    /// Whether the node was held at this revision.
     pub fn includes(&self, revision: Revision) -> bool {
-        let is_over = self.opened.is_some_and(|it| it.revision <= revision);
-        self.closed.revision <= revision && !is_over
+        let is_over = self.released.is_some_and(|it| it.revision <= revision);
+        self.gated.revision <= revision && !is_over
     }
 }
 

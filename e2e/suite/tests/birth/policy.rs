@@ -167,7 +167,7 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
         .nodegate("suspend", json!(true))
         .create(&client)
         .await?;
-    in_force("over-lifting", "over")
+    in_force("over-removing", "over")
         .nodegate("taintPolicy", json!("remove-only"))
         .create(&client)
         .await?;
@@ -256,7 +256,7 @@ async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
     Ok(())
 }
 
-/// The Node Readiness Controller's definition accepts rules that Nodegate cannot use. Nobody would lift their taints, and some
+/// The Node Readiness Controller's definition accepts rules that Nodegate cannot use. Nobody would remove their taints, and some
 /// taints would make the API server refuse the node.
 #[tokio::test]
 async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {

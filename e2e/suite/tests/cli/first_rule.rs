@@ -92,7 +92,7 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
 }
 
 #[tokio::test]
-async fn a_taint_that_no_rule_lifts_is_found_and_explained() -> Result<()> {
+async fn a_taint_that_no_rule_removes_is_found_and_explained() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     let client = world.cluster.client().await?;

@@ -25,7 +25,7 @@ pub(crate) const STORAGE: &str = "example.com/StorageReady";
 const STORAGE_TAINT: &str = "readiness.k8s.io/storage";
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
-/// The node lifecycle controller lifts the initial taint of every node.
+/// The node lifecycle controller removes the initial taint of every node.
 const OPTIONS: Options = Options {
     controller_manager: ControllerManager::Complete,
     ..Options::full()

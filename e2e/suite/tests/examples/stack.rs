@@ -68,7 +68,7 @@ async fn examples_your_stack() -> Result<()> {
     }
     scene.has_taint("worker-1", GPU, false).await?;
 
-    // Each rule lifts its own taint. With the network up the kubelet reports Ready.
+    // Each rule removes its own taint. With the network up the kubelet reports Ready.
     scene.keeps_taint("gpu-1", NETWORK, true).await?;
     scene.set_ready("cilium", "gpu-1", true).await?;
     scene.has_taint("gpu-1", NETWORK, false).await?;

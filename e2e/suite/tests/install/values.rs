@@ -378,7 +378,7 @@ async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Resul
     Ok(())
 }
 
-/// A rule that lifts another project's taint, for `helm template --set-json`.
+/// A rule that removes another project's taint, for `helm template --set-json`.
 const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only", "nodegate": {"taintPolicy": "remove-only"},
     "conditions": [{"type": "NetworkUnavailable", "requiredStatus": "False"}],
     "taint": {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},

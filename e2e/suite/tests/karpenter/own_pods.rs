@@ -19,7 +19,7 @@ use super::{PATIENCE, apply, node_of, with_karpenter};
 /// Longer than Karpenter takes from an unschedulable pod to a claim.
 const LEFT_ALONE: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// A rule's taint, which nothing lifts here.
+/// A rule's taint, which nothing removes here.
 const KEY: &str = "readiness.k8s.io/network";
 
 /// The controller's live pods: by name, each with its node if it is Ready there.

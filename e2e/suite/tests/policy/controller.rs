@@ -55,7 +55,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
         .selects(pool.0, pool.1)
         .create(&client)
         .await?;
-    // The last one is the example's: its reporter lifts it.
+    // The last one is the example's: its reporter removes it.
     let taints = [
         "readiness.k8s.io/continuous",
         "readiness.k8s.io/bootstrap",
