@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
-use nodegate::condition::ComponentGroup;
+use nodegate::condition::{ComponentGroup, Watch};
 use nodegate::config::Config;
 use nodegate::engine::io::{Answer, Effect, Input, Now, Object, Request, RequestId, Seen};
-use nodegate::engine::kind::Watch;
 use nodegate::engine::{Engine, Settings};
 use nodegate::guard::Limits;
 use serde_json::{Value, json};

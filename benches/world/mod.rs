@@ -3,25 +3,24 @@
 
 mod objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodegate::condition::ComponentGroup;
 use nodegate::condition::{
-    ByGroup, Component, CriticalComponentClass, NamedComponent, Observations,
+    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
 };
 use nodegate::config::Config;
 use nodegate::object::{DaemonSet, Node, ObjectKey, Pod, ResourceSlice, RuleObject, Watched};
-use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds, plan};
+use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, plan};
 use nodegate::repair::{Census, Karpenter};
 use nodegate::rule::{Rule, RuleSet};
 use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, pod, rule, rule_name, rule_uid, taint_key};
 
-/// Nothing is stale, and no live read was made.
-static NOTHING: StaleKinds = StaleKinds::NONE;
+/// Nothing is stale.
+static NOTHING: BTreeSet<Watch> = BTreeSet::new();
 
 /// The condition of rules that name a `DaemonSet`.
 const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";

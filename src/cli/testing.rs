@@ -6,10 +6,10 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::snapshot::{Manifests, Snapshot};
+use crate::condition::Watch;
 use crate::config::Config;
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
-use crate::engine::kind::Watch;
 use crate::object::RuleObject;
 use crate::testing::{NodeBuilder, RuleBuilder};
 

@@ -17,6 +17,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod watch;
 
 pub(crate) use detail::Detail;
 pub use facts::{Condition, Count, Facts};
@@ -33,3 +34,4 @@ pub(crate) use revisions::Revisions;
 pub(crate) use source::{RESERVED_PREFIXES, counts_something, is_under_our_domain, names_nothing};
 pub use source::{Source, is_ours};
 pub(crate) use trust::Trust;
+pub use watch::{Scope, Watch};

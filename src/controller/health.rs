@@ -8,7 +8,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::engine::kind::Watch;
+use crate::condition::Watch;
 use crate::serve::{Server, probed};
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].

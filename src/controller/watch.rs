@@ -17,8 +17,8 @@ use super::health::Readiness;
 use super::metrics::Metrics;
 use crate::causes::with_causes;
 use crate::cluster::watch::NoAnswer;
+use crate::condition::{Scope, Watch};
 use crate::engine::io::{Object, Seen};
-use crate::engine::kind::{Scope, Watch};
 use crate::engine::{Backoff, Pauses, WATCH_LENGTH};
 use crate::object::{
     self, CsiNode, DaemonSet, Kind, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube::api::ObjectMeta;
 
-use super::kind::Watch;
+use crate::condition::Watch;
 use crate::object::{ObjectKey, Unreadable};
 
 /// Identifies an object, as far as its metadata allow.

@@ -17,7 +17,7 @@ mod tests;
 mod understood;
 mod unreadable;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,12 +25,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::freshness::Views;
 use super::io::{Effect, Now};
-use super::kind::{Scope, Watch};
 use super::map::{Map, Set};
-use crate::condition::ComponentGroup;
-use crate::condition::{ByGroup, CriticalComponentClass, Observations};
+use crate::condition::{
+    ByGroup, ComponentGroup, CriticalComponentClass, Observations, Scope, Watch,
+};
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
-use crate::plan::{Backing, ClusterState, NodeState, StaleKinds};
+use crate::plan::{Backing, ClusterState, NodeState};
 use crate::repair::{Census, may_be_late};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 pub(crate) use cached_rule::CachedRule;
@@ -64,19 +64,17 @@ struct Entry {
     selected_at: u64,
 }
 
-/// Freshness of the cache at the last [`Cache::weigh`].
+/// Freshness of the cache at the last [`Cache::assess_freshness`].
 #[derive(Debug)]
-struct Weighed {
+struct Freshness {
     /// When that was.
     at: Timestamp,
-    /// The stale kinds.
-    stale: StaleKinds,
+    /// The watches that are not known to be current.
+    stale: BTreeSet<Watch>,
     /// As of when the nodes are known.
     nodes_as_of: Timestamp,
     /// As of when the rules are known; `None` while they are stale.
     rules_as_of: Option<Instant>,
-    /// Whether no kind was stale, including Karpenter's.
-    is_certain: bool,
     /// Until when repair is postponed.
     repair_after: Option<Timestamp>,
     /// The health of all nodes, once a late node was to be evaluated.
@@ -92,14 +90,13 @@ impl Entry {
     }
 }
 
-impl Default for Weighed {
+impl Default for Freshness {
     fn default() -> Self {
         Self {
             at: Timestamp::MIN,
-            stale: StaleKinds::default(),
+            stale: BTreeSet::new(),
             nodes_as_of: Timestamp::MIN,
             rules_as_of: None,
-            is_certain: false,
             repair_after: None,
             census: None,
         }
@@ -159,7 +156,7 @@ pub struct Cache {
     /// Whether an outage has ended since the last [`Cache::take_outage`].
     outage_ended: bool,
     /// Freshness at the last evaluation.
-    weighed: Weighed,
+    freshness: Freshness,
     /// The nodes on which the controller did not act because something was stale.
     withheld: Set<Arc<str>>,
     repair_after: Option<Instant>,
@@ -212,7 +209,7 @@ impl Cache {
             shown_statuses: Set::default(),
             karpenter: KarpenterCache::new(karpenter_is_watched),
             outage_ended: false,
-            weighed: Weighed::default(),
+            freshness: Freshness::default(),
             withheld: Set::default(),
             repair_after: None,
             unreadables: Unreadables::default(),
@@ -232,10 +229,10 @@ impl Cache {
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
-            stale: &self.weighed.stale,
-            nodes_as_of: self.weighed.nodes_as_of,
-            census: self.census().filter(|_| self.weighed.is_certain),
-            repair_after: self.weighed.repair_after,
+            stale: &self.freshness.stale,
+            nodes_as_of: self.freshness.nodes_as_of,
+            census: self.census().filter(|_| self.freshness.stale.is_empty()),
+            repair_after: self.freshness.repair_after,
         }
     }
 
@@ -258,24 +255,24 @@ impl Cache {
 
     /// Counts the health of all nodes, if this one may be late and it is not counted yet.
     fn count_health(&mut self, name: &str) {
-        let at = self.weighed.at;
+        let at = self.freshness.at;
         let Some(entry) = self.entries.get(name) else {
             return;
         };
         let rules = self.rule_set.rules();
         let mut selecting = entry.selecting.iter().map(|index| &rules[*index]);
         let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
-        if self.weighed.census.is_none() && entry.node.as_ref().is_some_and(is_late) {
+        if self.freshness.census.is_none() && entry.node.as_ref().is_some_and(is_late) {
             let nodes = self.nodes();
             let nodes = nodes.map(|node| (node, self.karpenter.pool_name(node)));
             let census = Census::take(nodes, rules, |_| false, at);
-            self.weighed.census = Some(census);
+            self.freshness.census = Some(census);
         }
     }
 
-    /// The health of all nodes, if it was counted since the last [`Self::weigh`].
+    /// The health of all nodes, if it was counted since the last [`Self::assess_freshness`].
     pub fn census(&self) -> Option<&Census> {
-        self.weighed.census.as_ref()
+        self.freshness.census.as_ref()
     }
 
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
@@ -290,7 +287,7 @@ impl Cache {
             selecting: &entry.selecting,
             observations: &entry.observations,
             joined: entry.joined,
-            knows_rules: entry.seen <= self.weighed.rules_as_of,
+            knows_rules: entry.seen <= self.freshness.rules_as_of,
             karpenter: self.karpenter.of(node),
         })
     }

@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::count::{Count, RuleCount};
 use super::error::RequestError;
 use super::io::{Effect, Now, Request, RequestId};
-use super::kind::Watch;
 use super::map::Map;
 use super::notice::Notice;
 use super::notices::Notices;
 use super::pacer::{Class, Pacer};
 use super::timers::Timers;
+use crate::condition::Watch;
 
 /// What a request is for. Its owner keeps the details.
 #[derive(Debug, Clone, PartialEq, Eq)]

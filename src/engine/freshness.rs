@@ -12,8 +12,8 @@ use tracing::warn;
 
 use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
-use super::kind::{Scope, Watch};
 use super::map::Set;
+use crate::condition::{Scope, Watch};
 use crate::object::{ObjectKey, Version};
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.

@@ -71,9 +71,8 @@ impl Rules {
 
 /// Whether anything that a rule depends on is stale, or has not been seen yet.
 fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
-    rule.active().is_some_and(|spec| {
-        cluster.is_to_be_seen(spec) || !cluster.stale.about(spec, cluster.named).is_empty()
-    })
+    rule.active()
+        .is_some_and(|spec| cluster.is_to_be_seen(spec) || cluster.stale_for(spec).next().is_some())
 }
 
 /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.

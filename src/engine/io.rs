@@ -11,9 +11,8 @@ use serde_json::Value;
 
 use super::count::Count;
 use super::error::RequestError;
-use super::kind::{Scope, Watch};
 use super::notice::Notice;
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, Scope, Watch};
 use crate::object::{
     CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
 };

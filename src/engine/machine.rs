@@ -271,7 +271,7 @@ impl Engine {
             self.rules
                 .process(&self.cache, &self.nodes, is_busy, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
-            self.cache.weigh(self.out.now);
+            self.cache.assess_freshness(self.out.now);
             if self.cache.take_outage() {
                 self.rules.outage_is_over();
             }

@@ -15,7 +15,6 @@ pub mod error;
 mod freshness;
 mod gating;
 pub mod io;
-pub mod kind;
 mod machine;
 mod map;
 mod node_writes;

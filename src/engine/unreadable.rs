@@ -5,10 +5,9 @@ use tracing::warn;
 use super::broken::Broken;
 use super::cache::Cache;
 use super::effects::Effects;
-use super::kind::Watch;
 use super::notice::{self, About, Notice};
 use crate::api::names::{GROUP, VERSION};
-use crate::condition::{Component, ComponentGroup};
+use crate::condition::{Component, ComponentGroup, Watch};
 use crate::rule::CompiledSpec;
 
 /// Reports each unreadable object once.

@@ -1,24 +1,24 @@
 //! A read-only engine: the same cache, inputs and plans, for tools that list a cluster once or watch it without changing it. It
 //! plans as a controller would that has just started and has complete, current lists.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::broken::Broken;
 use super::cache::{Cache, CachedRule};
 use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Object, Seen};
-use super::kind::{Scope, Watch};
 use super::map::Map;
 use super::status::{partial_placements, remarks};
-use crate::condition::CriticalComponentClass;
+use crate::condition::{CriticalComponentClass, Scope, Watch};
 use crate::finding::Finding;
 use crate::guard::{Limits, Report};
 use crate::object::Node;
-use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState, StaleKinds};
+use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
 use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale.
-static CERTAIN: StaleKinds = StaleKinds::NONE;
+static CURRENT: BTreeSet<Watch> = BTreeSet::new();
 
 /// What the author of a rule should know of what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -120,7 +120,7 @@ impl View {
     /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
     /// heartbeat.
     pub fn settle(&mut self) {
-        self.cache.weigh(self.now);
+        self.cache.assess_freshness(self.now);
         let names: Vec<_> = self.cache.node_names().cloned().collect();
         for name in &names {
             self.cache.select_rules(name, self.now.wall);
@@ -131,7 +131,7 @@ impl View {
     /// The state that all nodes share.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
-            stale: &CERTAIN,
+            stale: &CURRENT,
             nodes_as_of: jiff::Timestamp::MAX,
             census: self.cache.census(),
             repair_after: None,

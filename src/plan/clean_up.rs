@@ -3,6 +3,7 @@
 use super::make::{Active, Draft, Taints, equal};
 use super::node_plan::{ChangeKind, TaintChange};
 use crate::api::{TaintEffect, TaintPolicy};
+use crate::condition::Watch;
 use crate::object::Taint;
 use crate::rule::ownership::{Ownership, owner_key};
 use crate::rule::{CompiledSpec, Reach, Rule};
@@ -39,9 +40,12 @@ impl<'a> Draft<'a> {
         let Some((rule_name, rule_uid, why)) = left_behind else {
             return;
         };
-        let stale = self.cluster.stale.common();
-        if !stale.is_empty() {
-            self.plan.wait_for(stale);
+        let stale = self.cluster.stale.iter();
+        let mut stale = stale
+            .filter(|it| matches!(it, Watch::Nodes | Watch::Rules))
+            .peekable();
+        if stale.peek().is_some() {
+            self.plan.stale.extend(stale);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
             let deleted = self
                 .cluster
@@ -50,7 +54,7 @@ impl<'a> Draft<'a> {
                 .iter()
                 .filter(|rule| rule.deleting);
             let left = deleted.filter(|rule| rule.is_about(key, effect) || owns(rule));
-            self.plan.looking.extend(left.map(|rule| rule.uid.clone()));
+            self.plan.awaiting.extend(left.map(|rule| rule.uid.clone()));
             return;
         }
         for owner in owners {
@@ -104,7 +108,7 @@ impl<'a> Draft<'a> {
     /// new rule of the same name starts from scratch. They are written together with the rule's taint.
     pub(super) fn forget_deleted_rules(&mut self) {
         for rule in self.cluster.rules.rules() {
-            if !rule.deleting || self.plan.is_looking_for(rule) {
+            if !rule.deleting || self.plan.awaits_evidence(rule) {
                 continue;
             }
             for key in rule.completion_keys.clone() {

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use super::decision::Decision;
 use super::make::{Active, Draft};
 use super::outcome::Standing;
-use super::stale_kinds::StaleKinds;
 use crate::api::{EnforcementMode, RepairAction};
+use crate::condition::Watch;
 use crate::repair::{
     BLOCKED_INTERVAL, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_released, in_force, judge,
 };
@@ -119,7 +119,7 @@ impl<'a> Draft<'a> {
         let rules = self.cluster.rules.rules();
         let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {
             if !self.state.knows_rules {
-                self.plan.wait_for(StaleKinds::RULES);
+                self.plan.stale.insert(Watch::Rules);
             }
             return !self.state.knows_rules;
         };

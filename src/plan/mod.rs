@@ -11,7 +11,6 @@ mod node_plan;
 mod outcome;
 mod patience;
 mod publish;
-mod stale_kinds;
 mod state;
 mod taint;
 #[cfg(test)]
@@ -30,5 +29,4 @@ pub(crate) use node_plan::{
 pub use outcome::Memory;
 pub(crate) use outcome::{Finding, Origin, Outcome, Standing};
 pub(crate) use patience::is_new;
-pub use stale_kinds::StaleKinds;
 pub use state::{ClusterState, NodeHistory, NodeState};

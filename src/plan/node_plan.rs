@@ -1,6 +1,6 @@
 //! The plan for one node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use jiff::Timestamp;
 
 use super::decision::{Decision, WaitReason};
 use super::outcome::Outcome;
-use super::stale_kinds::StaleKinds;
 use crate::api::{ConditionStatus, TaintEffect};
-use crate::condition::{Detail, Source};
+use crate::condition::{Detail, Source, Watch};
 use crate::object::{Node, NodeClaim, Taint};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::Rule;
@@ -27,19 +26,15 @@ pub struct NodePlan<'a> {
     pub conditions: ConditionChanges<'a>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
-    /// The kinds that must be current before a change that could hurt, which this plan therefore omits.
-    pub stale: StaleKinds,
+    /// The watches that must be current before a change that could hurt, which this plan therefore omits.
+    pub stale: BTreeSet<Watch>,
     /// UIDs of the rules that wait for them.
-    pub looking: Vec<Arc<str>>,
+    pub awaiting: Vec<Arc<str>>,
     /// Whether repair is postponed although the node is late, because evidence is or was stale. Earlier announcements stand.
     pub repair_is_postponed: bool,
 }
 
 impl<'a> NodePlan<'a> {
-    pub(super) fn wait_for(&mut self, kinds: StaleKinds) {
-        self.stale = std::mem::take(&mut self.stale).and(kinds);
-    }
-
     pub(crate) fn changes(&self) -> impl Iterator<Item = &TaintChange> {
         self.taints.iter().flat_map(|taint| &taint.changes)
     }
@@ -90,8 +85,8 @@ impl<'a> NodePlan<'a> {
     }
 
     /// Whether this rule waits for what it depends on to be current before it may act.
-    pub fn is_looking_for(&self, rule: &Rule) -> bool {
-        self.looking.contains(&rule.uid)
+    pub fn awaits_evidence(&self, rule: &Rule) -> bool {
+        self.awaiting.contains(&rule.uid)
     }
 
     /// Whether this rule's taint or one of its annotations must be written.

@@ -1,14 +1,13 @@
 //! Inputs of a plan: the observed state of the cluster and of one node, and the controller's history with the node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::outcome::Memory;
-use super::stale_kinds::StaleKinds;
 use crate::condition::{
-    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations,
+    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
 };
 use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
 use crate::repair::{Census, Karpenter};
@@ -27,8 +26,8 @@ pub struct ClusterState<'a> {
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
-    /// The stale kinds.
-    pub stale: &'a StaleKinds,
+    /// The watches that are not known to be current.
+    pub stale: &'a BTreeSet<Watch>,
     /// As of when the nodes are known.
     pub nodes_as_of: Timestamp,
     /// The health of all nodes; `None` while any evidence is stale, Karpenter's included, and repair is postponed. Only late nodes
@@ -50,6 +49,12 @@ impl<'a> ClusterState<'a> {
     pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, DaemonSet> {
         static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
         self.daemon_sets.get(group).unwrap_or(&NONE)
+    }
+
+    /// The stale watches that a rule with this spec depends on.
+    pub fn stale_for(self, spec: &CompiledSpec) -> impl Iterator<Item = Watch> {
+        let stale = self.stale.iter().copied();
+        stale.filter(|watch| spec.depends_on(*watch, self.named))
     }
 
     /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for

@@ -11,7 +11,7 @@ use super::node_plan::{ChangeKind, TaintChange};
 use super::outcome::{Finding, Origin, Outcome, Standing, evaluate, unmet};
 use super::patience::{Past, held_back, is_new};
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Trust};
+use crate::condition::{Detail, Facts, Trust, Watch};
 use crate::object::Taint;
 use crate::repair::{Deadline, Verdict, has_been_released};
 use crate::rule::Rule;
@@ -70,7 +70,7 @@ impl<'a> Draft<'a> {
             .filter(|_| spec.regate_on.contains(&RegateOn::Reboot) && !bootstrap.counts());
         let trust = Trust {
             heartbeat_timeout: spec.heartbeat_timeout,
-            sees_heartbeats: !self.cluster.stale.nodes,
+            sees_heartbeats: !self.cluster.stale.contains(&Watch::Nodes),
             rebooted,
             is_held: tainted,
         };
@@ -179,13 +179,13 @@ impl<'a> Draft<'a> {
                     && it.transition > Some(self.cluster.nodes_as_of)
             })
         };
-        let mut stale = self.cluster.stale.about(spec, self.cluster.named);
-        stale.nodes |= unmet(findings).any(is_early);
-        if stale.is_empty() {
+        let early = unmet(findings).any(is_early).then_some(Watch::Nodes);
+        let mut stale = self.cluster.stale_for(spec).chain(early).peekable();
+        if stale.peek().is_none() {
             return decision;
         }
-        self.plan.wait_for(stale);
-        self.plan.looking.push(rule.uid.clone());
+        self.plan.stale.extend(stale);
+        self.plan.awaiting.push(rule.uid.clone());
         instead
     }
 

@@ -7,7 +7,9 @@ use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
-use crate::condition::{Component, PassingTaints, Source};
+use crate::condition::{
+    Component, ComponentGroup, NamedComponent, PassingTaints, Question, Source, Watch,
+};
 use crate::object::{Node, ObjectKey, Taint};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
@@ -172,6 +174,28 @@ impl CompiledSpec {
             Component::DaemonSet(key) => Some(key),
             _ => None,
         })
+    }
+
+    /// Whether decisions for the rule depend on what this watch shows, given what is watched of what rules name.
+    pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
+        let is_of = |group| watch.group() == Some(group);
+        let needs = |source: &Source| match source {
+            Source::Node | Source::Resource(_) | Source::Nobody => false,
+            Source::CsiDriver(_) => watch == Watch::CsiNodes,
+            Source::Component(component) => {
+                let mut named = named.iter();
+                named.any(|it| it.component == *component && is_of(it.group))
+            }
+            Source::Class { class, question } => {
+                let asks_csi_node = matches!(
+                    question,
+                    Question::CsiDriversRegistered | Question::ComponentsReady
+                );
+                is_of(ComponentGroup::Class(*class)) || watch == Watch::CsiNodes && asks_csi_node
+            }
+        };
+        let mut sources = self.conditions.iter().map(|condition| &condition.source);
+        matches!(watch, Watch::Nodes | Watch::Rules) || sources.any(needs)
     }
 
     /// Whether the rule waits for a condition of this class.

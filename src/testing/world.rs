@@ -1,6 +1,6 @@
 //! A node and everything that its plan depends on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,15 +12,13 @@ use super::builders::{
 use crate::api::ConditionStatus;
 use crate::condition::{
     ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent,
-    Observations,
+    Observations, Watch,
 };
 use crate::config::Config;
 use crate::object::{
     CsiNode, DaemonSet, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint, Watched,
 };
-use crate::plan::{
-    ClusterState, Memory, NodeHistory, NodePlan, NodeState, StaleKinds, TaintPlan, plan,
-};
+use crate::plan::{ClusterState, Memory, NodeHistory, NodePlan, NodeState, TaintPlan, plan};
 use crate::repair::{Census, Karpenter, pool_name};
 use crate::rule::{Rule, RuleSet};
 /// One node and everything that its plan depends on, at one time.
@@ -47,7 +45,7 @@ pub(crate) struct World {
     observations: Observations,
     joined: Option<Timestamp>,
     is_known: bool,
-    stale_kinds: StaleKinds,
+    stale_watches: BTreeSet<Watch>,
     nodes_as_of: Option<Timestamp>,
     knows_rules: bool,
     memories: Vec<Memory>,
@@ -92,7 +90,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         observations: Observations::default(),
         joined: None,
         is_known: false,
-        stale_kinds: StaleKinds::default(),
+        stale_watches: BTreeSet::new(),
         nodes_as_of: None,
         knows_rules: true,
         memories: Vec::new(),
@@ -261,9 +259,8 @@ impl World {
         self.now(now)
     }
 
-    /// Observations of these kinds are stale.
-    pub(crate) fn with_stale(mut self, stale_kinds: StaleKinds) -> Self {
-        self.stale_kinds = stale_kinds;
+    pub(crate) fn with_stale(mut self, watches: &[Watch]) -> Self {
+        self.stale_watches = watches.iter().copied().collect();
         self
     }
 
@@ -352,7 +349,7 @@ impl World {
             daemon_sets: &self.daemon_sets,
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
-            stale: &self.stale_kinds,
+            stale: &self.stale_watches,
             nodes_as_of: self.nodes_as_of.unwrap_or(self.now),
             census: Some(&self.census).filter(|_| !self.is_stale),
             repair_after: self.repair_after,

@@ -20,7 +20,7 @@ use super::read::{ABOUT, AboutDump, FORM, ObjectSource, filter};
 use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cluster::{Filter, ResourceKind, Unreadable};
-use crate::engine::kind::Watch;
+use crate::condition::Watch;
 use fields::{kept, redact};
 
 #[derive(Debug, Clone, Serialize)]

@@ -17,10 +17,9 @@ use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
 use crate::cluster::{Filter, ResourceKind, Unreadable};
-use crate::condition::{self, ComponentGroup, CriticalComponentClass};
+use crate::condition::{self, ComponentGroup, CriticalComponentClass, Scope, Watch};
 use crate::engine::View;
 use crate::engine::io::{Now, Object};
-use crate::engine::kind::{Scope, Watch};
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::{CompiledSpec, RuleSet};
 

@@ -19,9 +19,9 @@ use super::source::ObjectSource;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
 use crate::cluster::ResourceKind;
+use crate::condition::{Scope, Watch};
 use crate::controller::watch::{Events, events, explain};
 use crate::engine::io::{Effect, Object, Seen};
-use crate::engine::kind::{Scope, Watch};
 
 /// How often the Lease is read.
 const LEASE_PAUSE: Duration = Duration::from_secs(10);

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::cluster::{ResourceKind, Unreadable};
-use crate::condition::CriticalComponentClass;
-use crate::engine::kind::{Scope, Watch};
+use crate::condition::{CriticalComponentClass, Scope, Watch};
 use crate::engine::{RuleRemarks, View, says_all_suspended};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use tracing::{debug, warn};
 
-use super::{Cache, Weighed};
+use super::{Cache, Freshness};
+use crate::condition::{Scope, Watch};
 use crate::engine::error::RequestError;
 use crate::engine::freshness::{MAX_AGE, Restored};
 use crate::engine::io::{Effect, Now};
-use crate::engine::kind::{Scope, Watch};
 use crate::object::Version;
-use crate::plan::StaleKinds;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
@@ -118,16 +117,16 @@ impl Cache {
         is_known.then_some(came)
     }
 
-    /// Works out which kinds are stale now, and until when repair is postponed. Must precede every decision.
-    pub fn weigh(&mut self, now: Now) {
+    /// Works out which watches are stale now, and until when repair is postponed. Must precede every decision.
+    pub fn assess_freshness(&mut self, now: Now) {
         let repair_after = self.repair_after.filter(|at| now.monotonic < *at);
         let repair_after = repair_after.and_then(|at| {
             let pause = at.saturating_duration_since(now.monotonic);
             now.wall.checked_add(pause).ok()
         });
-        let mut weighed = Weighed {
+        self.freshness = Freshness {
             at: now.wall,
-            stale: StaleKinds::default(),
+            stale: self.views.stale(now.monotonic).collect(),
             nodes_as_of: self
                 .views
                 .as_of(Watch::Nodes, now.monotonic)
@@ -137,30 +136,9 @@ impl Cache {
                 })
                 .unwrap_or(Timestamp::MIN),
             rules_as_of: self.views.as_of(Watch::Rules, now.monotonic),
-            is_certain: true,
             repair_after,
             census: None,
         };
-        let stale = &mut weighed.stale;
-        for kind in self.views.stale(now.monotonic) {
-            weighed.is_certain = false;
-            match kind {
-                Watch::Nodes => stale.nodes = true,
-                Watch::CsiNodes => stale.csi_nodes = true,
-                Watch::Rules => stale.rules = true,
-                Watch::Pods(group) | Watch::DaemonSets(group) | Watch::ResourceSlices(group) => {
-                    stale.add_group(group);
-                }
-                Watch::NodeClaims | Watch::NodePools => {}
-            }
-        }
-        self.weighed = weighed;
-    }
-
-    /// Whether no kind was stale at the last [`Self::weigh`], including Karpenter's.
-    #[cfg(test)]
-    pub fn is_certain(&self) -> bool {
-        self.weighed.is_certain
     }
 
     /// Treats everything as stale until the watches are current as of this time.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use kube::Resource;
 
 use super::Cache;
-use crate::condition::{Component, ComponentGroup, CriticalComponentClass};
+use crate::condition::{Component, ComponentGroup, CriticalComponentClass, Watch};
 use crate::engine::broken::Identity;
-use crate::engine::kind::Watch;
 use crate::object::{DaemonSet, ObjectKey, Pod, PodPhase, ResourceSlice, Watched};
 
 impl Cache {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::Cache;
 use super::named::MOST;
-use crate::condition::{Component, ComponentGroup};
+use crate::condition::{Component, ComponentGroup, Scope, Watch};
 use crate::engine::io::Effect;
-use crate::engine::kind::{Scope, Watch};
 use crate::engine::map::Set;
 use crate::object::ObjectKey;
 use crate::selector::Selector;

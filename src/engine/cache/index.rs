@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::kind::Watch;
+use crate::condition::Watch;
 use crate::engine::map::Map;
 use crate::object::{ObjectKey, Version};
 

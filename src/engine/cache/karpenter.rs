@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kube::Resource;
 
 use super::Cache;
+use crate::condition::Watch;
 use crate::engine::broken::Identity;
-use crate::engine::kind::Watch;
 use crate::engine::map::Map;
 use crate::object::{Node, NodeClaim, NodePool, ObjectKey, Watched};
 use crate::repair::{Group, Karpenter, NoClaim, NodeClaims, pool_name};

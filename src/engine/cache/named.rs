@@ -4,10 +4,9 @@
 //! selector of a group never changes: a `DaemonSet` that is created again with another selector gets a new group, so pods of the
 //! old one are not mistaken for its own.
 
-use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent};
+use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent, Scope, Watch};
 use crate::engine::freshness::Views;
 use crate::engine::io::Effect;
-use crate::engine::kind::{Scope, Watch};
 use crate::selector::Selector;
 
 /// How many are watched at most, at two watches each.

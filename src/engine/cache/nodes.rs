@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use kube::Resource;
 
 use super::{Cache, entry};
+use crate::condition::Watch;
 use crate::engine::broken::Identity;
 use crate::engine::io::Now;
-use crate::engine::kind::Watch;
 use crate::object::{CsiNode, Node, ObjectKey, Taint, Version, Watched};
 
 impl Cache {

@@ -7,8 +7,8 @@ use kube::Resource;
 
 use super::Cache;
 use super::cached_rule::CachedRule;
+use crate::condition::Watch;
 use crate::engine::broken::Identity;
-use crate::engine::kind::Watch;
 use crate::object::{ObjectKey, RuleObject, Watched};
 use crate::rule::{Rule, RuleSet};
 

@@ -2,8 +2,8 @@
 
 use super::Cache;
 use super::karpenter::Extent;
+use crate::condition::Watch;
 use crate::engine::io::{Now, Object, Seen};
-use crate::engine::kind::Watch;
 use crate::object::{self, ObjectKey, Version};
 
 impl Cache {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Cache;
+use crate::condition::Watch;
 use crate::engine::broken::{Broken, Identity};
-use crate::engine::kind::Watch;
 use crate::object::{ObjectKey, Unreadable, Version};
 
 impl Cache {

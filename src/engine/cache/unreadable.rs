@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::condition::Watch;
 use crate::engine::broken::{Broken, Identity};
-use crate::engine::kind::Watch;
 use crate::engine::map::Map;
 use crate::object::{ObjectKey, Unreadable};
 

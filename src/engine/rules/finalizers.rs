@@ -7,6 +7,7 @@ use tracing::{info, warn};
 
 use super::{RuleWork, Rules};
 use crate::api::names::FINALIZER;
+use crate::condition::Watch;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
@@ -23,7 +24,7 @@ const REFUSALS: u32 = 8;
 /// Whether every node is clean of the rule with this UID, which is being deleted.
 fn is_clean(uid: &str, cache: &Cache, nodes: &Nodes) -> bool {
     // A stale watch may not have shown every node, and what is dirty or left alone has not been evaluated since the deletion.
-    !cache.cluster().stale.nodes
+    !cache.cluster().stale.contains(&Watch::Nodes)
         && !cache.has_dirty()
         && nodes.values().all(|work| work.is_clean_of(uid))
         && cache

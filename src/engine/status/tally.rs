@@ -85,7 +85,7 @@ impl Record {
         self.lingers = deleted.is_some_and(|rule| plan.releases_for(rule));
         self.is_clean = !deleted.is_some_and(|rule| has_work_for(plan, rule));
         self.held_since = None;
-        let recovers = !plan.writes_node() && !plan.looking.contains(&self.rule);
+        let recovers = !plan.writes_node() && !plan.awaiting.contains(&self.rule);
         let recovered = recovers && self.failure.take().is_some();
         self.found.take().is_some() || recovered || lingered != self.lingers
     }
@@ -121,7 +121,7 @@ impl Record {
 
 /// Whether the rule has anything to write to the node, now or once what it depends on is current.
 pub(crate) fn has_work_for(plan: &NodePlan<'_>, rule: &Rule) -> bool {
-    plan.is_looking_for(rule) || plan.writes_for(rule)
+    plan.awaits_evidence(rule) || plan.writes_for(rule)
 }
 
 /// The records of one rule, each with its node, in order of the nodes' names.

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Bench, Happening, Input, Refusal, Seen, settings};
+use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const POOL: &str = "karpenter.sh/nodepool";

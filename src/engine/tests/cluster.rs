@@ -6,9 +6,9 @@ use json_patch::PatchOperation;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::{Answer, Object, Request};
-use crate::engine::kind::Watch;
 use crate::object::Version;
 
 /// All objects, by watch and name.

@@ -1,8 +1,7 @@
 //! Pods, `DaemonSet`s and `CSINode`s of critical components.
 
 use super::Bench;
-use crate::condition::ComponentGroup;
-use crate::engine::kind::Watch;
+use crate::condition::{ComponentGroup, Watch};
 use crate::testing::{
     Builder, GATE, PodBuilder, RuleBuilder, csi_node, daemon_set, node, pod, rule,
 };

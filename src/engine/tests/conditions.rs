@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, Watch};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Bench, Input};
-use crate::engine::kind::Watch;
+use crate::condition::Watch;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, rule};
 
 fn gate() -> RuleBuilder {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Bench, Input, Seen, object};
+use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {

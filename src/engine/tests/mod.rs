@@ -26,8 +26,8 @@ use serde_json::Value;
 
 use super::count::{Count, RuleCount};
 use super::io::{Answer, Effect, Input, Now, Request, RequestId, Seen};
-use super::kind::{Scope, Watch};
 use super::{Engine, Rate, RequestError, Settings, Survey};
+use crate::condition::{Scope, Watch};
 use crate::config::Config;
 use crate::guard::Limits;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};

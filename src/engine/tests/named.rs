@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use super::{Bench, Input, Seen};
-use crate::condition::ComponentGroup;
-use crate::engine::kind::Watch;
+use crate::condition::{ComponentGroup, Watch};
 use crate::testing::{
     Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, at, daemon_set, node, pod, rule,
 };

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, Input, Rate, Seen, settings};
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, Watch};
 use crate::engine::RequestError;
 use crate::engine::count::Count;
 use crate::engine::io::{Effect, Request};
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";

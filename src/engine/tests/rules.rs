@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, Watch};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Input, Object, Request, Seen};
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
 
 fn gate() -> RuleBuilder {

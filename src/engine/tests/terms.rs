@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, Input, Seen, settings};
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, Watch};
 use crate::engine::io::Request;
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {

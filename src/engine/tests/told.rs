@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use super::{Bench, Input, Seen};
-use crate::condition::ComponentGroup;
+use crate::condition::{ComponentGroup, Watch};
 use crate::engine::io::Object;
-use crate::engine::kind::Watch;
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, pod, rule};
 
 const FOREIGN: &str = "node.gardener.cloud/critical-components-not-ready";

@@ -1,7 +1,8 @@
 //! Readiness deadlines, their record on the node, and nodes that are given up.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
-use crate::plan::{Decision, Outcome, StaleKinds, Standing};
+use crate::condition::Watch;
+use crate::plan::{Decision, Outcome, Standing};
 use crate::repair::{Deadline, Verdict};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, node, rule, world};
 
@@ -289,7 +290,7 @@ fn a_deadline_stays_until_it_is_known_that_its_rule_is_gone() {
     assert_eq!(writes(&gone), ["-ready-deadline-r-uid"]);
     let world = gone.before_its_rules();
     assert_eq!(writes(&world), [""; 0]);
-    assert_eq!(world.plan().stale, StaleKinds::RULES);
+    assert_eq!(world.plan().stale, [Watch::Rules].into());
     assert_eq!(
         deadline(&world.rule(&repairing("r"))),
         Some(Deadline::At(at(900)))

@@ -17,7 +17,7 @@ mod plan;
 mod publishing;
 mod revisions;
 mod several;
-mod stale_kinds;
+mod stale;
 mod suspended;
 mod taint_plans;
 mod time;

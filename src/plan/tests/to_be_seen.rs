@@ -1,7 +1,8 @@
 //! Rules that name a `DaemonSet` do nothing harmful before everything of it has been seen.
 
 use super::{NETWORK, gated_by, met, unmet, writes};
-use crate::plan::{PassedOver, StaleKinds, WhyPassedOver};
+use crate::condition::Watch;
+use crate::plan::{PassedOver, WhyPassedOver};
 use crate::testing::{NodeBuilder, RuleBuilder, World, at, daemon_set, pod, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -95,13 +96,12 @@ fn what_is_published_stays_as_it_is() {
 
 #[test]
 fn stale_pods_are_waited_for() {
-    let mut stale = StaleKinds::default();
     let world = ready(&gated_by(unmet(), "r")).rule(&agent());
-    stale.add_group(world.cluster().named[0].group);
+    let pods = Watch::Pods(world.cluster().named[0].group);
     assert_ne!(writes(&world), [""; 0]);
-    let unsure = world.with_stale(stale.clone());
+    let unsure = world.with_stale(&[pods]);
     assert_eq!(writes(&unsure), [""; 0]);
-    assert_eq!(unsure.plan().stale, stale);
+    assert_eq!(unsure.plan().stale, [pods].into());
 }
 
 #[test]

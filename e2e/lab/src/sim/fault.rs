@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use nodegate::condition::ComponentGroup;
+pub use nodegate::condition::Watch;
 use nodegate::engine::election::LEASE_DURATION;
-pub use nodegate::engine::kind::Watch;
 use serde::{Deserialize, Serialize};
 
 use super::time::Time;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use nodegate::condition::Watch;
 use nodegate::engine::election::LEASE_DURATION;
-use nodegate::engine::kind::Watch;
 
 use super::actor::Actor;
 use super::cluster::Cluster;

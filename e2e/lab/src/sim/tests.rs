@@ -4,10 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use nodegate::condition::ComponentGroup;
+use nodegate::condition::{ComponentGroup, Scope, Watch};
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input, Now, Object, Request as Wanted, Seen};
-use nodegate::engine::kind::{Scope, Watch};
 use serde_json::json;
 
 use super::actor::Actor;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::names::READINESS_TTL;
-use crate::engine::kind::Scope;
+use crate::condition::Scope;
 
 const UID: &str = "uid";
 

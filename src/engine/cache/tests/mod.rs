@@ -46,8 +46,8 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
         cache.see(seen, now(0));
     }
     assert!(cache.has_synced());
-    cache.weigh(now(0));
-    assert!(cache.is_certain());
+    cache.assess_freshness(now(0));
+    assert!(cache.cluster().stale.is_empty());
     cache
 }
 
@@ -178,8 +178,8 @@ fn a_list_from_before_everything_became_stale_does_not_make_it_current() {
         for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
             cache.current(watch, now(as_of).monotonic, now(60));
         }
-        cache.weigh(now(60));
-        assert_eq!(cache.is_certain(), certain, "{as_of}");
+        cache.assess_freshness(now(60));
+        assert_eq!(cache.cluster().stale.is_empty(), certain, "{as_of}");
     }
 }
 
@@ -288,12 +288,12 @@ fn a_cluster_without_karpenter_is_certain_of_it() {
     for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
         cache.current(watch, now(0).monotonic, now(0));
     }
-    cache.weigh(now(0));
-    assert!(!cache.is_certain(), "nobody knows yet");
+    cache.assess_freshness(now(0));
+    assert!(!cache.cluster().stale.is_empty(), "nobody knows yet");
     cache.see(Seen::NotInstalled(Watch::NodeClaims), now(0));
     cache.see(Seen::NotInstalled(Watch::NodePools), now(0));
-    cache.weigh(now(0));
-    assert!(cache.is_certain());
+    cache.assess_freshness(now(0));
+    assert!(cache.cluster().stale.is_empty());
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! `DaemonSet`s that rules name: their watches, and what is known of them.
 
 use super::*;
-use crate::condition::Component;
 use crate::condition::ComponentGroup::{self, Class, Named};
+use crate::condition::{Component, Scope};
 use crate::engine::cache::named::MOST;
 use crate::engine::io::Effect;
-use crate::engine::kind::Scope;
 use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -209,8 +208,11 @@ fn the_last_rule_that_names_it_takes_everything_along() {
         ["-Pods(Named(0))", "-DaemonSets(Named(0))"]
     );
     assert_eq!((seen(&cache), sizes(&cache)), (vec![], (0, 0)));
-    cache.weigh(now(3));
-    assert!(cache.is_certain(), "nothing is left that could be stale");
+    cache.assess_freshness(now(3));
+    assert!(
+        cache.cluster().stale.is_empty(),
+        "nothing is left that could be stale"
+    );
     // After the rule is created again, everything must be listed again.
     shows(&mut cache, Seen::Apply(Object::Rule(waits("r").object())));
     assert_eq!(orders(&mut cache), ["+DaemonSets(Named(1)) tools/agent"]);

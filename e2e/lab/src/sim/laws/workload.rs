@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use nodegate::api::TaintEffect;
-use nodegate::engine::kind::Watch;
+use nodegate::condition::Watch;
 use serde_json::Value;
 
 use super::placement::tolerates;

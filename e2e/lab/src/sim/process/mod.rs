@@ -7,9 +7,9 @@ mod world;
 
 use std::time::Instant;
 
+use nodegate::condition::{Scope, Watch};
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input};
-use nodegate::engine::kind::{Scope, Watch};
 
 use super::cluster::Change;
 use super::defect::{Defect, guarded};

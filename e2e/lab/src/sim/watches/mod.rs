@@ -5,9 +5,9 @@ mod source;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use nodegate::condition::{Scope, Watch};
 use nodegate::engine::WATCH_LENGTH;
 use nodegate::engine::io::Seen;
-use nodegate::engine::kind::{Scope, Watch};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};

@@ -1,7 +1,7 @@
 //! The scope of each watch, and its objects in the engine's types.
 
+use nodegate::condition::{Scope, Watch};
 use nodegate::engine::io::Object;
-use nodegate::engine::kind::{Scope, Watch};
 use serde_json::Value;
 
 use crate::sim::cluster::Change;

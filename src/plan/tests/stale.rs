@@ -1,30 +1,16 @@
 //! While evidence is stale, nothing harmful is done.
 
 use super::{NETWORK, gate, gated_by, met, unmet, writes};
-use crate::condition::ComponentGroup::{Class, Named};
-use crate::plan::StaleKinds;
+use crate::condition::{ComponentGroup, Watch};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, csi_node, rule, world};
 
-fn stale(mark: impl Fn(&mut StaleKinds)) -> StaleKinds {
-    let mut kinds = StaleKinds::default();
-    mark(&mut kinds);
-    kinds
-}
+/// Every watch that tests use.
+const ALL: [Watch; 4] = [Watch::Nodes, Watch::CsiNodes, Watch::Rules, CLASS];
+const CLASS: Watch = Watch::Pods(ComponentGroup::Class(0));
 
-fn nodes() -> StaleKinds {
-    stale(|it| it.nodes = true)
-}
-
-fn rules() -> StaleKinds {
-    stale(|it| it.rules = true)
-}
-
-fn csi_nodes() -> StaleKinds {
-    stale(|it| it.csi_nodes = true)
-}
-
-fn class() -> StaleKinds {
-    stale(|it| it.add_group(Class(0)))
+/// What the plan waits for.
+fn stale(world: &World) -> Vec<Watch> {
+    world.plan().stale.into_iter().collect()
 }
 
 /// The rule `r`, which waits for this condition.
@@ -66,7 +52,7 @@ fn only_harmful_changes_wait_for_what_is_stale() {
         ),
     ] {
         let certain = world(&node).rule(&rule);
-        let unsure = certain.clone().with_stale(StaleKinds::all());
+        let unsure = certain.clone().with_stale(&ALL);
         assert_eq!(writes(&unsure), [""; 0], "{name}: stale");
         assert_eq!(!unsure.plan().stale.is_empty(), waits, "{name}: waits");
         assert_eq!(!writes(&certain).is_empty(), waits, "{name}: certain");
@@ -77,7 +63,7 @@ fn only_harmful_changes_wait_for_what_is_stale() {
 fn a_new_node_is_gated_whatever_is_stale() {
     for rule in [gate("r"), gate("r").bootstrap_only()] {
         let new = world(&unmet()).rule(&rule).joined(at(10));
-        let unsure = new.clone().with_stale(StaleKinds::all());
+        let unsure = new.clone().with_stale(&ALL);
         assert_eq!(writes(&unsure), writes(&new));
         assert!(unsure.plan().stale.is_empty());
         let later = unsure.now(at(16));
@@ -89,47 +75,56 @@ fn a_new_node_is_gated_whatever_is_stale() {
 fn a_change_waits_only_for_what_the_rule_goes_by() {
     let gated = |node: NodeBuilder| gated_by(node, "r");
     let with_driver = csi_node("worker-1").driver("ebs.csi.aws.com");
-    for (name, world, kinds, expected) in [
+    for (name, world, watches, expected) in [
         (
             "the Node's own",
             world(&gated(met())).rule(&gate("r")),
-            class().and(csi_nodes()),
-            StaleKinds::default(),
+            &[CLASS, Watch::CsiNodes][..],
+            &[][..],
         ),
         (
             "nodes",
             world(&gated(met())).rule(&gate("r")),
-            nodes(),
-            nodes(),
+            &[Watch::Nodes],
+            &[Watch::Nodes],
         ),
         (
             "rules",
             world(&gated(met())).rule(&gate("r")),
-            rules(),
-            rules(),
+            &[Watch::Rules],
+            &[Watch::Rules],
         ),
         (
             "a class",
             world(&gated(unmet())).rule(&waits_for(COMPONENTS)),
-            rules().and(csi_nodes()).and(class()),
-            rules().and(csi_nodes()).and(class()),
+            &[Watch::CsiNodes, CLASS, Watch::Rules],
+            &[Watch::CsiNodes, CLASS, Watch::Rules],
         ),
         (
             "a question that asks no CSINode",
             world(&gated(unmet())).rule(&waits_for(PODS)),
-            class().and(csi_nodes()),
-            class(),
+            &[CLASS, Watch::CsiNodes][..],
+            &[CLASS],
+        ),
+        (
+            "another class",
+            world(&gated(unmet())).rule(&waits_for(PODS)),
+            &[
+                Watch::Pods(ComponentGroup::Class(1)),
+                Watch::Pods(ComponentGroup::Named(0)),
+            ],
+            &[],
         ),
         (
             "a driver",
             world(&gated(unmet()))
                 .csi_node(&with_driver)
                 .rule(&waits_for(DRIVER)),
-            class().and(csi_nodes()),
-            csi_nodes(),
+            &[CLASS, Watch::CsiNodes][..],
+            &[Watch::CsiNodes],
         ),
     ] {
-        assert_eq!(world.with_stale(kinds).plan().stale, expected, "{name}");
+        assert_eq!(stale(&world.with_stale(watches)), expected, "{name}");
     }
 }
 
@@ -146,10 +141,10 @@ fn a_silent_reporter_gates_a_node_once_the_nodes_are_known_as_of_when_its_heartb
         [""; 0],
         "{NETWORK} has not been written for long"
     );
-    assert_eq!(early.plan().stale, nodes());
+    assert_eq!(stale(&early), [Watch::Nodes]);
     let due = silent.clone().nodes_as_of(at(600));
     assert_eq!(due.new_taints().map(|taints| taints.len()), Some(1));
-    let unsure = silent.with_stale(nodes());
+    let unsure = silent.with_stale(&[Watch::Nodes]);
     assert!(
         unsure.plan().outcomes[0].met,
         "while nodes cannot be seen, nobody's silence means anything"
@@ -160,13 +155,13 @@ fn a_silent_reporter_gates_a_node_once_the_nodes_are_known_as_of_when_its_heartb
 fn a_rule_is_not_let_go_while_a_clean_up_waits() {
     let deleting = world(&gated_by(unmet(), "r"))
         .rule(&gate("r").deleting())
-        .with_stale(rules());
+        .with_stale(&[Watch::Rules]);
     assert!(
         deleting.write().annotations.is_empty(),
         "what says whose the taint is stays with it"
     );
-    assert_eq!(deleting.plan().stale, rules());
-    assert!(deleting.plan().is_looking_for(&deleting.rules()[0]));
+    assert_eq!(stale(&deleting), [Watch::Rules]);
+    assert!(deleting.plan().awaits_evidence(&deleting.rules()[0]));
 }
 
 #[test]
@@ -179,26 +174,11 @@ fn a_deleted_rule_does_not_wait_for_what_another_one_goes_by() {
     let world = world(&node)
         .rule(&gate("gone").bootstrap_only().deleting())
         .rule(&waits_for(PODS).taint(OTHER, "NoSchedule"))
-        .with_stale(class());
-    assert_eq!(world.plan().stale, class());
+        .with_stale(&[CLASS]);
+    assert_eq!(stale(&world), [CLASS]);
     assert_eq!(writes(&world), ["-bootstrap-completed-gone-uid"]);
     let clean = world.carried_out();
     let gone = clean.rules().iter().find(|it| it.deleting).unwrap();
     assert!(!clean.plan().stale.is_empty());
-    assert!(!clean.plan().is_looking_for(gone) && !clean.plan().writes_for(gone));
-}
-
-#[test]
-fn each_group_is_told_from_the_others() {
-    for (group, other, is_in) in [
-        (Class(0), Class(0), true),
-        (Class(0), Class(1), false),
-        (Named(5), Named(5), true),
-        (Named(5), Named(6), false),
-        (Class(0), Named(0), false),
-        (Class(0), Class(64), false),
-    ] {
-        let of_group = stale(|it| it.add_group(group));
-        assert_eq!(of_group.has_group(other), is_in, "{other:?} in {group:?}");
-    }
+    assert!(!clean.plan().awaits_evidence(gone) && !clean.plan().writes_for(gone));
 }

@@ -1,8 +1,8 @@
-//! The kinds of watched objects.
+//! The watches that decisions depend on: which objects each shows.
 
 use std::sync::Arc;
 
-use crate::condition::{ComponentGroup, CriticalComponentClass};
+use super::groups::{ComponentGroup, CriticalComponentClass};
 use crate::object::ObjectKey;
 use crate::selector::Selector;
 
@@ -78,7 +78,7 @@ impl Watch {
     }
 
     /// What metrics call the resource.
-    pub(super) fn short_name(self) -> &'static str {
+    pub(crate) fn short_name(self) -> &'static str {
         self.names()[2]
     }
 
