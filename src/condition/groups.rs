@@ -168,6 +168,11 @@ impl<T> ByGroup<T> {
         of_it.next().map(|(_, it)| it)
     }
 
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All values.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|(_, it)| it)
@@ -189,6 +194,18 @@ impl<T: Default> ByGroup<T> {
             self.0.len() - 1
         });
         &mut self.0[index].1
+    }
+}
+
+impl<T> ByGroup<Vec<T>> {
+    /// Drops all of a group but those that this holds for.
+    pub fn retain(&mut self, group: ComponentGroup, stays: impl FnMut(&T) -> bool) {
+        if let Some(all) = self.get_mut(group) {
+            all.retain(stays);
+            if all.is_empty() {
+                self.remove(group);
+            }
+        }
     }
 }
 

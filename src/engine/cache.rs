@@ -1,21 +1,14 @@
 //! A cache of what the watches have shown: it keeps together all that is known of a node, and queues the nodes that a change
 //! may affect. Events that cannot change a decision are dropped here.
 
-mod cached_rule;
+mod apply;
 mod certain;
-mod components;
-mod dirty;
-mod groups;
 mod index;
-mod karpenter;
 mod named;
-mod nodes;
+mod objects;
 mod rules;
-mod see;
 #[cfg(test)]
 mod tests;
-mod understood;
-mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -26,19 +19,16 @@ use jiff::{SignedDuration, Timestamp};
 use super::freshness::Views;
 use super::io::{Effect, Now};
 use super::map::{Map, Set};
+use super::unreadable::Broken;
 use crate::condition::{
-    ByGroup, ComponentGroup, CriticalComponentClass, Observations, Scope, Watch,
+    ByGroup, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Scope, Watch,
 };
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
+use crate::object::{CsiNode, DaemonSet, Node, NodePool, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{Backing, ClusterState, NodeState};
-use crate::repair::{Census, may_be_late};
+use crate::repair::{Census, NodeClaims, may_be_late};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
-pub(crate) use cached_rule::CachedRule;
-use dirty::Dirty;
 use index::Index;
-pub(super) use karpenter::KarpenterCache;
-use named::Named;
-use unreadable::Unreadables;
+pub(crate) use rules::CachedRule;
 
 /// A node that joined longer ago than this may be in use, unless every change of it has been seen.
 const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);
@@ -65,7 +55,7 @@ struct Entry {
 }
 
 /// Freshness of the cache at the last [`Cache::assess_freshness`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Freshness {
     /// When that was.
     at: Timestamp,
@@ -82,47 +72,16 @@ struct Freshness {
 }
 
 impl Entry {
-    /// Changes of the node may have been missed. If it joined long ago, it may have been open and met its rules' conditions
-    /// meanwhile, so closing it may take something away.
+    /// Changes of the node may have been missed. If it joined long ago, it may have been released and have met its rules' conditions
+    /// meanwhile, so gating it may take something away.
     fn missed_changes(&mut self, now: Timestamp) {
         let is_long_ago = |joined: &mut Timestamp| now.duration_since(*joined) > JOINED_LONG_AGO;
         self.joined.take_if(is_long_ago);
     }
 }
 
-impl Default for Freshness {
-    fn default() -> Self {
-        Self {
-            at: Timestamp::MIN,
-            stale: BTreeSet::new(),
-            nodes_as_of: Timestamp::MIN,
-            rules_as_of: None,
-            repair_after: None,
-            census: None,
-        }
-    }
-}
-
-/// What has to follow a change of the rules.
-#[derive(Debug)]
-struct RuleNews {
-    /// Whether the rule set must be rebuilt.
-    are_unsorted: bool,
-    /// Whether the engine has not been told yet.
-    are_untold: bool,
-}
-
-impl Default for RuleNews {
-    fn default() -> Self {
-        Self {
-            are_unsorted: true,
-            are_untold: false,
-        }
-    }
-}
-
 /// What the watches have shown of the cluster.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each says something else, whatever becomes of the others"
@@ -134,7 +93,9 @@ pub struct Cache {
     index: Index,
     /// By node name. Boxed, because a large part of a map's places is empty.
     entries: Map<Arc<str>, Box<Entry>>,
-    named: Named,
+    named: Vec<NamedComponent>,
+    /// The number of the next group of what a rule names.
+    next_group: usize,
     daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
     rules: Map<Arc<str>, CachedRule>,
     suspends_all: bool,
@@ -144,15 +105,23 @@ pub struct Cache {
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
     views: Views,
-    /// The permanent watches to start.
+    /// The watches to start and stop.
     orders: Vec<Effect>,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
     clock_was_set: bool,
-    dirty: Dirty,
-    rule_news: RuleNews,
+    /// Whether nodes are queued. A follower evaluates nothing, and a new leader starts with all nodes.
+    evaluates: bool,
+    /// The names of the nodes to evaluate, each once, oldest first.
+    queue: VecDeque<Arc<str>>,
+    queued: Set<Arc<str>>,
+    /// Whether the rule set must be rebuilt.
+    rules_changed: bool,
+    /// Whether the rules, or what they wait for, have changed since the engine asked last.
+    has_rule_news: bool,
     /// The rules whose status has been shown again.
     shown_statuses: Set<Arc<str>>,
-    karpenter: KarpenterCache,
+    claims: NodeClaims,
+    pools: Map<Arc<str>, NodePool>,
     /// Whether an outage has ended since the last [`Cache::take_outage`].
     outage_ended: bool,
     /// Freshness at the last evaluation.
@@ -160,7 +129,6 @@ pub struct Cache {
     /// The nodes on which the controller did not act because something was stale.
     withheld: Set<Arc<str>>,
     repair_after: Option<Instant>,
-    unreadables: Unreadables,
 }
 
 impl Cache {
@@ -172,48 +140,36 @@ impl Cache {
         karpenter_is_watched: bool,
         now: Now,
     ) -> Self {
-        let of_classes = classes.iter().enumerate().flat_map(|(index, class)| {
-            let group = ComponentGroup::Class(index);
-            let watches = [Watch::Pods(group), Watch::DaemonSets(group)];
-            watches.map(|watch| (watch, class.scope(watch)))
-        });
         let karpenter = [Watch::NodeClaims, Watch::NodePools].into_iter();
         let unscoped = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
             .into_iter()
             .chain(karpenter.filter(|_| karpenter_is_watched));
-        let unscoped = unscoped.map(|watch| (watch, Scope::default()));
-        let mut views = Views::default();
-        let mut orders = Vec::new();
-        for (watch, scope) in unscoped.chain(of_classes) {
-            views.begin(watch, scope.clone(), Some(now.monotonic));
-            orders.push(Effect::Watch(watch, scope));
-        }
-        Self {
+        let mut cache = Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
-            named: Named::default(),
-            classes,
             passing_taints,
-            suspends_all: false,
             publish_conditions,
-            index: Index::default(),
-            entries: Map::default(),
-            daemon_sets: ByGroup::default(),
-            rules: Map::default(),
-            former_rules: VecDeque::new(),
             rule_generation: 1,
-            views,
-            orders,
-            clock_was_set: false,
-            dirty: Dirty::default(),
-            rule_news: RuleNews::default(),
-            shown_statuses: Set::default(),
-            karpenter: KarpenterCache::new(karpenter_is_watched),
-            outage_ended: false,
-            freshness: Freshness::default(),
-            withheld: Set::default(),
-            repair_after: None,
-            unreadables: Unreadables::default(),
+            rules_changed: true,
+            ..Self::default()
+        };
+        let since = Some(now.monotonic);
+        for watch in unscoped {
+            cache.begin_watch(watch, Scope::default(), since);
         }
+        for (index, class) in classes.iter().enumerate() {
+            let group = ComponentGroup::Class(index);
+            for watch in [Watch::Pods(group), Watch::DaemonSets(group)] {
+                cache.begin_watch(watch, class.scope(watch), since);
+            }
+        }
+        cache.classes = classes;
+        cache
+    }
+
+    /// Has a watch started that has shown nothing yet; `since` is from when on that matters.
+    fn begin_watch(&mut self, watch: Watch, scope: Scope, since: Option<Instant>) {
+        self.views.begin(watch, scope.clone(), since);
+        self.orders.push(Effect::Watch(watch, scope));
     }
 
     /// Whether every watch has synced. Nothing may be decided before.
@@ -225,7 +181,7 @@ impl Cache {
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.classes,
-            named: self.named.all(),
+            named: &self.named,
             daemon_sets: &self.daemon_sets,
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
@@ -264,7 +220,7 @@ impl Cache {
         let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
         if self.freshness.census.is_none() && entry.node.as_ref().is_some_and(is_late) {
             let nodes = self.nodes();
-            let nodes = nodes.map(|node| (node, self.karpenter.pool_name(node)));
+            let nodes = nodes.map(|node| (node, self.pool_name(node)));
             let census = Census::take(nodes, rules, |_| false, at);
             self.freshness.census = Some(census);
         }
@@ -288,7 +244,7 @@ impl Cache {
             observations: &entry.observations,
             joined: entry.joined,
             knows_rules: entry.seen <= self.freshness.rules_as_of,
-            karpenter: self.karpenter.of(node),
+            karpenter: self.karpenter(node),
         })
     }
 
@@ -317,14 +273,10 @@ impl Cache {
         Backing::of(spec, self.cluster(), || self.nodes(), has_csi_driver)
     }
 
-    pub fn karpenter(&self) -> &KarpenterCache {
-        &self.karpenter
-    }
-
     /// How many objects of each watched kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let is_watched = |kind: &Watch| match kind {
-            Watch::NodeClaims | Watch::NodePools => self.karpenter.is_watched(),
+            Watch::NodeClaims | Watch::NodePools => self.views.has(*kind),
             _ => true,
         };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
@@ -332,7 +284,7 @@ impl Cache {
     }
 
     pub fn dirty_count(&self) -> usize {
-        self.dirty.len()
+        self.queue.len()
     }
 
     pub fn rules(&self) -> &Map<Arc<str>, CachedRule> {
@@ -340,35 +292,43 @@ impl Cache {
     }
 
     pub fn next_dirty(&mut self) -> Option<Arc<str>> {
-        self.dirty.next()
+        let name = self.queue.pop_front()?;
+        self.queued.remove(&name);
+        Some(name)
     }
 
     pub fn has_dirty(&self) -> bool {
-        self.dirty.len() > 0
+        !self.queue.is_empty()
     }
 
     /// Starts to queue nodes for evaluation, with all nodes.
     pub fn begin_evaluations(&mut self) {
-        self.dirty.begin();
+        self.evaluates = true;
         self.mark_all();
     }
 
     /// Queues a node for evaluation.
     pub fn mark(&mut self, name: &Arc<str>) {
-        self.dirty.mark(name);
+        if self.evaluates && self.queued.insert(name.clone()) {
+            self.queue.push_back(name.clone());
+        }
+    }
+
+    fn mark_each(&mut self, names: &[Arc<str>]) {
+        for name in names {
+            self.mark(name);
+        }
     }
 
     /// Queues every node for evaluation.
     pub fn mark_all(&mut self) {
         let names: Vec<_> = self.node_names().cloned().collect();
-        for name in names {
-            self.mark(&name);
-        }
+        self.mark_each(&names);
     }
 
     /// Whether the rules, or the `DaemonSet`s that they shut out, may have changed since the last call.
     pub fn take_rules_changed(&mut self) -> bool {
-        std::mem::take(&mut self.rule_news.are_untold)
+        std::mem::take(&mut self.has_rule_news)
     }
 
     /// Takes the rules whose status has been shown again since the last call.
@@ -376,16 +336,26 @@ impl Cache {
         std::mem::take(&mut self.shown_statuses)
     }
 
-    fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
-        entry(&mut self.entries, name)
+    /// The unreadable object because of which this node is left as it is, if any.
+    pub fn left_alone(&self, node: &str) -> Option<&Broken> {
+        self.index.left_alone(node)
+    }
+
+    /// The unreadable objects that have not been reported yet.
+    pub fn tell_unreadable(&mut self) -> Vec<Broken> {
+        self.index.tell_unreadable()
+    }
+
+    pub fn unreadable_counts(&self) -> BTreeMap<&'static str, usize> {
+        self.index.unreadable_counts()
     }
 
     fn drop_if_empty(&mut self, name: &Arc<str>) {
         let is_empty = |entry: &Entry| {
             entry.node.is_none()
                 && entry.csi_node.is_none()
-                && entry.pods.values().all(Vec::is_empty)
-                && entry.slices.values().all(Vec::is_empty)
+                && entry.pods.is_empty()
+                && entry.slices.is_empty()
         };
         if self.entries.get(name).is_some_and(|it| is_empty(it)) {
             self.entries.remove(name);

@@ -13,7 +13,7 @@ use tracing::warn;
 use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
 use super::map::Set;
-use crate::condition::{Scope, Watch};
+use crate::condition::{ComponentGroup, Scope, Watch};
 use crate::object::{ObjectKey, Version};
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
@@ -39,9 +39,22 @@ pub(crate) struct Views {
     required: Option<Instant>,
 }
 
+/// What is known of the objects of a watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not all of them yet.
+    Unlisted,
+    /// The cluster has no such resource.
+    Absent,
+    /// All of them.
+    Listed,
+}
+
 #[derive(Debug)]
 struct View {
     scope: Scope,
+    /// Whether the cluster has the resource, as far as is known.
+    is_installed: bool,
     /// Everything has been shown that had happened by this time; `None` until the first list is complete.
     as_of: Option<Instant>,
     /// When the last event came while the view was current; `None` for what a rule names, before its first list.
@@ -73,6 +86,7 @@ impl View {
     fn new(scope: Scope, seen: Option<Instant>) -> Self {
         Self {
             scope,
+            is_installed: true,
             as_of: None,
             seen,
             shown: 0,
@@ -133,6 +147,29 @@ impl Views {
             .is_some_and(|view| view.as_of.is_some())
     }
 
+    /// What is known of the objects of this watch; `None` if it was not begun.
+    pub(crate) fn phase(&self, watch: Watch) -> Option<Phase> {
+        let view = self.all.get(&watch)?;
+        Some(match view.as_of {
+            None => Phase::Unlisted,
+            Some(_) if view.is_installed => Phase::Listed,
+            Some(_) => Phase::Absent,
+        })
+    }
+
+    pub(crate) fn scope(&self, watch: Watch) -> Option<&Scope> {
+        self.all.get(&watch).map(|view| &view.scope)
+    }
+
+    /// The watches of component groups that this holds for.
+    pub(crate) fn of_groups(
+        &self,
+        is_meant: impl Fn(ComponentGroup) -> bool,
+    ) -> impl Iterator<Item = (Watch, &Scope)> {
+        let all = self.all.iter().map(|(watch, view)| (*watch, &view.scope));
+        all.filter(move |(watch, _)| watch.group().is_some_and(&is_meant))
+    }
+
     /// Whether every watch that decisions cannot do without has listed.
     pub(crate) fn have_synced(&self) -> bool {
         let mut all = self.all.iter();
@@ -165,9 +202,15 @@ impl Views {
 
     /// Ends a list; returns when it was asked for, and the objects that it has shown. Its version may be lower than what was
     /// shown before: the cluster may have been restored from a backup.
-    pub(crate) fn end_list(&mut self, watch: Watch, now: Instant) -> (Instant, Set<ObjectKey>) {
+    pub(crate) fn end_list(
+        &mut self,
+        watch: Watch,
+        is_installed: bool,
+        now: Instant,
+    ) -> (Instant, Set<ObjectKey>) {
         let view = self.all.get_mut(&watch);
         let list = view.and_then(|view| {
+            view.is_installed = is_installed;
             view.listed = Some(now);
             view.shown = 0;
             view.ahead = None;
@@ -354,7 +397,7 @@ mod tests {
         views.begin(NODES, Scope::default(), Some(at));
         views.begin_list(NODES, at);
         assert!(!views.has_listed(NODES));
-        let (asked, _) = views.end_list(NODES, at);
+        let (asked, _) = views.end_list(NODES, true, at);
         views.current(NODES, asked, at);
         progress(&mut views, 5, at);
         views
@@ -439,7 +482,7 @@ mod tests {
         assert_eq!(restart.pop().map(|(watch, _)| watch), Some(NODES));
         assert!(views.is_stale(NODES, at(10)));
         views.begin_list(NODES, at(11));
-        let (asked, _) = views.end_list(NODES, at(11));
+        let (asked, _) = views.end_list(NODES, true, at(11));
         views.current(NODES, asked, at(11));
         progress(&mut views, 4, at(11));
         assert!(!views.is_stale(NODES, at(11)));
@@ -456,7 +499,7 @@ mod tests {
                 restarts.push(second);
                 // Each list is current, and the API server lags behind it.
                 views.begin_list(NODES, at(second));
-                let (asked, _) = views.end_list(NODES, at(second));
+                let (asked, _) = views.end_list(NODES, true, at(second));
                 views.current(NODES, asked, at(second));
             }
         }

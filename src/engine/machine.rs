@@ -205,7 +205,7 @@ impl Engine {
                 if seen.is_sign_of_life() {
                     self.out.pacer.on_sign_of_life();
                 }
-                self.cache.see(seen, self.out.now);
+                self.cache.apply(seen, self.out.now);
             }
             Input::Answered(id, answer) => self.answered(id, answer),
             Input::Leads if self.leading_since.is_none() => {
@@ -397,8 +397,7 @@ impl Engine {
         let queue = &mut self.conditions;
         work.conditions
             .publish(node, conditions, is_busy, queue, &mut self.out);
-        let karpenter = self.cache.karpenter();
-        self.repairs.begin(node, &plan, karpenter, &mut self.out);
+        self.repairs.begin(node, &plan, &self.cache, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
         if is_stale {
             self.cache.withhold(name);

@@ -4,7 +4,6 @@
 
 mod announce;
 mod attempt;
-pub(crate) mod broken;
 mod cache;
 mod clock;
 mod conditions;
@@ -32,7 +31,7 @@ mod survey;
 mod tests;
 mod timers;
 mod told;
-mod unreadable;
+pub(crate) mod unreadable;
 mod view;
 
 pub(crate) use cache::CachedRule;

@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
 use super::attempt::Attempt;
-use super::cache::{Cache, KarpenterCache};
+use super::cache::Cache;
 use super::count::RuleCount;
 use super::effects::{Effects, Job};
 use super::error::RequestError;
-use super::io::{Answer, Request};
+use super::io::{Answer, Object, Request};
 use super::map::Map;
 use super::notice::{self, Notice};
 use super::pacer::Class;
@@ -26,7 +26,7 @@ use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
 use crate::object::{Node, NodeClaim};
 use crate::plan::{NodePlan, Outcome};
-use crate::repair::{Census, NoTtl, Spared, Verdict};
+use crate::repair::{Census, Group, NoTtl, Spared, Verdict};
 use crate::rule::Rule;
 
 /// How long a deletion that found no free slot waits before it tries again.
@@ -77,14 +77,14 @@ impl Repairs {
         &mut self,
         node: &Node,
         plan: &NodePlan<'_>,
-        karpenter: &KarpenterCache,
+        cache: &Cache,
         out: &mut Effects,
     ) {
         let Some((claim, outcome)) = plan.deletion() else {
             return;
         };
         self.work
-            .retain(|name, work| work.under_way.is_some() || karpenter.claim(name).is_some());
+            .retain(|name, work| work.under_way.is_some() || cache.claim(name).is_some());
         let work = self.work.entry(claim.name.clone()).or_default();
         if work.under_way.is_some() {
             return;
@@ -145,7 +145,9 @@ impl Repairs {
         };
         let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
-            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => return cache.update_claim(*shown),
+            (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
+                return cache.apply_answer(Object::NodeClaim(*shown), out.now);
+            }
             (Step::Hurry, answer) => {
                 // The claim is being deleted all the same, and may be gone.
                 debug!(claim = %name, ?answer, "Karpenter may wait for the node's pods");
@@ -153,7 +155,7 @@ impl Repairs {
             }
             (Step::Read, Ok(Answer::Node(read))) => {
                 let is_confirmed = deletion.is_confirmed_by(read.clone().read().ok(), cache);
-                cache.update_node(*read, out.now);
+                cache.apply_answer(Object::Node(*read), out.now);
                 if !is_confirmed {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
@@ -290,7 +292,7 @@ pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     if repair.action != RepairAction::DeleteNodeClaim {
         return None;
     }
-    let unavailable = cache.karpenter().availability().err();
+    let unavailable = cache.can_delete_claims().err();
     unavailable.map(|why| why.to_string())
 }
 
@@ -310,12 +312,11 @@ pub(super) fn prospects(
     if late.is_empty() {
         return prospects;
     }
-    let karpenter = cache.karpenter();
-    let nodes = cache.nodes().map(|node| (node, karpenter.pool_name(node)));
+    let nodes = cache.nodes().map(|node| (node, cache.pool_name(node)));
     let would_be_overdue = |node: &Node| late.contains(&node.name);
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
     for node in cache.nodes().filter(|node| late.contains(&node.name)) {
-        let group = karpenter.group(node, rule);
+        let group = Group::of(cache.pool_name(node), rule);
         let count = if census.of(group).exceeds(repair.max_unhealthy) {
             &mut prospects.blocked
         } else {

@@ -1,21 +1,49 @@
-//! Reports unreadable objects.
+//! Unreadable objects, and how they are reported.
+
+use std::fmt;
+use std::sync::Arc;
 
 use tracing::warn;
 
-use super::broken::Broken;
 use super::cache::Cache;
 use super::effects::Effects;
 use super::notice::{self, About, Notice};
 use crate::api::names::{GROUP, VERSION};
 use crate::condition::{Component, ComponentGroup, Watch};
+use crate::object::{ObjectKey, Unreadable};
 use crate::rule::CompiledSpec;
+
+/// An unreadable object, as far as its metadata identify it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The watch that showed it.
+    pub watch: Watch,
+    /// Its name and namespace; each is empty if it has none.
+    pub key: ObjectKey,
+    pub uid: Option<Arc<str>>,
+    /// The node that is left as it is because of it.
+    pub node: Option<Arc<str>>,
+    pub why: Unreadable,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.watch.kind();
+        match (&*self.key.namespace, &*self.key.name) {
+            (_, "") => write!(f, "a {kind} without a name")?,
+            ("", name) => write!(f, "{kind} {name}")?,
+            _ => write!(f, "{kind} {}", self.key)?,
+        }
+        write!(f, " cannot be parsed: {}", self.why)
+    }
+}
 
 /// Reports each unreadable object once.
 pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
     for broken in cache.tell_unreadable() {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
-        match broken.object.watch {
+        match broken.watch {
             Watch::Nodes | Watch::CsiNodes | Watch::Pods(_) | Watch::ResourceSlices(_) => {
                 tell_on_node(&broken, cache, out);
             }
@@ -29,17 +57,16 @@ pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
 
 /// Reports a cluster-scoped object on itself.
 fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Effects) {
-    let object = &broken.object;
-    if object.key.name.is_empty() {
+    if broken.key.name.is_empty() {
         return;
     }
     let about = About {
         api_version: api_version.to_owned(),
-        kind: object.watch.kind(),
-        name: object.key.name.clone(),
-        uid: object.uid.clone(),
+        kind: broken.watch.kind(),
+        name: broken.key.name.clone(),
+        uid: broken.uid.clone(),
     };
-    let topic = if broken.object.watch == Watch::Rules {
+    let topic = if broken.watch == Watch::Rules {
         &notice::RULE_UNREADABLE
     } else {
         &notice::KARPENTER_UNREADABLE
@@ -52,8 +79,8 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
         return;
     };
     let known = cache.node(name).map(|state| state.node.uid.clone());
-    let uid = match broken.object.watch {
-        Watch::Nodes => broken.object.uid.clone().or(known),
+    let uid = match broken.watch {
+        Watch::Nodes => broken.uid.clone().or(known),
         _ => known,
     };
     // Without the UID, kubectl does not show an event with its node.
@@ -71,7 +98,7 @@ fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mu
             .class()
             .is_some_and(|class| spec.waits_for_class(class))
             || spec.components().any(|component| match component {
-                Component::DaemonSet(key) => *key == broken.object.key,
+                Component::DaemonSet(key) => *key == broken.key,
                 Component::AllDaemonSets => true,
                 Component::Check(_) | Component::Devices(_) => false,
             })
@@ -81,6 +108,36 @@ fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mu
             let note =
                 format!("{broken}; its last readable version stays in use, if there was one");
             out.tell(Notice::on_rule(rule, &notice::RULE_UNREADABLE, note));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::ComponentGroup;
+
+    #[test]
+    fn an_object_is_called_by_as_much_of_its_name_as_it_has() {
+        for (watch, namespace, name, called) in [
+            (Watch::Pods(ComponentGroup::Class(0)), "ns", "a", "Pod ns/a"),
+            (Watch::Nodes, "", "a", "Node a"),
+            (
+                Watch::Pods(ComponentGroup::Class(0)),
+                "ns",
+                "",
+                "a Pod without a name",
+            ),
+            (Watch::Nodes, "", "", "a Node without a name"),
+        ] {
+            let broken = Broken {
+                watch,
+                key: ObjectKey::new(namespace, name),
+                uid: None,
+                node: None,
+                why: Unreadable::new("x"),
+            };
+            assert_eq!(broken.to_string(), format!("{called} cannot be parsed: x"));
         }
     }
 }

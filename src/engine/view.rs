@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::broken::Broken;
 use super::cache::{Cache, CachedRule};
 use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Object, Seen};
 use super::map::Map;
 use super::status::{partial_placements, remarks};
+use super::unreadable::Broken;
 use crate::condition::{CriticalComponentClass, Scope, Watch};
 use crate::finding::Finding;
 use crate::guard::{Limits, Report};
@@ -64,27 +64,27 @@ impl View {
     /// Starts a list.
     pub fn listing(&mut self, watch: Watch) {
         self.cache
-            .see(Seen::Init(watch, self.now.monotonic), self.now);
+            .apply(Seen::Init(watch, self.now.monotonic), self.now);
     }
 
     /// Adds an object of a list.
     pub fn put(&mut self, object: Object) {
-        self.cache.see(Seen::Apply(object), self.now);
+        self.cache.apply(Seen::Apply(object), self.now);
     }
 
     /// Completes a list.
     pub fn listed(&mut self, watch: Watch) {
-        self.cache.see(Seen::InitDone(watch), self.now);
+        self.cache.apply(Seen::InitDone(watch), self.now);
     }
 
     /// Notes that the cluster does not have this resource.
     pub fn not_installed(&mut self, watch: Watch) {
-        self.cache.see(Seen::NotInstalled(watch), self.now);
+        self.cache.apply(Seen::NotInstalled(watch), self.now);
     }
 
     /// Takes in an event of a watch that continues a list.
     pub fn see(&mut self, seen: Seen) {
-        self.cache.see(seen, self.now);
+        self.cache.apply(seen, self.now);
     }
 
     /// Sets the time for plans. Call [`Self::settle`] again afterwards.
@@ -108,7 +108,7 @@ impl View {
     }
 
     /// The watches of what rules name.
-    pub fn components(&self) -> impl Iterator<Item = &(Watch, Scope)> {
+    pub fn components(&self) -> impl Iterator<Item = (Watch, &Scope)> {
         self.cache.components()
     }
 

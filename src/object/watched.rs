@@ -71,6 +71,11 @@ impl<T: Kind> Watched<T> {
         self.value.map_err(|(why, _)| why)
     }
 
+    /// Whether there is a value.
+    pub fn is_readable(&self) -> bool {
+        self.value.is_ok()
+    }
+
     /// The node that the object is bound to, if that is readable.
     pub fn node_name(&self) -> Option<&str> {
         let name = match &self.value {

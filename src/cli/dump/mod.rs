@@ -163,7 +163,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
             // Also those that are not bound or have ended, which can be explained.
             let of_named = pods.map(|(watch, scope)| Filter {
                 fields: None,
-                ..filter(*watch, scope, None)
+                ..filter(watch, scope, None)
             });
             let unbound = all.is("spec.nodeName", "");
             of_classes

@@ -13,7 +13,7 @@ use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{NodeVerdict, RuleOnNode, State, clock, rows_of};
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::documentation;
-use crate::engine::broken::Identity;
+use crate::engine::unreadable::Broken;
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::rule::{RuleSet, WhyStray};
 
@@ -66,7 +66,7 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
     let holding = rules.iter().filter(|rule| rule.state.holds());
     let since = holding.filter_map(|rule| rule.since).min();
     let next = match left_alone {
-        Some(broken) => see_object(&broken.object),
+        Some(broken) => see_object(broken),
         None => next(snapshot, verdict, &rules, &obstacles),
     };
     Some(NodeExplanation {
@@ -129,7 +129,7 @@ fn next(
 }
 
 /// Where to look for what the controller cannot parse.
-fn see_object(object: &Identity) -> Option<NextStep> {
+fn see_object(object: &Broken) -> Option<NextStep> {
     let kind = object.watch.kind().to_lowercase();
     let say = "correct the field that cannot be parsed";
     match (&*object.key.namespace, &*object.key.name) {

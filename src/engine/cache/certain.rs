@@ -26,8 +26,8 @@ impl Cache {
         if watch == Watch::Nodes {
             self.clock_was_set = false;
         }
-        for name in &std::mem::take(&mut self.withheld) {
-            self.mark(name);
+        for name in std::mem::take(&mut self.withheld) {
+            self.mark(&name);
         }
         let Some(blind) = blind else { return };
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
@@ -52,7 +52,7 @@ impl Cache {
         match self.views.read(watch, asked, version, now.monotonic) {
             Ok(Some(as_of)) => {
                 self.current(watch, as_of, now);
-                self.settle_named(watch);
+                self.update_named(watch);
             }
             Ok(None) => {}
             Err(Restored) => self.restored(now),
@@ -82,9 +82,7 @@ impl Cache {
 
     /// Takes the watches to start and stop.
     pub fn take_orders(&mut self) -> Vec<Effect> {
-        let mut orders = std::mem::take(&mut self.orders);
-        orders.append(&mut self.named.orders);
-        orders
+        std::mem::take(&mut self.orders)
     }
 
     /// Takes the next watch for which a consistent read is due.
@@ -106,15 +104,15 @@ impl Cache {
 
     /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
     /// `None` if it may always have been there.
-    pub(super) fn came(&self, now: Now) -> Option<Timestamp> {
+    pub(super) fn earliest_join(&self, now: Now) -> Option<Timestamp> {
         let unseen = if self.views.is_stale(Watch::Nodes, now.monotonic) {
             self.views.age(Watch::Nodes, now.monotonic)
         } else {
             Duration::ZERO
         };
-        let came = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
+        let joined = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
         let is_known = !self.clock_was_set && self.views.has_listed(Watch::Nodes);
-        is_known.then_some(came)
+        is_known.then_some(joined)
     }
 
     /// Works out which watches are stale now, and until when repair is postponed. Must precede every decision.

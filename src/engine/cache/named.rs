@@ -4,8 +4,9 @@
 //! selector of a group never changes: a `DaemonSet` that is created again with another selector gets a new group, so pods of the
 //! old one are not mistaken for its own.
 
+use super::Cache;
 use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent, Scope, Watch};
-use crate::engine::freshness::Views;
+use crate::engine::freshness::Phase;
 use crate::engine::io::Effect;
 use crate::selector::Selector;
 
@@ -14,94 +15,124 @@ pub(crate) const MOST: usize = 64;
 /// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
-#[derive(Debug, Default)]
-pub(super) struct Named {
-    pub(super) all: Vec<NamedComponent>,
-    /// The watches of each, in the same order.
-    pub(super) watches: Vec<Vec<(Watch, Scope)>>,
-    /// The number of the next group.
-    next: usize,
-    /// The watches to start and stop.
-    pub(super) orders: Vec<Effect>,
-}
-
-impl Named {
-    pub(super) fn all(&self) -> &[NamedComponent] {
-        &self.all
-    }
-
-    /// The index of a group, if it exists.
-    pub(super) fn position(&self, group: ComponentGroup) -> Option<usize> {
-        self.all.iter().position(|named| named.group == group)
-    }
-
-    /// Notes whether the cluster has the objects of a watch; returns whether that changes anything.
-    pub(super) fn serve(&mut self, watch: Watch, is_served: bool) -> bool {
-        let position = watch.group().and_then(|group| self.position(group));
-        position.is_some_and(|position| {
-            std::mem::replace(&mut self.all[position].is_served, is_served) != is_served
-        })
-    }
-
-    /// Whether the cluster was without the objects of this watch so far.
-    pub(super) fn lacks(&self, watch: Watch) -> bool {
-        let position = watch.group().and_then(|group| self.position(group));
-        position.is_some_and(|position| !self.all[position].is_served)
+impl Cache {
+    /// The watches of what rules name.
+    pub fn components(&self) -> impl Iterator<Item = (Watch, &Scope)> {
+        self.views.of_groups(|group| group.class().is_none())
     }
 
     /// The component of a group, if it exists.
     pub(super) fn component(&self, group: ComponentGroup) -> Option<&Component> {
-        let position = self.position(group)?;
-        Some(&self.all[position].component)
+        let mut named = self.named.iter();
+        named.find(|it| it.group == group).map(|it| &it.component)
     }
 
-    pub(super) fn watch(&mut self, position: usize, watch: Watch, scope: Scope, views: &mut Views) {
-        views.begin(watch, scope.clone(), None);
-        self.watches[position].push((watch, scope.clone()));
-        self.orders.push(Effect::Watch(watch, scope));
+    /// Starts and stops groups to match the rules.
+    pub(super) fn follow_named(&mut self) {
+        let wanted = self.rule_set.components().into_iter().take(MOST);
+        let mut wanted: Vec<Component> = wanted.cloned().collect();
+        let unwanted = self.named.iter();
+        let unwanted = unwanted.filter(|named| !wanted.contains(&named.component));
+        for group in unwanted.map(|named| named.group).collect::<Vec<_>>() {
+            self.end_group(group);
+        }
+        wanted.retain(|it| self.named.iter().all(|named| named.component != *it));
+        for component in wanted {
+            self.begin_group(component);
+        }
     }
 
-    /// Starts a group for a component.
-    pub(super) fn begin(&mut self, component: Component, views: &mut Views) {
-        let group = ComponentGroup::Named(self.next);
-        self.next += 1;
-        let position = self.all.len();
-        self.watches.push(Vec::new());
+    fn begin_group(&mut self, component: Component) {
+        let group = ComponentGroup::Named(self.next_group);
+        self.next_group += 1;
         let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
+        let mut scope = Scope::default();
         match &component {
-            Component::DaemonSet(key) => {
-                self.watch(position, daemon_sets, Scope::of_one(key), views);
-            }
+            Component::DaemonSet(key) => self.begin_watch(daemon_sets, Scope::of_one(key), None),
             Component::AllDaemonSets => {
-                let of_daemon_sets = Scope {
-                    labels: Some(Selector::of_label_key(REVISION_LABEL)),
-                    ..Scope::default()
-                };
-                self.watch(position, daemon_sets, Scope::default(), views);
-                self.watch(position, pods, of_daemon_sets, views);
+                self.begin_watch(daemon_sets, scope.clone(), None);
+                scope.labels = Some(Selector::of_label_key(REVISION_LABEL));
+                self.begin_watch(pods, scope, None);
             }
             Component::Check(key) => {
-                let runs = Scope {
-                    namespace: Some(key.namespace.clone()),
-                    labels: Some(Selector::of_label(CHECK_LABEL, &key.name)),
-                    with_ended: true,
-                    ..Scope::default()
-                };
-                self.watch(position, pods, runs, views);
+                scope.namespace = Some(key.namespace.clone());
+                scope.labels = Some(Selector::of_label(CHECK_LABEL, &key.name));
+                scope.with_ended = true;
+                self.begin_watch(pods, scope, None);
             }
             Component::Devices(driver) => {
-                let of_driver = Scope {
-                    driver: Some(driver.clone()),
-                    ..Scope::default()
-                };
-                self.watch(position, Watch::ResourceSlices(group), of_driver, views);
+                scope.driver = Some(driver.clone());
+                self.begin_watch(Watch::ResourceSlices(group), scope, None);
             }
         }
-        self.all.push(NamedComponent {
+        self.named.push(NamedComponent {
             component,
             group,
             is_seen: false,
             is_served: true,
         });
+    }
+
+    /// Ends a group: forgets its objects.
+    fn end_group(&mut self, group: ComponentGroup) {
+        self.named.retain(|named| named.group != group);
+        self.daemon_sets.remove(group);
+        let watches = self.views.of_groups(|it| it == group);
+        for watch in watches.map(|(watch, _)| watch).collect::<Vec<_>>() {
+            for key in self.index.known(watch) {
+                self.remove(watch, &key);
+            }
+            self.index.end(watch);
+            self.views.end(watch);
+            self.orders.push(Effect::Unwatch(watch));
+        }
+    }
+
+    /// Sets the pod selector of a `DaemonSet` that is waited for by name.
+    pub(super) fn select_pods(&mut self, group: ComponentGroup, selector: Option<Selector>) {
+        let Some(Component::DaemonSet(key)) = self.component(group).cloned() else {
+            return;
+        };
+        let pods = Watch::Pods(group);
+        match self.views.scope(pods) {
+            None if selector.is_none() => {}
+            None => {
+                let scope = Scope {
+                    namespace: Some(key.namespace),
+                    labels: selector,
+                    ..Scope::default()
+                };
+                self.begin_watch(pods, scope, None);
+            }
+            Some(scope) if scope.labels == selector => {}
+            Some(_) => {
+                self.end_group(group);
+                self.begin_group(Component::DaemonSet(key));
+            }
+        }
+    }
+
+    /// If the watch belongs to a named group, works out whether all of the group has been seen.
+    pub(super) fn update_named(&mut self, watch: Watch) {
+        let Some(group) = watch.group() else { return };
+        let mut named = self.named.iter_mut();
+        let Some(named) = named.find(|named| named.group == group) else {
+            return;
+        };
+        // An unreadable `DaemonSet` may run on any node.
+        let unreadable = self.index.unreadable(Watch::DaemonSets(group)).next();
+        let is_readable =
+            unreadable.is_none() || self.daemon_sets.get(group).is_some_and(|it| !it.is_empty());
+        let phases = || {
+            let watches = self.views.of_groups(|it| it == group);
+            watches.filter_map(|(watch, _)| self.views.phase(watch))
+        };
+        let is_seen = is_readable && phases().all(|phase| phase != Phase::Unlisted);
+        let is_served = phases().all(|phase| phase != Phase::Absent);
+        if (named.is_seen, named.is_served) != (is_seen, is_served) {
+            (named.is_seen, named.is_served) = (is_seen, is_served);
+            self.has_rule_news = true;
+            self.mark_all();
+        }
     }
 }

@@ -3,36 +3,30 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kube::Resource;
 
 use super::Cache;
-use super::cached_rule::CachedRule;
-use crate::condition::Watch;
-use crate::engine::broken::Identity;
-use crate::object::{ObjectKey, RuleObject, Watched};
+use crate::api::NodeReadinessRuleStatus;
+use crate::object::{self, RuleObject, Version};
 use crate::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
 const FORMER_RULES: usize = 256;
 
-impl Cache {
-    /// Takes in a rule from a write response, unless the cache has a newer state.
-    pub fn update_rule(&mut self, object: Watched<RuleObject>, now: Timestamp) {
-        let meta = object.meta();
-        let (key, version) = (ObjectKey::of(meta), object.version());
-        let known = self.rules.get(&key.name);
-        let is_known = known.is_some_and(|known| Some(&*known.rule.uid) == meta.uid.as_deref());
-        if is_known && !self.is_outdated(Watch::Rules, &key, version) {
-            self.see_rule(object, now);
-            self.take_over_rules();
-        }
-    }
+/// A compiled rule, and what else its object says.
+#[derive(Debug)]
+pub struct CachedRule {
+    pub rule: Arc<Rule>,
+    /// Whether its spec suspends it.
+    pub suspends: bool,
+    pub version: Version,
+    /// All finalizers, including other controllers'.
+    pub finalizers: Vec<String>,
+    /// The status as the API server holds it.
+    pub status: NodeReadinessRuleStatus,
+}
 
-    pub(super) fn see_rule(&mut self, object: Watched<RuleObject>, now: Timestamp) {
-        let identity = Identity::of(Watch::Rules, object.meta());
-        let version = object.version();
-        let object = self.understood(identity, version, None, object.read());
-        let Some((_, object)) = object else { return };
+impl Cache {
+    pub(super) fn put_rule(&mut self, object: RuleObject, now: Timestamp) {
         let mut rule = Rule::compile(&object.metadata, object.spec, &self.classes);
         let suspends = rule.suspended;
         rule.suspended |= self.suspends_all;
@@ -45,7 +39,7 @@ impl Cache {
         };
         let rule = rule.seen(known.map(|known| &*known.rule), since);
         let changed = known.is_none_or(|known| *known.rule != rule);
-        if known.is_some() && self.dirty.is_wanted() {
+        if known.is_some() && self.evaluates {
             self.shown_statuses.insert(rule.name.clone());
         }
         let rule = match known {
@@ -54,9 +48,9 @@ impl Cache {
         };
         let cached = CachedRule {
             suspends,
-            version,
+            version: object::resource_version(&object.metadata),
             rule,
-            finalizers: object.metadata.finalizers.clone().unwrap_or_default(),
+            finalizers: object.metadata.finalizers.unwrap_or_default(),
             status: object.status,
         };
         let uid = cached.rule.uid.clone();
@@ -64,13 +58,13 @@ impl Cache {
         if let Some(known) = known.filter(|known| known.rule.uid != uid) {
             self.retire(known.rule);
         }
-        self.rule_news.are_unsorted |= changed;
+        self.rules_changed |= changed;
     }
 
     /// Suspends or resumes all rules, whatever their specs say.
     pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) {
         // The statuses of rules that are suspended anyway say so, too.
-        self.rule_news.are_unsorted |= self.suspends_all != suspends_all;
+        self.rules_changed |= self.suspends_all != suspends_all;
         self.suspends_all = suspends_all;
         for cached in self.rules.values_mut() {
             let rule = Rule {
@@ -80,7 +74,7 @@ impl Cache {
             let rule = rule.seen(Some(&cached.rule), now);
             if *cached.rule != rule {
                 cached.rule = Arc::new(rule);
-                self.rule_news.are_unsorted = true;
+                self.rules_changed = true;
             }
         }
         self.take_over_rules();
@@ -92,7 +86,7 @@ impl Cache {
             && !cached.rule.refused
         {
             Arc::make_mut(&mut cached.rule).refused = true;
-            self.rule_news.are_unsorted = true;
+            self.rules_changed = true;
             self.take_over_rules();
         }
     }
@@ -104,7 +98,7 @@ impl Cache {
     pub(super) fn remove_rule(&mut self, name: &str) {
         if let Some(gone) = self.rules.remove(name) {
             self.retire(gone.rule);
-            self.rule_news.are_unsorted = true;
+            self.rules_changed = true;
         }
     }
 
@@ -118,7 +112,7 @@ impl Cache {
 
     /// If rules have changed, sorts them again and marks every node for evaluation. Does nothing until everything has synced.
     pub(super) fn take_over_rules(&mut self) {
-        if !self.has_synced() || !std::mem::take(&mut self.rule_news.are_unsorted) {
+        if !self.has_synced() || !std::mem::take(&mut self.rules_changed) {
             return;
         }
         let rules = self.rules.values().map(|cached| cached.rule.clone());
@@ -126,7 +120,7 @@ impl Cache {
             .with_former(self.former_rules.iter().cloned());
         self.rule_generation += 1;
         self.follow_named();
-        self.rule_news.are_untold = true;
+        self.has_rule_news = true;
         self.mark_all();
     }
 }

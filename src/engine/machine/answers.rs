@@ -6,7 +6,7 @@ use super::Engine;
 use crate::engine::count::{Count, RuleCount};
 use crate::engine::effects::Job;
 use crate::engine::error::RequestError;
-use crate::engine::io::{Answer, RequestId};
+use crate::engine::io::{Answer, Object, RequestId};
 use crate::engine::node_writes::WriteEnd;
 use crate::engine::notice::About;
 use crate::object::{Node, Watched};
@@ -61,7 +61,9 @@ impl Engine {
         };
         match end {
             WriteEnd::Failed | WriteEnd::Read(None) => {}
-            WriteEnd::Read(Some(node)) => self.cache.update_node(*node, self.out.now),
+            WriteEnd::Read(Some(node)) => {
+                self.cache.apply_answer(Object::Node(*node), self.out.now)
+            }
             WriteEnd::Refused(changes, why) => {
                 if let Some(state) = self.cache.node(name) {
                     let about = About::node(name, &state.node.uid);
@@ -105,7 +107,7 @@ impl Engine {
             work.conditions.answered(name, error, &mut self.out);
         }
         if let Ok(node) = result {
-            self.cache.update_node(node, self.out.now);
+            self.cache.apply_answer(Object::Node(node), self.out.now);
         }
         self.cache.mark(name);
     }

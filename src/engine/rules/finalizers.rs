@@ -11,7 +11,7 @@ use crate::condition::Watch;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
-use crate::engine::io::Request;
+use crate::engine::io::{Object, Request};
 use crate::engine::nodes::Nodes;
 use crate::engine::notice::{self, Notice};
 use crate::engine::pacer::Class;
@@ -108,7 +108,7 @@ impl Rules {
                 if left.all(|finalizer| finalizer != FINALIZER) {
                     info!(rule = %work.name, "rule is gone; its nodes are clean");
                 }
-                return cache.update_rule(object, out.now.wall);
+                return cache.apply_answer(Object::Rule(object), out.now);
             }
             Err(error) => error,
         };

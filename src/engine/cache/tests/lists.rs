@@ -15,8 +15,8 @@ pub(super) fn empty() -> Cache {
     let slices = Watch::ResourceSlices(ComponentGroup::Class(0));
     cache.views.begin(slices, Scope::default(), None);
     for watch in Watch::KINDS {
-        cache.see(init(watch, 0), now(0));
-        cache.see(Seen::InitDone(watch), now(0));
+        cache.apply(init(watch, 0), now(0));
+        cache.apply(Seen::InitDone(watch), now(0));
     }
     assert!(cache.has_synced());
     cache
@@ -81,6 +81,7 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
 /// The names of the known objects of a kind.
 pub(super) fn names(cache: &Cache, watch: Watch) -> Vec<String> {
     let mut names: Vec<String> = cache
+        .index
         .known(watch)
         .iter()
         .map(|key| key.name.to_string())
@@ -98,8 +99,8 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
         Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(class)),
         Watch::ResourceSlices(class) => format!("{:?}", cache.entries["n"].slices.get(class)),
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
-        Watch::NodeClaims => format!("{:?}", cache.karpenter.claim("n")),
-        Watch::NodePools => format!("{:?}", cache.karpenter),
+        Watch::NodeClaims => format!("{:?}", cache.claim("n")),
+        Watch::NodePools => format!("{:?}", cache.pools),
     }
 }
 
@@ -108,19 +109,19 @@ fn what_a_list_does_not_show_is_gone() {
     for watch in Watch::KINDS {
         let mut cache = empty();
         for name in ["goes", "stays"] {
-            cache.see(Seen::Apply(object_of(watch, name, 5, "a")), now(1));
+            cache.apply(Seen::Apply(object_of(watch, name, 5, "a")), now(1));
         }
         assert_eq!(names(&cache, watch), ["goes", "stays"], "{watch:?}");
-        cache.see(init(watch, 2), now(2));
+        cache.apply(init(watch, 2), now(2));
         // A list that begins again discards what it had shown before.
-        cache.see(Seen::Apply(object_of(watch, "goes", 5, "a")), now(2));
-        cache.see(init(watch, 2), now(2));
-        cache.see(Seen::Apply(object_of(watch, "stays", 5, "a")), now(3));
-        cache.see(Seen::Apply(object_of(watch, "new", 6, "a")), now(3));
+        cache.apply(Seen::Apply(object_of(watch, "goes", 5, "a")), now(2));
+        cache.apply(init(watch, 2), now(2));
+        cache.apply(Seen::Apply(object_of(watch, "stays", 5, "a")), now(3));
+        cache.apply(Seen::Apply(object_of(watch, "new", 6, "a")), now(3));
         assert_eq!(names(&cache, watch), ["goes", "new", "stays"], "{watch:?}");
-        cache.see(Seen::InitDone(watch), now(4));
+        cache.apply(Seen::InitDone(watch), now(4));
         assert_eq!(names(&cache, watch), ["new", "stays"], "{watch:?}");
-        cache.see(Seen::Delete(object_of(watch, "new", 7, "a")), now(5));
+        cache.apply(Seen::Delete(object_of(watch, "new", 7, "a")), now(5));
         assert_eq!(names(&cache, watch), ["stays"], "{watch:?}");
     }
 }
@@ -129,11 +130,11 @@ fn what_a_list_does_not_show_is_gone() {
 fn a_list_says_nothing_of_other_kinds() {
     let mut cache = empty();
     for watch in Watch::KINDS {
-        cache.see(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
+        cache.apply(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
     }
     for watch in Watch::KINDS {
-        cache.see(init(watch, 2), now(2));
-        cache.see(Seen::InitDone(watch), now(2));
+        cache.apply(init(watch, 2), now(2));
+        cache.apply(Seen::InitDone(watch), now(2));
         let there = Watch::KINDS
             .into_iter()
             .filter(|other| !names(&cache, *other).is_empty());
@@ -149,15 +150,15 @@ fn a_list_says_nothing_of_other_kinds() {
 fn what_a_list_shows_is_so_though_its_version_be_lower() {
     for watch in Watch::KINDS {
         let mut cache = empty();
-        cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
+        cache.apply(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);
-        cache.see(init(watch, 2), now(2));
-        cache.see(Seen::Apply(object_of(watch, "n", 5, "restored")), now(2));
-        cache.see(Seen::InitDone(watch), now(2));
+        cache.apply(init(watch, 2), now(2));
+        cache.apply(Seen::Apply(object_of(watch, "n", 5, "restored")), now(2));
+        cache.apply(Seen::InitDone(watch), now(2));
         let restored = known(&cache, watch);
         assert_ne!(restored, before, "{watch:?}");
         // From then on, this version is the known one.
-        cache.see(Seen::Apply(object_of(watch, "n", 6, "next")), now(3));
+        cache.apply(Seen::Apply(object_of(watch, "n", 6, "next")), now(3));
         assert_ne!(known(&cache, watch), restored, "{watch:?}");
     }
 }
@@ -166,11 +167,11 @@ fn what_a_list_shows_is_so_though_its_version_be_lower() {
 fn an_older_state_that_a_watch_shows_is_passed_over() {
     for watch in Watch::KINDS {
         let mut cache = empty();
-        cache.see(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
+        cache.apply(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));
         let before = known(&cache, watch);
-        cache.see(Seen::Apply(object_of(watch, "n", 8, "old")), now(2));
+        cache.apply(Seen::Apply(object_of(watch, "n", 8, "old")), now(2));
         assert_eq!(known(&cache, watch), before, "{watch:?}");
-        cache.see(Seen::Apply(object_of(watch, "n", 10, "next")), now(3));
+        cache.apply(Seen::Apply(object_of(watch, "n", 10, "next")), now(3));
         assert_ne!(known(&cache, watch), before, "{watch:?}");
     }
 }
@@ -183,9 +184,9 @@ fn a_resource_that_is_uninstalled_leaves_nothing_behind() {
         (Watch::Rules, false),
     ] {
         let mut cache = empty();
-        cache.see(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
-        cache.see(init(watch, 25), now(25));
-        cache.see(Seen::NotInstalled(watch), now(25));
+        cache.apply(Seen::Apply(object_of(watch, "n", 5, "a")), now(1));
+        cache.apply(init(watch, 25), now(25));
+        cache.apply(Seen::NotInstalled(watch), now(25));
         assert_eq!(names(&cache, watch).is_empty(), is_optional, "{watch:?}");
         assert_eq!(
             cache.views.is_stale(watch, now(25).monotonic),
@@ -201,7 +202,7 @@ fn two_caches_that_see_the_same_have_their_nodes_evaluated_in_the_same_order() {
         let mut cache = empty();
         for index in 0..100 {
             let name = format!("n-{index}");
-            cache.see(Seen::Apply(object_of(Watch::Nodes, &name, 5, "a")), now(1));
+            cache.apply(Seen::Apply(object_of(Watch::Nodes, &name, 5, "a")), now(1));
         }
         cache.begin_evaluations();
         std::iter::from_fn(move || cache.next_dirty()).collect::<Vec<_>>()

@@ -43,7 +43,7 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
         Seen::Apply(Object::Node(node.object())),
         Seen::InitDone(Watch::Nodes),
     ] {
-        cache.see(seen, now(0));
+        cache.apply(seen, now(0));
     }
     assert!(cache.has_synced());
     cache.assess_freshness(now(0));
@@ -54,6 +54,11 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
 /// A list begins, which is asked for at this time.
 fn init(watch: Watch, asked: u64) -> Seen {
     Seen::Init(watch, now(asked).monotonic)
+}
+
+/// The answer to a request shows a node, at `at(60)`.
+fn answer(cache: &mut Cache, node: Watched<Node>) {
+    cache.apply_answer(Object::Node(node), now(60));
 }
 
 /// The rule's decision for the node `n`.
@@ -91,7 +96,7 @@ fn waiting_for_components() -> Cache {
         Seen::Apply(Object::Node(node("n").version(1).object())),
         Seen::InitDone(Watch::Nodes),
     ] {
-        cache.see(seen, now(0));
+        cache.apply(seen, now(0));
     }
     while cache.next_dirty().is_some() {}
     assert!(cache.has_synced() && cache.node("n").is_some());
@@ -136,10 +141,10 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
     for (name, show) in [
         (
             "the watch",
-            (|cache, node| cache.see(Seen::Apply(Object::Node(node)), now(60)))
+            (|cache, node| cache.apply(Seen::Apply(Object::Node(node)), now(60)))
                 as fn(&mut Cache, Watched<Node>),
         ),
-        ("an answer", |cache, node| cache.update_node(node, now(60))),
+        ("an answer", |cache, node| answer(cache, node)),
     ] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
         let open = Decision::NotHeld {
@@ -148,10 +153,10 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         assert_eq!(decision(&mut cache, at(50)), open);
         show(&mut cache, rebooted.object());
         assert_eq!(decision(&mut cache, at(60)), Decision::Gate, "{name}");
-        cache.see(Seen::Apply(Object::Node(rebooted.object())), now(61));
+        cache.apply(Seen::Apply(Object::Node(rebooted.object())), now(61));
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate, "{name}");
         let beat = booted("b", 70, 13);
-        cache.see(Seen::Apply(Object::Node(beat.object())), now(70));
+        cache.apply(Seen::Apply(Object::Node(beat.object())), now(70));
         let done = Decision::NotHeld {
             completes_bootstrap: true,
         };
@@ -163,9 +168,9 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
 fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows_it_late() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
     // The reporter writes a heartbeat, the node reboots, and a response shows both at once.
-    cache.update_node(booted("b", 5, 12).object(), now(60));
+    answer(&mut cache, booted("b", 5, 12).object());
     for late in [booted("a", 5, 11), booted("b", 5, 12)] {
-        cache.see(Seen::Apply(Object::Node(late.object())), now(61));
+        cache.apply(Seen::Apply(Object::Node(late.object())), now(61));
         assert_eq!(decision(&mut cache, at(61)), Decision::Gate);
     }
 }
@@ -188,9 +193,9 @@ fn a_node_came_when_a_watch_showed_it_or_since_the_view_was_last_certain() {
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
     assert_eq!(joined(&cache, "n"), None, "it was there before");
-    cache.see(Seen::Apply(Object::Node(node("new").object())), now(10));
+    cache.apply(Seen::Apply(Object::Node(node("new").object())), now(10));
     assert_eq!(joined(&cache, "new"), Some(at(10)));
-    cache.see(Seen::Apply(Object::Node(node("late").object())), now(28));
+    cache.apply(Seen::Apply(Object::Node(node("late").object())), now(28));
     assert_eq!(joined(&cache, "late"), Some(at(10)), "at any time since");
 }
 
@@ -200,10 +205,10 @@ fn a_node_that_joined_long_before_a_gap_ended_is_not_known_to_be_joining() {
     for (gap_ends, expected) in [(35, Some(at(10))), (45, None)] {
         for is_shown in [false, true] {
             let mut cache = synced(&node("n"), &regating());
-            cache.see(Seen::Apply(Object::Node(node("new").object())), now(10));
+            cache.apply(Seen::Apply(Object::Node(node("new").object())), now(10));
             if is_shown {
                 let changed = node("new").version(9).condition("Net", "False");
-                cache.see(Seen::Apply(Object::Node(changed.object())), now(gap_ends));
+                cache.apply(Seen::Apply(Object::Node(changed.object())), now(gap_ends));
             } else {
                 cache.current(Watch::Nodes, now(gap_ends).monotonic, now(gap_ends));
             }
@@ -217,10 +222,10 @@ fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() 
     let joined = |cache: &Cache, name: &str| cache.node(name).unwrap().joined;
     let mut cache = synced(&node("n"), &regating());
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
-    cache.see(Seen::Apply(Object::Node(node("late").object())), now(11));
+    cache.apply(Seen::Apply(Object::Node(node("late").object())), now(11));
     assert_eq!(joined(&cache, "late"), None);
     cache.current(Watch::Nodes, now(12).monotonic, now(12));
-    cache.see(Seen::Apply(Object::Node(node("new").object())), now(13));
+    cache.apply(Seen::Apply(Object::Node(node("new").object())), now(13));
     assert_eq!(joined(&cache, "new"), Some(at(13)));
 }
 
@@ -233,7 +238,7 @@ fn an_instance_that_does_not_lead_notes_no_statuses_either() {
         }
         let mut rule = regating();
         rule.json()["status"] = json!({ "nodegate": { "heldNodes": held } });
-        cache.see(Seen::Apply(Object::Rule(rule.object())), now(10));
+        cache.apply(Seen::Apply(Object::Rule(rule.object())), now(10));
         assert_eq!(cache.take_shown_statuses().len(), usize::from(leads));
     }
     assert_eq!(cache.take_shown_statuses().len(), 0, "once");
@@ -244,7 +249,7 @@ fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version
     let mut cache = synced(&booted("a", 0, 10), &regating());
     let rebooted = booted("b", 0, 12);
     cache.patched_node(12, rebooted.build(), None);
-    cache.see(Seen::Apply(Object::Node(rebooted.object())), now(60));
+    cache.apply(Seen::Apply(Object::Node(rebooted.object())), now(60));
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
 }
 
@@ -253,9 +258,9 @@ fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does(
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
     for index in 0..100 {
         let node = node(&format!("n-{index}"));
-        cache.see(Seen::Apply(Object::Node(node.object())), now(0));
+        cache.apply(Seen::Apply(Object::Node(node.object())), now(0));
         if index < 90 {
-            cache.see(Seen::Delete(Object::Node(node.object())), now(1));
+            cache.apply(Seen::Delete(Object::Node(node.object())), now(1));
         }
     }
     assert_eq!(cache.dirty_count(), 0);
@@ -269,16 +274,32 @@ fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
     // The node reboots and is patched; the response lacks its status.
     let rebooted = booted("b", 0, 12);
     cache.patched_node(12, rebooted.build(), None);
-    cache.update_node(rebooted.object(), now(60));
+    answer(&mut cache, rebooted.object());
     assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
 }
 
 #[test]
 fn an_answer_that_shows_another_node_of_the_name_tells_that_the_known_one_is_gone() {
-    for (version, is_there) in [(9, true), (12, false)] {
+    for (version, is_there) in [(9, true), (0, true), (12, false)] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
-        cache.update_node(booted("a", 0, version).uid("another").object(), now(60));
+        answer(&mut cache, booted("a", 0, version).uid("another").object());
         assert_eq!(cache.node("n").is_some(), is_there, "{version}");
+    }
+}
+
+#[test]
+fn an_answer_that_shows_another_rule_of_the_name_tells_that_the_known_one_is_gone() {
+    let shown = |uid: &str, version: u64| {
+        let mut rule = regating();
+        rule.json()["metadata"]["uid"] = uid.into();
+        rule.json()["metadata"]["resourceVersion"] = version.to_string().into();
+        rule
+    };
+    for (version, is_there) in [(9, true), (0, true), (12, false)] {
+        let mut cache = synced(&booted("a", 0, 10), &shown("r-uid", 10));
+        let another = shown("another", version).object();
+        cache.apply_answer(Object::Rule(another), now(60));
+        assert_eq!(cache.rules().len() == 1, is_there, "{version}");
     }
 }
 
@@ -290,8 +311,8 @@ fn a_cluster_without_karpenter_is_certain_of_it() {
     }
     cache.assess_freshness(now(0));
     assert!(!cache.cluster().stale.is_empty(), "nobody knows yet");
-    cache.see(Seen::NotInstalled(Watch::NodeClaims), now(0));
-    cache.see(Seen::NotInstalled(Watch::NodePools), now(0));
+    cache.apply(Seen::NotInstalled(Watch::NodeClaims), now(0));
+    cache.apply(Seen::NotInstalled(Watch::NodePools), now(0));
     cache.assess_freshness(now(0));
     assert!(cache.cluster().stale.is_empty());
 }
@@ -302,7 +323,7 @@ fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
     cache.take_rules_changed();
     for (key, evaluated) in [("tenant/agent", false), ("kube-system/cni", true)] {
         let labelled = daemon_set(key).critical();
-        cache.see(
+        cache.apply(
             Seen::Apply(Object::DaemonSet(
                 ComponentGroup::Class(0),
                 labelled.object(),
@@ -346,7 +367,7 @@ fn amounts_of_a_resource_are_news_where_a_rule_counts_it() {
         cache.begin_evaluations();
         while cache.next_dirty().is_some() {}
         let shown = shown.version(2);
-        cache.see(Seen::Apply(Object::Node(shown.object())), now(10));
+        cache.apply(Seen::Apply(Object::Node(shown.object())), now(10));
         assert_eq!(!follows(&mut cache).0.is_empty(), is_news, "{name}");
         let units = |resource| cache.node("n").unwrap().node.resources.units(resource);
         let expected = shown.build().resources;

@@ -32,7 +32,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
         seen.push(Seen::InitDone(watch));
     }
     for seen in seen {
-        cache.see(seen, now(0));
+        cache.apply(seen, now(0));
     }
     assert!(cache.has_synced());
     cache
@@ -72,7 +72,7 @@ fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
     let listing = [init(watch, 1)].into_iter();
     let listing = listing.chain(object.map(Seen::Apply));
     for seen in listing.chain([Seen::InitDone(watch)]) {
-        cache.see(seen, now(1));
+        cache.apply(seen, now(1));
     }
 }
 
@@ -100,7 +100,7 @@ fn seen(cache: &Cache) -> Vec<(ComponentGroup, bool)> {
 }
 
 fn shows(cache: &mut Cache, seen: Seen) {
-    cache.see(seen, now(2));
+    cache.apply(seen, now(2));
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_cluster_that_never_had_slices_has_none_and_one_that_had_them_hides_them() {
     // The API server is upgraded, and another one that is not answers.
     lists(&mut cache, watch, Some(slice("a", "n", 5)));
     assert!(served(&cache));
-    cache.see(Seen::NotInstalled(watch), now(23));
+    cache.apply(Seen::NotInstalled(watch), now(23));
     assert!(served(&cache) && stale(&mut cache));
     assert!(cache.node("n").unwrap().slices.get(Named(0)).is_some());
 }

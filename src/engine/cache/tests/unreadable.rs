@@ -62,15 +62,15 @@ fn a_node_is_left_as_it_is_while_something_about_it_cannot_be_understood() {
             let mut cache = waiting_for_components();
             let as_it_was = |cache: &Cache| cache.node("n").map(|state| state.node.clone());
             let before = as_it_was(&cache);
-            cache.see(odd(), now(10));
+            cache.apply(odd(), now(10));
             let left = (vec!["n".into()], Some(said.to_owned()));
             assert_eq!(follows(&mut cache), left);
             assert_eq!(as_it_was(&cache), before, "{said}");
             assert_eq!(cache.tell_unreadable()[0].to_string(), said);
-            cache.see(odd(), now(15));
+            cache.apply(odd(), now(15));
             assert_eq!(cache.tell_unreadable(), [], "{said}: it is no news");
             for seen in cure {
-                cache.see(seen, now(20));
+                cache.apply(seen, now(20));
             }
             assert_eq!(follows(&mut cache), (vec!["n".into()], None), "{said}");
         }
@@ -89,7 +89,7 @@ fn a_list_with_something_odd_in_it_is_a_list_all_the_same() {
         Seen::Apply(Object::Node(node("m").object())),
         Seen::InitDone(Watch::Nodes),
     ] {
-        cache.see(seen, now(10));
+        cache.apply(seen, now(10));
     }
     let mut names: Vec<_> = cache.node_names().map(ToString::to_string).collect();
     names.sort();
@@ -106,7 +106,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
         object(json!({"metadata": meta, "spec": {"template": 5}}))
     };
     let mut cache = waiting_for_components();
-    cache.see(
+    cache.apply(
         Seen::Apply(Object::DaemonSet(ComponentGroup::Class(0), cni.object())),
         now(10),
     );
@@ -115,7 +115,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
         .daemon_sets(ComponentGroup::Class(0))
         .clone();
     follows(&mut cache);
-    cache.see(
+    cache.apply(
         Seen::Apply(Object::DaemonSet(ComponentGroup::Class(0), odd())),
         now(20),
     );
@@ -131,7 +131,7 @@ fn a_daemon_set_that_cannot_be_understood_is_taken_as_it_was() {
             .starts_with("DaemonSet kube-system/cni cannot be parsed: spec.template"),
         "{told:?}"
     );
-    cache.see(
+    cache.apply(
         Seen::Delete(Object::DaemonSet(ComponentGroup::Class(0), odd())),
         now(30),
     );
