@@ -59,6 +59,10 @@ pub mod guard;
 mod instance;
 mod logging;
 pub mod metric;
+#[allow(
+    missing_docs,
+    reason = "the fields are named as in the API of Kubernetes"
+)]
 pub mod object;
 pub mod plan;
 pub mod repair;

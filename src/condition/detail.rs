@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::num::NonZeroU64;
 
-use super::devices::{self, Devices};
+use super::devices::Devices;
 use super::facts::Count;
 use super::groups::Component;
 use super::names::Names;
@@ -26,7 +26,6 @@ macro_rules! details {
         }
 
         impl<'a> Detail<'a> {
-            /// The reason in CamelCase.
             #[allow(unused_variables, reason = "few reasons depend on the fields")]
             pub fn reason(&self) -> &'a str {
                 match self {
@@ -48,7 +47,7 @@ macro_rules! details {
 
         /// Whether only synthesized conditions have this reason.
         pub(super) fn is_synthesized_reason(reason: &str) -> bool {
-            devices::REASONS.contains(&reason) || [$($reason),+].contains(&reason)
+            [$($reason),+].contains(&reason)
         }
     };
 }
@@ -69,7 +68,6 @@ details! {
             Component::Check(key) => write!(f, "the pods of check {key} have not been seen yet"),
             Component::Devices(driver) => write!(f, "the ResourceSlices of {driver} have not been seen yet"),
         };
-        Devices { devices: Devices<'a> } = devices.reason(), devices.fmt(f);
         MinimumReached { count: Count<'a>, minimum: NonZeroU64 } = "MinimumReached",
             write!(f, "this node has {} {}, at least {minimum}", count.number, count.of);
         BelowMinimum { count: Count<'a>, minimum: NonZeroU64 } = "BelowMinimum",
@@ -142,6 +140,10 @@ details! {
         CsiDriverUnhealthy { storage: &'a UnhealthyStorage } = "CSIDriverUnhealthy", unhealthy(storage, f);
         ComponentsReady = "CriticalComponentsReady", f.write_str("every critical component is ready on this node");
         NoComponent = "CriticalComponentsReady", f.write_str("no critical component is meant for this node");
+        DevicesPublished { devices: Devices<'a> } = "DevicesPublished", devices.fmt(f);
+        DevicesNotPublished { devices: Devices<'a> } = "DevicesNotPublished", devices.fmt(f);
+        DevicesTainted { devices: Devices<'a> } = "DevicesTainted", devices.fmt(f);
+        TooManyResourceSlices { devices: Devices<'a> } = "TooManyResourceSlices", devices.fmt(f);
         ResourceAllocatable { resource: &'a str } = "ResourceAllocatable",
             write!(f, "this node has {resource} to allocate");
         ResourceNotAllocatable { resource: &'a str } = "ResourceNotAllocatable",

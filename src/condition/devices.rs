@@ -3,19 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::detail::Detail;
+use super::facts::Condition;
 use crate::api::ConditionStatus;
 use crate::object::ResourceSlice;
-
-const DEVICES_PUBLISHED: &str = "DevicesPublished";
-const DEVICES_NOT_PUBLISHED: &str = "DevicesNotPublished";
-const DEVICES_TAINTED: &str = "DevicesTainted";
-const TOO_MANY_SLICES: &str = "TooManyResourceSlices";
-pub(super) const REASONS: [&str; 4] = [
-    DEVICES_PUBLISHED,
-    DEVICES_NOT_PUBLISHED,
-    DEVICES_TAINTED,
-    TOO_MANY_SLICES,
-];
 
 /// The most `ResourceSlice`s of one driver that are read for one node. A slice has up to 128 devices, so real nodes have a few; a
 /// kubelet may write any number.
@@ -24,13 +15,11 @@ const MAX_SLICES: usize = 1000;
 /// What a driver has published of its devices on one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Devices<'a> {
-    /// The driver.
     pub driver: &'a str,
     /// How many slices of the pools' newest generations are there.
     pub slices: usize,
     /// How many slices these pools have by their own count.
     pub expected: usize,
-    /// How many devices are in the slices.
     pub total: usize,
     /// How many of them have a taint that keeps pods off.
     pub tainted: usize,
@@ -91,20 +80,21 @@ impl<'a> Devices<'a> {
         devices
     }
 
-    /// Whether every slice of every pool is there, and a device.
-    fn are_published(&self) -> bool {
-        !self.are_too_many && self.is_complete && self.total > 0
-    }
-
-    /// Whether the driver has published all devices, at least one, and none with a taint that keeps pods off.
-    pub(super) fn status(&self) -> ConditionStatus {
+    /// Whether the driver has published all slices of every pool, with at least one device, and none with a taint that keeps
+    /// pods off.
+    pub(super) fn condition(self) -> Condition<'a> {
+        let devices = self;
         if self.are_too_many {
-            ConditionStatus::Unknown
-        } else if self.are_published() && self.tainted == 0 {
-            ConditionStatus::True
-        } else {
-            ConditionStatus::False
+            let detail = Detail::TooManyResourceSlices { devices };
+            return Condition::new(ConditionStatus::Unknown, detail);
         }
+        if !self.is_complete || self.total == 0 {
+            return Condition::unmet(Detail::DevicesNotPublished { devices });
+        }
+        if self.tainted > 0 {
+            return Condition::unmet(Detail::DevicesTainted { devices });
+        }
+        Condition::met(Detail::DevicesPublished { devices })
     }
 
     /// How many devices have no taint that keeps pods off; `None` while that cannot be known.
@@ -112,18 +102,6 @@ impl<'a> Devices<'a> {
         let is_known = self.is_served && self.is_complete && !self.are_too_many;
         let untainted = self.total.saturating_sub(self.tainted);
         u64::try_from(untainted).ok().filter(|_| is_known)
-    }
-
-    pub(super) fn reason(&self) -> &'static str {
-        if self.are_too_many {
-            TOO_MANY_SLICES
-        } else if !self.are_published() {
-            DEVICES_NOT_PUBLISHED
-        } else if self.tainted > 0 {
-            DEVICES_TAINTED
-        } else {
-            DEVICES_PUBLISHED
-        }
     }
 }
 
@@ -204,46 +182,46 @@ mod tests {
     #[test]
     fn devices_count_once_each_pool_is_complete_in_its_newest_generation() {
         for (name, slices, reason) in [
-            ("nothing", vec![], DEVICES_NOT_PUBLISHED),
+            ("nothing", vec![], "DevicesNotPublished"),
             (
                 "one of one",
                 vec![slice("a", 1, 1, 8, 0)],
-                DEVICES_PUBLISHED,
+                "DevicesPublished",
             ),
             (
                 "one of two",
                 vec![slice("a", 1, 2, 8, 0)],
-                DEVICES_NOT_PUBLISHED,
+                "DevicesNotPublished",
             ),
             (
                 "no device",
                 vec![slice("a", 1, 1, 0, 0)],
-                DEVICES_NOT_PUBLISHED,
+                "DevicesNotPublished",
             ),
             (
                 "a tainted one",
                 vec![slice("a", 1, 1, 8, 1)],
-                DEVICES_TAINTED,
+                "DevicesTainted",
             ),
             (
                 "an old generation does not count, not even its taints",
                 vec![slice("a", 1, 1, 8, 8), slice("a", 2, 1, 8, 0)],
-                DEVICES_PUBLISHED,
+                "DevicesPublished",
             ),
             (
                 "a new generation that is not complete",
                 vec![slice("a", 1, 1, 8, 0), slice("a", 2, 2, 4, 0)],
-                DEVICES_NOT_PUBLISHED,
+                "DevicesNotPublished",
             ),
             (
                 "another pool is not complete",
                 vec![slice("a", 1, 1, 8, 0), slice("b", 1, 2, 8, 0)],
-                DEVICES_NOT_PUBLISHED,
+                "DevicesNotPublished",
             ),
             (
                 "two pools",
                 vec![slice("a", 4, 1, 8, 0), slice("b", 1, 1, 0, 0)],
-                DEVICES_PUBLISHED,
+                "DevicesPublished",
             ),
             (
                 "a pool with more than it declares hides no missing slice of another",
@@ -252,7 +230,7 @@ mod tests {
                     slice("a", 1, 1, 8, 0),
                     slice("b", 1, 2, 8, 0),
                 ],
-                DEVICES_NOT_PUBLISHED,
+                "DevicesNotPublished",
             ),
             (
                 "declared beyond all numbers",
@@ -260,17 +238,18 @@ mod tests {
                     slice("a", 1, usize::MAX, usize::MAX, 0),
                     slice("b", 1, usize::MAX, usize::MAX, 0),
                 ],
-                DEVICES_NOT_PUBLISHED,
+                "DevicesNotPublished",
             ),
             (
                 "more pools than a node can have",
                 (0..50_000)
                     .map(|pool| slice(&pool.to_string(), 1, 1, 8, 0))
                     .collect(),
-                TOO_MANY_SLICES,
+                "TooManyResourceSlices",
             ),
         ] {
-            assert_eq!(Devices::of("d", &slices, true).reason(), reason, "{name}");
+            let condition = Devices::of("d", &slices, true).condition();
+            assert_eq!(condition.detail.reason(), reason, "{name}");
         }
     }
 }

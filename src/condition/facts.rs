@@ -20,33 +20,25 @@ use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, PodPhase, Resource
 ///
 /// `'a` is the lifetime of the objects, `'f` that of this view of them.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'f, 'a> {
-    /// The node itself.
+pub(crate) struct Facts<'f, 'a> {
     pub node: &'a Node,
-    /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
     /// The state of each configured class on this node, in the order of the configuration.
     pub classes: &'f [(&'a CriticalComponentClass, GroupFacts<'f, 'a>)],
-    /// What rules of this node wait for by name.
     pub components: &'f [(&'a NamedComponent, GroupFacts<'f, 'a>)],
     /// The node's taints that will not go: a `DaemonSet` that does not tolerate them does not run here.
     pub staying: &'f [&'a Taint],
-    /// What this process has observed of the node over time.
     pub observations: &'a Observations,
-    /// What counts as current evidence.
     pub trust: Trust,
-    /// The time of the evaluation.
     pub now: Timestamp,
 }
 
 /// The objects of a class, or of a component that rules wait for by name, as far as they concern one node.
 #[derive(Debug, Clone, Copy)]
-pub struct GroupFacts<'f, 'a> {
-    /// Its `DaemonSet`s in the cluster.
+pub(crate) struct GroupFacts<'f, 'a> {
     pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
     /// Its pods on this node. Those that match a named `DaemonSet`'s selector are not all its own.
     pub pods: &'a [Pod],
-    /// Its `ResourceSlice`s of this node.
     pub slices: &'a [ResourceSlice],
     /// The taints of the rules that wait for it on this node.
     pub gates: &'f [&'a Taint],
@@ -55,9 +47,7 @@ pub struct GroupFacts<'f, 'a> {
 /// One condition of one node at one time, with the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition<'a> {
-    /// The status.
     pub status: ConditionStatus,
-    /// The reason for the status.
     pub detail: Detail<'a>,
     /// When the status last changed, if the reporter says so.
     pub transition: Option<Timestamp>,
@@ -73,7 +63,6 @@ impl<'a> Condition<'a> {
         matches!(self.detail, Detail::NotSeen { .. })
     }
 
-    /// A condition without a transition time.
     pub(super) fn new(status: ConditionStatus, detail: Detail<'a>) -> Self {
         Self {
             status,
@@ -84,12 +73,10 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// A condition that is `True`.
     pub(super) fn met(detail: Detail<'a>) -> Self {
         Self::new(ConditionStatus::True, detail)
     }
 
-    /// A condition that is `False`.
     pub(super) fn unmet(detail: Detail<'a>) -> Self {
         Self::new(ConditionStatus::False, detail)
     }
@@ -102,16 +89,13 @@ impl<'a> Condition<'a> {
 /// How many there are of something on a node, where rules may ask for a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count<'a> {
-    /// The number.
     pub number: u64,
-    /// The thing.
     pub of: Counted<'a>,
 }
 
 /// What is counted on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted<'a> {
-    /// Allocatable units of this resource.
     Resource(&'a str),
     /// Devices of this DRA driver without a taint that keeps pods off.
     Devices(&'a str),
@@ -130,7 +114,7 @@ impl<'a> Facts<'_, 'a> {
     /// The node's condition from this source; `None` if the node lacks it.
     ///
     /// `kind` is the condition type, as it stands on the Node.
-    pub fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
+    pub(crate) fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
         let condition = match source {
             Source::Node => {
                 let condition = self.node.condition(kind)?;
@@ -185,8 +169,8 @@ impl<'a> Facts<'_, 'a> {
             Component::Devices(driver) => {
                 let devices = Devices::of(driver, group.slices, named.is_served);
                 let of = Counted::Devices(driver);
-                Condition::new(devices.status(), Detail::Devices { devices })
-                    .counting(devices.untainted().map(|number| Count { number, of }))
+                let count = devices.untainted().map(|number| Count { number, of });
+                devices.condition().counting(count)
             }
         }
     }

@@ -43,9 +43,7 @@ impl CriticalComponentClass {
 /// The namespaces that a class covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Namespaces {
-    /// All of them.
     All,
-    /// Just these.
     Only(BTreeSet<String>),
 }
 
@@ -58,7 +56,6 @@ impl Namespaces {
         }
     }
 
-    /// Whether the class covers this namespace.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
@@ -72,11 +69,9 @@ impl Namespaces {
 pub enum Question {
     /// Does every `DaemonSet` that runs on the node have a pod there?
     DaemonSetsScheduled,
-    /// Are the pods Ready?
     PodsReady,
     /// Are the CSI drivers that the pods wait for registered?
     CsiDriversRegistered,
-    /// All three.
     ComponentsReady,
 }
 

@@ -12,26 +12,24 @@ mod names;
 mod observations;
 mod placement;
 mod pods;
-mod revisions;
 mod source;
 #[cfg(test)]
 mod tests;
 mod trust;
 mod watch;
 
+pub(crate) use daemon_sets::Revisions;
 pub(crate) use detail::Detail;
-pub use facts::{Condition, Count, Facts};
-pub(crate) use facts::{Counted, GroupFacts};
-pub use groups::{
-    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Question,
-};
-pub(crate) use groups::{CHECK_LABEL, Namespaces};
+pub(crate) use facts::{Condition, Counted, Facts, GroupFacts};
+pub use groups::{ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent};
+pub(crate) use groups::{CHECK_LABEL, Namespaces, Question};
 pub(crate) use names::Names;
-pub use observations::{Observations, Reboot};
-pub use placement::tolerates;
-pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for};
-pub(crate) use revisions::Revisions;
-pub(crate) use source::{RESERVED_PREFIXES, counts_something, is_under_our_domain, names_nothing};
-pub use source::{Source, is_ours};
+pub use observations::Observations;
+#[cfg(test)]
+pub(crate) use observations::Reboot;
+pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for, tolerates};
+pub(crate) use source::{
+    RESERVED_PREFIXES, Source, counts_something, is_ours, is_under_our_domain, names_nothing,
+};
 pub(crate) use trust::Trust;
 pub use watch::{Scope, Watch};

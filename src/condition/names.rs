@@ -9,14 +9,11 @@ const NAMED: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names<T> {
     first: T,
-    /// The other named ones.
     others: Vec<T>,
-    /// How many more there are.
     more: usize,
 }
 
 impl<T> Names<T> {
-    /// A single name.
     pub const fn one(name: T) -> Self {
         Self {
             first: name,
@@ -37,7 +34,6 @@ impl<T> Names<T> {
         })
     }
 
-    /// The listed names.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.others)
     }

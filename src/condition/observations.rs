@@ -58,7 +58,6 @@ struct SeenDeadline {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heartbeat {
     kind: Arc<str>,
-    /// The reporter's last write.
     last_write: LastWrite,
     /// From when on silence counts: the first observation, or the end of a gap in observation.
     first_seen: Timestamp,
@@ -71,33 +70,19 @@ struct Heartbeat {
     in_this_boot: bool,
 }
 
-/// A reporter's last write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LastWrite {
-    /// The condition does not exist.
-    Never,
-    /// This status, at this time by the reporter's own clock, if it reports one.
-    Wrote(ConditionStatus, Option<Timestamp>),
-}
+/// A reporter's last write, if there was one: the status, and when that was by the reporter's own clock, if it says so.
+type LastWrite = Option<(ConditionStatus, Option<Timestamp>)>;
 
 impl Heartbeat {
-    fn new(kind: Arc<str>, last_write: LastWrite, in_this_boot: bool, now: Timestamp) -> Self {
-        Self {
-            kind,
-            last_write,
-            first_seen: now,
-            moved: None,
-            set_back: SignedDuration::ZERO,
-            in_this_boot,
-        }
+    /// When the reporter wrote last, by its own clock.
+    fn wrote(&self) -> Option<Timestamp> {
+        self.last_write.and_then(|(_, at)| at)
     }
 }
 
-/// A reporter's last write, from the node's state.
 fn last_write(node: &Node, kind: &str) -> LastWrite {
-    node.condition(kind).map_or(LastWrite::Never, |condition| {
-        LastWrite::Wrote(condition.status, condition.written())
-    })
+    let condition = node.condition(kind)?;
+    Some((condition.status, condition.written()))
 }
 
 impl Observations {
@@ -147,7 +132,12 @@ impl Observations {
                 any_moved = true;
             }
         }
-        self.see_kubelet(node.kubelet_wrote());
+        if let Some(boot) = &mut self.boot
+            && let Some(wrote) = node.kubelet_wrote().filter(|_| !self.is_boot_told)
+        {
+            boot.older = boot.older.max(wrote);
+            self.is_boot_told = true;
+        }
         any_moved
     }
 
@@ -157,16 +147,6 @@ impl Observations {
             if heartbeat.moved == Some(now) {
                 heartbeat.first_seen = now;
             }
-        }
-    }
-
-    /// Notes the time by the kubelet's clock of the last observed state.
-    fn see_kubelet(&mut self, wrote: Option<Timestamp>) {
-        if let Some(boot) = &mut self.boot
-            && let Some(wrote) = wrote.filter(|_| !self.is_boot_told)
-        {
-            boot.older = boot.older.max(wrote);
-            self.is_boot_told = true;
         }
     }
 
@@ -189,10 +169,7 @@ impl Observations {
     /// Notes a change of the node's `CSINode`. Not for its first observation, whose age is unknown.
     pub fn see_csi_node(&mut self, before: Option<&CsiNode>, now: Option<&CsiNode>) {
         let drivers = now.map_or(&[][..], |csi_node| &csi_node.drivers);
-        let is_news = |driver: &&_| {
-            let known = before.and_then(|before| before.drivers.iter().find(|it| it == driver));
-            known.is_none()
-        };
+        let is_news = |driver: &&_| before.is_none_or(|before| !before.drivers.contains(driver));
         let names = drivers.iter().filter(is_news).map(|it| it.name.clone());
         self.registered.extend(names);
         // A driver that is registered again later counts again.
@@ -209,9 +186,14 @@ impl Observations {
         let in_this_boot = self.boot.is_some_and(|boot| is_long_ago(boot.seen));
         for kind in followed {
             if !self.heartbeats.iter().any(|known| known.kind == *kind) {
-                let last_write = last_write(node, kind);
-                let heartbeat = Heartbeat::new(kind.clone(), last_write, in_this_boot, now);
-                self.heartbeats.push(heartbeat);
+                self.heartbeats.push(Heartbeat {
+                    kind: kind.clone(),
+                    last_write: last_write(node, kind),
+                    first_seen: now,
+                    moved: None,
+                    set_back: SignedDuration::ZERO,
+                    in_this_boot,
+                });
             }
         }
     }
@@ -227,7 +209,7 @@ impl Observations {
     /// the node only once and so cannot observe changes.
     pub fn take_reporters_word(&mut self, node: &Node, now: Timestamp) {
         for heartbeat in &mut self.heartbeats {
-            if let LastWrite::Wrote(_, Some(at)) = heartbeat.last_write {
+            if let Some(at) = heartbeat.wrote() {
                 heartbeat.first_seen = at.min(now);
             }
         }
@@ -236,11 +218,7 @@ impl Observations {
         if let (Some(boot), Some(began)) = (&mut self.boot, began) {
             (boot.seen, boot.older) = (began.min(now), began.min(now));
             for heartbeat in &mut self.heartbeats {
-                let wrote = match heartbeat.last_write {
-                    LastWrite::Wrote(_, at) => at,
-                    LastWrite::Never => None,
-                };
-                heartbeat.in_this_boot = wrote.is_some_and(|at| at >= began);
+                heartbeat.in_this_boot = heartbeat.wrote().is_some_and(|at| at >= began);
             }
         }
     }
@@ -264,23 +242,17 @@ impl Observations {
     /// Since when the reporter of this condition has been silent; `None` if it is not followed.
     pub fn silent_since(&self, kind: &str) -> Option<Timestamp> {
         let heartbeat = self.heartbeat(kind)?;
-        Some(heartbeat.moved.map_or(heartbeat.first_seen, |moved| {
-            moved.max(heartbeat.first_seen)
-        }))
+        heartbeat.moved.max(Some(heartbeat.first_seen))
     }
 
     /// Whether no write of this condition was observed since its silence counts, and its last write lies outside `recently` by
     /// the reporter's own clock: too old, or in the future.
     pub fn is_unproven(&self, kind: &str, recently: &RangeInclusive<Timestamp>) -> bool {
         self.heartbeat(kind).is_some_and(|heartbeat| {
-            let has_moved = heartbeat
-                .moved
-                .is_some_and(|moved| moved > heartbeat.first_seen);
-            let wrote = match heartbeat.last_write {
-                LastWrite::Wrote(_, at) => at,
-                LastWrite::Never => None,
-            };
-            let wrote = wrote.and_then(|at| at.checked_sub(heartbeat.set_back).ok());
+            let has_moved = heartbeat.moved > Some(heartbeat.first_seen);
+            let wrote = heartbeat
+                .wrote()
+                .and_then(|at| at.checked_sub(heartbeat.set_back).ok());
             !has_moved && wrote.is_some_and(|at| !recently.contains(&at))
         })
     }

@@ -33,7 +33,6 @@ pub(crate) struct PassingTaints {
 }
 
 impl PassingTaints {
-    /// Whether the taint will go.
     pub(crate) fn contains(&self, taint: &Taint) -> bool {
         LIFECYCLE_TAINTS.contains(&taint.key.as_str())
             || self.managed.iter().any(|(key, effect)| {
@@ -70,7 +69,7 @@ fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requiremen
 }
 
 /// Whether the `DaemonSet`'s pods tolerate the taint, or the taint does not repel them.
-pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
+pub(crate) fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
     !taint.repels_daemon_pods()
         || daemon_set
             .tolerations

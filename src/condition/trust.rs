@@ -13,7 +13,7 @@ const OLD_PODS: SignedDuration = SignedDuration::from_mins(1);
 
 /// A rule's requirements for evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Trust {
+pub(crate) struct Trust {
     /// How long the reporter of a condition may be silent.
     pub heartbeat_timeout: Option<Duration>,
     /// Whether heartbeats can be observed at present. While they cannot, silence means nothing.
@@ -48,7 +48,6 @@ impl Trust {
             .is_some_and(|reboot| time.as_second() < reboot.older.as_second())
     }
 
-    /// How far a condition on the Node counts.
     pub(super) fn judge<'a>(
         self,
         condition: &'a NodeCondition,
@@ -68,14 +67,18 @@ impl Trust {
                 };
             }
         }
+        let said = Detail::Reported {
+            reason: &condition.reason,
+            message: &condition.message,
+        };
         let reported = Condition {
             transition: condition.transition,
-            ..Condition::new(
-                condition.status,
-                Detail::Reported {
-                    reason: &condition.reason,
-                    message: &condition.message,
-                },
+            ..Condition::new(condition.status, said)
+        };
+        let missed = |timeout| {
+            Condition::new(
+                ConditionStatus::Unknown,
+                Detail::HeartbeatMissed { timeout },
             )
         };
         if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_held)
@@ -83,10 +86,7 @@ impl Trust {
             && let Ok(newest) = now.checked_add(timeout.as_std())
             && observations.is_unproven(kind, &(oldest..=newest))
         {
-            return Condition::new(
-                ConditionStatus::Unknown,
-                Detail::HeartbeatMissed { timeout },
-            );
+            return missed(timeout);
         }
         let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
@@ -97,10 +97,7 @@ impl Trust {
         match stale_at {
             Some(stale_at) if stale_at <= now => Condition {
                 transition: Some(stale_at),
-                ..Condition::new(
-                    ConditionStatus::Unknown,
-                    Detail::HeartbeatMissed { timeout },
-                )
+                ..missed(timeout)
             },
             recheck => Condition {
                 recheck,

@@ -13,22 +13,16 @@ const BOUND_AND_NOT_ENDED: &str = "spec.nodeName!=,status.phase!=Succeeded,statu
 
 /// Identifies a watch. There are some for each component group: of a class, or of what a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Watch {
-    /// Nodes.
     Nodes,
-    /// `CSINode`s.
     CsiNodes,
-    /// Pods of a component group.
     Pods(ComponentGroup),
-    /// `DaemonSet`s of a component group.
     DaemonSets(ComponentGroup),
-    /// `ResourceSlice`s of a component group.
     ResourceSlices(ComponentGroup),
-    /// Rules.
     Rules,
-    /// Karpenter's `NodeClaim`s. Only repair waits for them.
+    /// Only repair waits for them.
     NodeClaims,
-    /// Karpenter's `NodePool`s. Only repair waits for them.
     NodePools,
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::error::Error as _;
 use std::time::{Duration, Instant};
 
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use k8s_openapi::NamespaceResourceScope;
+use kube::core::Status;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
 use prometheus::IntCounter;
@@ -70,20 +72,15 @@ impl Watches {
     /// Starts a watch, or starts it again. It ends at the latest when the receiver of the changes is dropped.
     pub(crate) fn begin(&mut self, watch: Watch, scope: &Scope) {
         let previous = self.under_way.remove(&watch);
+        let labels = &[watch.name()];
+        let restarts = self.metrics.watch_restarts.with_label_values(labels);
         if let Some(previous) = &previous {
             previous.abort();
-            let restarts = &self.metrics.watch_restarts;
-            restarts.with_label_values(&[watch.name()]).inc();
+            restarts.inc();
         } else {
             info!(source = watch.name(), "Starting EventSource");
-            self.metrics
-                .watch_restarts
-                .with_label_values(&[watch.name()]);
         }
-        let failures = self
-            .metrics
-            .watch_failures
-            .with_label_values(&[watch.name()]);
+        let failures = self.metrics.watch_failures.with_label_values(labels);
         let feed = Feed {
             watch,
             feeder: self.feeder.clone(),
@@ -124,18 +121,12 @@ pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
         Watch::CsiNodes => wrapped::<CsiNode>(Api::all(client), config, Object::CsiNode),
         Watch::Rules => wrapped::<RuleObject>(Api::all(client), config, Object::Rule),
         Watch::Pods(group) => {
-            let api = namespace.map_or_else(
-                || Api::all(client.clone()),
-                |namespace| Api::namespaced(client.clone(), namespace),
-            );
-            wrapped::<Pod>(api, config, move |pod| Object::Pod(group, pod))
+            let wrap = move |pod| Object::Pod(group, pod);
+            wrapped::<Pod>(within(client, namespace), config, wrap)
         }
         Watch::DaemonSets(group) => {
-            let api = namespace.map_or_else(
-                || Api::all(client.clone()),
-                |namespace| Api::namespaced(client.clone(), namespace),
-            );
-            wrapped::<DaemonSet>(api, config, move |it| Object::DaemonSet(group, it))
+            let wrap = move |it| Object::DaemonSet(group, it);
+            wrapped::<DaemonSet>(within(client, namespace), config, wrap)
         }
         Watch::ResourceSlices(group) => {
             let wrap = move |it| Object::ResourceSlice(group, it);
@@ -143,6 +134,16 @@ pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
         }
         Watch::NodeClaims => wrapped::<NodeClaim>(Api::all(client), config, Object::NodeClaim),
         Watch::NodePools => wrapped::<NodePool>(Api::all(client), config, Object::NodePool),
+    }
+}
+
+fn within<T>(client: Client, namespace: Option<&str>) -> Api<Watched<T>>
+where
+    T: Kind<Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
     }
 }
 
@@ -154,16 +155,14 @@ fn wrapped<T>(
 where
     T: Kind + Send + 'static,
 {
-    let events = watcher(api, config).map(move |event| {
-        event.map(|event| match event {
-            Event::Init => Event::Init,
-            Event::InitApply(object) => Event::InitApply(wrap(object)),
-            Event::InitDone => Event::InitDone,
-            Event::Apply(object) => Event::Apply(wrap(object)),
-            Event::Delete(object) => Event::Delete(wrap(object)),
-        })
-    });
-    events.boxed()
+    let wrap = move |event| match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(wrap(object)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(wrap(object)),
+        Event::Delete(object) => Event::Delete(wrap(object)),
+    };
+    watcher(api, config).map_ok(wrap).boxed()
 }
 
 /// One watch.
@@ -191,12 +190,11 @@ impl Feed {
                     if !matches!(seen, Seen::Init(..)) {
                         self.works();
                     }
-                    let mut pause = Duration::ZERO;
-                    if matches!(seen, Seen::Progress(..)) {
-                        let last = last_start.replace(now);
-                        if last.is_some_and(|last| now.duration_since(last) < SPACING) {
-                            pause = SPACING;
-                        }
+                    let starts = matches!(seen, Seen::Progress(..));
+                    let last = last_start.filter(|last| now.duration_since(*last) < SPACING);
+                    let pause = last.filter(|_| starts).map_or(Duration::ZERO, |_| SPACING);
+                    if starts {
+                        last_start = Some(now);
                     }
                     (Some(seen), pause)
                 }
@@ -227,7 +225,7 @@ impl Feed {
     fn failed(&mut self, error: &watcher::Error, now: Instant) -> (Option<Seen>, Duration) {
         self.failures.inc();
         self.tell(error);
-        if self.watch.is_optional() && code(error) == Some(404) {
+        if self.watch.is_optional() && refusal(error).is_some_and(|it| it.code == 404) {
             return (Some(Seen::NotInstalled(self.watch)), NOT_INSTALLED_PAUSE);
         }
         (None, self.retry.failed(PAUSES, now).duration_since(now))
@@ -262,13 +260,13 @@ impl Feed {
     }
 }
 
-/// The code of the API server's refusal, if it is one.
-fn code(error: &watcher::Error) -> Option<u16> {
+/// The API server's refusal, if it is one.
+fn refusal(error: &watcher::Error) -> Option<&Status> {
     match error {
         watcher::Error::WatchError(status)
         | watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
         _ => None,
     }
 }
@@ -276,31 +274,8 @@ fn code(error: &watcher::Error) -> Option<u16> {
 /// Why a watch does not work, and what to do about it; `None` if a plain retry is enough.
 pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Option<String> {
     let name = watch.name();
-    let status = match error {
-        watcher::Error::WatchError(status)
-        | watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status,
-        watcher::Error::NoResourceVersion => {
-            return Some(format!("{name} cannot be watched on this API server"));
-        }
-        watcher::Error::WatchFailed(kube::Error::SerdeError(error))
-        | watcher::Error::InitialListFailed(kube::Error::SerdeError(error)) => {
-            return Some(format!("cannot parse the API server's {name}: {error}"));
-        }
-        watcher::Error::WatchFailed(error) => {
-            let mut causes = std::iter::successors(error.source(), |error| (*error).source());
-            let is_silent = causes.any(<dyn std::error::Error>::is::<NoAnswer>);
-            return is_silent.then(|| format!(
-                "nothing is seen of {name} any more, and the API server has not ended the watch either: the connection is dead, or something in between holds it up"
-            ));
-        }
-        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
-            let why = with_causes(error);
-            return Some(format!(
-                "cannot reach the API server at {server} to watch {name}: {why} (check that it runs, and that the kubeconfig names the right server)"
-            ));
-        }
+    let Some(status) = refusal(error) else {
+        return unrefused(error, name, server);
     };
     Some(match status.code {
         410 => return None,
@@ -328,10 +303,35 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
     })
 }
 
+/// Why a watch that the API server did not refuse does not work; `None` if a plain retry is enough.
+fn unrefused(error: &watcher::Error, name: &str, server: &str) -> Option<String> {
+    match error {
+        watcher::Error::WatchError(_) => None,
+        watcher::Error::NoResourceVersion => {
+            Some(format!("{name} cannot be watched on this API server"))
+        }
+        watcher::Error::WatchFailed(kube::Error::SerdeError(error))
+        | watcher::Error::InitialListFailed(kube::Error::SerdeError(error)) => {
+            Some(format!("cannot parse the API server's {name}: {error}"))
+        }
+        watcher::Error::WatchFailed(error) => {
+            let mut causes = std::iter::successors(error.source(), |error| (*error).source());
+            let is_silent = causes.any(<dyn std::error::Error>::is::<NoAnswer>);
+            is_silent.then(|| format!(
+                "nothing is seen of {name} any more, and the API server has not ended the watch either: the connection is dead, or something in between holds it up"
+            ))
+        }
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
+            let why = with_causes(error);
+            Some(format!(
+                "cannot reach the API server at {server} to watch {name}: {why} (check that it runs, and that the kubeconfig names the right server)"
+            ))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
-
     use super::*;
 
     #[test]

@@ -13,24 +13,20 @@ const MAX_TEXT: usize = 256;
 /// The worst state of storage that drivers report.
 const UNREACHABLE: &str = "StorageUnreachable";
 
-/// A node's registered CSI drivers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiNode {
     /// The object's name, which is the node's.
     pub name: Arc<str>,
     /// The UID of the Node that owns the object, if it has an owner.
     pub owner: Option<Arc<str>>,
-    /// The registered drivers.
     pub drivers: Vec<CsiDriver>,
     /// The drivers that report their storage as unhealthy (KEP-1432, Kubernetes 1.37). Apart from `drivers`, since a report is no
     /// registration.
     pub unhealthy: Vec<UnhealthyStorage>,
 }
 
-/// A CSI driver registered on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsiDriver {
-    /// The driver's name.
     pub name: String,
     /// Whether the driver reports how many volumes the node can attach (`allocatable.count`).
     pub has_allocatable_count: bool,
@@ -39,7 +35,6 @@ pub struct CsiDriver {
 /// What a CSI driver reports to be wrong with its storage, as seen from the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnhealthyStorage {
-    /// The driver's name.
     pub driver: String,
     /// The worst state that it reports: `StorageUnreachable`, `StorageDegraded`, or one that later versions add.
     pub status: String,
@@ -47,17 +42,14 @@ pub struct UnhealthyStorage {
     pub reason: String,
     /// The driver's message, in at most 256 bytes; may be empty.
     pub message: String,
-    /// How many other conditions it reports.
     pub more: usize,
 }
 
 impl CsiNode {
-    /// The driver of this name, if it is registered.
     pub fn driver(&self, name: &str) -> Option<&CsiDriver> {
         self.drivers.iter().find(|driver| driver.name == name)
     }
 
-    /// What is wrong with this driver's storage, if anything is.
     pub fn unhealthy_storage(&self, driver: &str) -> Option<&UnhealthyStorage> {
         self.unhealthy.iter().find(|it| it.driver == driver)
     }

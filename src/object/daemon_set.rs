@@ -23,11 +23,9 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonSet {
-    /// The namespace and name.
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether rules that wait for all `DaemonSet`s leave it out: its own label `nodegate.dev/ignore` is `true`.
     pub ignored: bool,
@@ -35,11 +33,9 @@ pub struct DaemonSet {
     pub selector: Option<Selector>,
     /// The generation of its pod template: it grows with each change of that.
     pub template_generation: Option<i64>,
-    /// The labels of its pod template.
     pub template_labels: BTreeMap<String, String>,
     /// `spec.nodeName` of its pod template; empty for any node.
     pub node_name: String,
-    /// `spec.nodeSelector` of its pod template.
     pub node_selector: BTreeMap<String, String>,
     /// The terms of the required node affinity, one of which must match; `None` if there is none.
     pub node_affinity: Option<Vec<NodeAffinityTerm>>,
@@ -52,9 +48,7 @@ pub struct DaemonSet {
 pub enum NodeAffinityTerm {
     /// A term that is empty or invalid: it matches no node.
     Nothing,
-    /// A term with at least one requirement.
     All {
-        /// Requirements on the node's labels.
         labels: Vec<Requirement>,
         /// Node names that must (`true`) or must not (`false`) be this node's.
         names: Vec<(String, bool)>,

@@ -13,38 +13,30 @@ use super::watched::{Kind, Object, Unreadable, lenient};
 use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
-pub const NODE_POOL_LABEL: &str = "karpenter.sh/nodepool";
+pub(crate) const NODE_POOL_LABEL: &str = "karpenter.sh/nodepool";
 /// Label on nodes: `true` once Karpenter counts on the node for workload.
-pub const INITIALIZED_LABEL: &str = "karpenter.sh/initialized";
+pub(crate) const INITIALIZED_LABEL: &str = "karpenter.sh/initialized";
 /// Karpenter's annotation on nodes and `NodeClaim`s that forbids repair.
 const KARPENTERS_DO_NOT_REPAIR: &str = "karpenter.sh/do-not-repair";
 /// Annotation on `NodeClaim`s: until when Karpenter waits for the node's pods, in RFC 3339.
-pub const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
+pub(crate) const TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 /// Taint of new nodes until Karpenter has labelled them.
-pub const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
+pub(crate) const UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 
 /// An instance that Karpenter has requested.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeClaim {
-    /// The claim's name.
     pub name: Arc<str>,
-    /// The claim's UID. A new claim of the same name has another.
     pub uid: Arc<str>,
-    /// The object's resource version.
     pub version: Version,
-    /// The claim's stage.
     pub stage: ClaimStage,
     /// Its `NodePool`; a claim can also exist without one.
     pub node_pool: Option<Arc<str>>,
-    /// The node that it became.
     pub node_name: Option<Arc<str>>,
-    /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// `spec.readinessTTL` as written. No released Karpenter has the field.
     pub readiness_ttl: Option<String>,
-    /// The termination timestamp as written.
     pub termination: Option<String>,
-    /// The annotation that forbids repair, if there is one.
     pub do_not_repair: Option<&'static str>,
 }
 
@@ -56,28 +48,21 @@ impl NodeClaim {
     }
 }
 
-/// The stage of a `NodeClaim`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClaimStage {
     /// There is no node yet, or Karpenter does not count on it for workload yet.
     #[default]
     Starting,
-    /// Karpenter counts on the node for workload.
     Initialized,
-    /// Karpenter is rebooting the instance.
     Rebooting,
-    /// The claim is being deleted.
     Deleting,
 }
 
 /// The template of `NodeClaim`s.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePool {
-    /// The pool's name.
     pub name: Arc<str>,
-    /// The readiness TTL in its annotation, as written.
     pub readiness_ttl: Option<String>,
-    /// The annotation that forbids repair of its nodes, if there is one.
     pub do_not_repair: Option<&'static str>,
 }
 
@@ -90,7 +75,6 @@ pub(super) fn forbids_repair(object: &Object<impl Kind>) -> Option<&'static str>
         .find(forbids)
 }
 
-/// The part of a claim's `spec` that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
@@ -98,7 +82,6 @@ pub struct Spec {
     readiness_ttl: Value,
 }
 
-/// The part of a claim's `status` that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {

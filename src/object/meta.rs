@@ -8,9 +8,7 @@ use kube::api::ObjectMeta;
 /// Namespace and name of a namespaced object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// The object's namespace.
     pub namespace: Arc<str>,
-    /// The object's name.
     pub name: Arc<str>,
 }
 
@@ -23,7 +21,6 @@ impl ObjectKey {
         }
     }
 
-    /// The key of an object without a namespace.
     pub(crate) fn unscoped(name: Arc<str>) -> Self {
         // Unlike other strings, this one is not allocated.
         let namespace = Arc::default();
@@ -55,12 +52,10 @@ pub(crate) fn name(meta: &ObjectMeta) -> Arc<str> {
     meta.name.as_deref().unwrap_or_default().into()
 }
 
-/// The object's resource version.
 pub(crate) fn resource_version(meta: &ObjectMeta) -> Version {
     version(meta.resource_version.as_deref())
 }
 
-/// Parses a version.
 pub(crate) fn version(text: Option<&str>) -> Version {
     text.and_then(|version| version.parse().ok())
         .unwrap_or_default()

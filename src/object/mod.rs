@@ -3,7 +3,7 @@
 
 mod csi_node;
 mod daemon_set;
-pub mod karpenter;
+pub(crate) mod karpenter;
 mod meta;
 mod node;
 mod pod;
@@ -15,10 +15,10 @@ mod taint;
 mod tests;
 mod watched;
 
-pub use csi_node::{CsiNode, UnhealthyStorage};
+pub(crate) use csi_node::{CsiNode, UnhealthyStorage};
 pub use daemon_set::DaemonSet;
 pub(crate) use daemon_set::NodeAffinityTerm;
-pub use karpenter::{NodeClaim, NodePool};
+pub(crate) use karpenter::{NodeClaim, NodePool};
 pub use meta::{ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version};
 pub(crate) use node::KUBELETS_CONDITIONS;
@@ -26,7 +26,6 @@ pub use node::{Node, NodeCondition};
 pub use pod::Pod;
 pub(crate) use pod::{PodPhase, PodReady};
 pub use resource_slice::ResourceSlice;
-pub use resources::Resources;
 pub use rule::RuleObject;
 pub use taint::{Taint, Toleration};
 pub use watched::{Kind, Unreadable, Watched};

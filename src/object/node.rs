@@ -30,28 +30,19 @@ const INTRODUCTION_TAINTS: [&str; 2] = [
 /// The parts of a node that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
-    /// The node's name.
     pub name: Arc<str>,
-    /// The node's UID. A new node of the same name has another.
     pub uid: Arc<str>,
-    /// When the Node object was created.
     pub created: Option<Timestamp>,
-    /// Whether the node is being deleted.
     pub deleting: bool,
-    /// The node's labels.
     pub labels: BTreeMap<String, String>,
     /// Our annotations on the node. `None` if the node has no annotations at all, which matters
     /// to patches.
     pub annotations: Option<BTreeMap<String, String>>,
-    /// The annotation that forbids repair, if there is one.
     pub do_not_repair: Option<&'static str>,
-    /// The cloud provider's name for the instance.
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
     pub taints: Vec<Taint>,
-    /// All conditions.
     pub conditions: Vec<NodeCondition>,
-    /// What the node has to allocate.
     pub resources: Resources,
     /// Identifies the node's present boot; empty before the kubelet has reported it.
     pub boot_id: Arc<str>,
@@ -60,19 +51,15 @@ pub struct Node {
 /// A condition of a node's status.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NodeCondition {
-    /// The condition's type.
     #[serde(rename = "type")]
     pub kind: String,
     /// The condition's status. Anything other than `True` and `False` is `Unknown`.
     #[serde(default = "unknown", deserialize_with = "status")]
     pub status: ConditionStatus,
-    /// The reporter's reason.
     #[serde(default)]
     pub reason: String,
-    /// The reporter's message.
     #[serde(default)]
     pub message: String,
-    /// When the status last changed.
     #[serde(default, rename = "lastTransitionTime", deserialize_with = "lenient")]
     pub transition: Option<Timestamp>,
     /// The reporter's heartbeat, by its own clock. Ignored by comparisons.
@@ -113,14 +100,12 @@ impl Node {
         relabelled
     }
 
-    /// The condition of this type, if the node reports one.
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
         self.conditions
             .iter()
             .find(|condition| condition.kind == kind)
     }
 
-    /// Whether the node is in maintenance.
     pub fn is_in_maintenance(&self) -> bool {
         self.conditions.iter().any(|condition| {
             condition.status == ConditionStatus::True
@@ -128,7 +113,6 @@ impl Node {
         })
     }
 
-    /// The taint with this key and effect, if the node has it.
     pub fn taint(&self, key: &str, effect: TaintEffect) -> Option<&Taint> {
         self.taints.iter().find(|taint| taint.is(key, effect))
     }
@@ -147,7 +131,6 @@ impl Node {
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
     }
 
-    /// The value of one of our annotations.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key).map(String::as_str)
     }
@@ -216,7 +199,6 @@ impl Kind for Node {
     }
 }
 
-/// Keeps our annotations.
 fn own(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
     annotations.retain(|key, _| OWN_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
     annotations

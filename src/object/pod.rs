@@ -9,33 +9,25 @@ use serde::Deserialize;
 use super::meta::ObjectKey;
 use super::watched::{Kind, Object, Unreadable, lenient};
 
-/// The label of a `DaemonSet`'s pod that names its revision.
 const REVISION_LABEL: &str = "controller-revision-hash";
-/// The label of a `DaemonSet`'s pod with the generation of its template.
 const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
 
 /// The parts of a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
-    /// The pod's namespace and name.
     pub key: ObjectKey,
     /// The node that the pod is bound to; empty if it is not bound.
     pub node: Arc<str>,
     /// The UID of the `DaemonSet` that controls the pod, if one does.
     pub daemon_set: Option<Arc<str>>,
-    /// Whether the pod is being deleted.
     pub terminating: bool,
-    /// When the pod was created.
     pub created: Option<Timestamp>,
-    /// The pod's phase.
     pub phase: PodPhase,
-    /// The pod's Ready condition.
     pub ready: PodReady,
     /// The revision of the `DaemonSet` that it was made from, by the label `controller-revision-hash`.
     pub revision: Option<Arc<str>>,
     /// The generation of the `DaemonSet`'s pod template that it was made from.
     pub template_generation: Option<i64>,
-    /// The pod's annotations, as key and value.
     pub annotations: Vec<(String, String)>,
 }
 
@@ -52,12 +44,10 @@ pub enum PodPhase {
     Unfinished,
 }
 
-/// A pod's Ready condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodReady {
     /// `False`, `Unknown` or absent.
     No,
-    /// `True`.
     Yes {
         /// When it turned `True`, if the kubelet reports that.
         since: Option<Timestamp>,

@@ -11,17 +11,14 @@ use super::watched::{Kind, Object, Unreadable};
 /// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceSlice {
-    /// The object's name.
     pub name: Arc<str>,
     /// The node that has the devices; empty if they belong to no single node.
     pub node: Arc<str>,
-    /// The pool that the slice is part of.
     pub pool: Arc<str>,
     /// The generation of the pool. Only the newest counts.
     pub generation: i64,
     /// How many slices the pool has at this generation.
     pub of: usize,
-    /// How many devices are in this slice.
     pub devices: usize,
     /// How many of them have a taint with effect `NoSchedule` or `NoExecute`.
     pub tainted: usize,

@@ -12,12 +12,10 @@ use serde_json::Value;
 pub struct Resources(BTreeMap<String, u64>);
 
 impl Resources {
-    /// Whether there is an amount above zero.
     pub fn has(&self, resource: &str) -> bool {
         self.0.contains_key(resource)
     }
 
-    /// The whole units that there are.
     pub fn units(&self, resource: &str) -> u64 {
         self.0.get(resource).copied().unwrap_or_default()
     }

@@ -16,7 +16,6 @@ use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "Object<Self>")]
 pub struct RuleObject {
-    /// Metadata, without unused fields.
     pub metadata: ObjectMeta,
     /// The spec, or why it is unreadable.
     pub spec: Result<NodeReadinessRuleSpec, String>,

@@ -11,7 +11,6 @@ use crate::api::TaintEffect;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
-    /// The taint's key.
     pub key: String,
     /// The taint's value; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -24,7 +23,6 @@ pub struct Taint {
 }
 
 impl Taint {
-    /// A taint without `timeAdded`.
     pub fn new(key: impl Into<String>, value: impl Into<String>, effect: TaintEffect) -> Self {
         Self {
             key: key.into(),
@@ -34,7 +32,6 @@ impl Taint {
         }
     }
 
-    /// The same taint with `timeAdded`.
     pub fn added_at(self, time: Timestamp) -> Self {
         Self {
             // As the API server prints it, in whole seconds.
@@ -55,28 +52,22 @@ impl Taint {
     }
 }
 
-/// A pod's toleration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Toleration {
     /// The taint key; empty for any.
     pub key: String,
-    /// How the value is compared.
     pub operator: TolerationOperator,
-    /// The taint value that `Equal` requires.
     pub value: String,
     /// The taint effect; empty for any.
     pub effect: String,
 }
 
-/// The operator of a toleration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum TolerationOperator {
-    /// The values are equal.
     #[default]
     #[serde(alias = "")]
     Equal,
-    /// Any value matches.
     Exists,
     /// A comparison that is off by default in Kubernetes (`Lt`, `Gt`, KEP-5471): it tolerates nothing.
     #[serde(other)]
@@ -84,15 +75,6 @@ pub enum TolerationOperator {
 }
 
 impl Toleration {
-    const fn exists(key: String, effect: String) -> Self {
-        Self {
-            key,
-            operator: TolerationOperator::Exists,
-            value: String::new(),
-            effect,
-        }
-    }
-
     /// Whether this toleration matches the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`).
     pub fn tolerates(&self, taint: &Taint) -> bool {
         (self.effect.is_empty() || self.effect == taint.effect)
@@ -106,7 +88,12 @@ impl Toleration {
 
     /// Tolerates any value of a taint with this key and effect.
     pub fn of(key: &str, effect: &str) -> Self {
-        Self::exists(key.into(), effect.into())
+        Self {
+            key: key.into(),
+            operator: TolerationOperator::Exists,
+            value: String::new(),
+            effect: effect.into(),
+        }
     }
 }
 

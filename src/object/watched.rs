@@ -24,7 +24,6 @@ use super::rule::RuleObject;
 pub struct Unreadable(String);
 
 impl Unreadable {
-    /// An unreadable object with this problem.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
@@ -71,7 +70,6 @@ impl<T: Kind> Watched<T> {
         self.value.map_err(|(why, _)| why)
     }
 
-    /// Whether there is a value.
     pub fn is_readable(&self) -> bool {
         self.value.is_ok()
     }
@@ -85,7 +83,6 @@ impl<T: Kind> Watched<T> {
         name.filter(|name| !name.is_empty())
     }
 
-    /// The object's resource version.
     pub fn version(&self) -> Version {
         meta::resource_version(&self.metadata)
     }
