@@ -105,7 +105,7 @@ fn taints(bencher: Bencher, count: usize) {
 }
 
 fn make_pods(world: &mut World, count: usize, change: impl Fn(usize, &mut Pod)) {
-    let pods = world.pods.entry(CLASS);
+    let pods = world.pods.entry(CLASS).or_default();
     let first = pods[0].clone();
     pods.extend((0..count).map(|index| {
         let mut pod = first.clone();
@@ -131,7 +131,7 @@ fn daemon_sets(bencher: Bencher, count: usize) {
     decide(bencher, |world| {
         let uid = |index: usize| Arc::from(index.to_string());
         make_pods(world, count, |index, pod| pod.daemon_set = Some(uid(index)));
-        let all = world.daemon_sets.entry(CLASS);
+        let all = world.daemon_sets.entry(CLASS).or_default();
         let first = all.values().next().expect("a DaemonSet").clone();
         for index in 0..count {
             let mut daemon_set = first.clone();
@@ -173,6 +173,6 @@ fn resource_slices(bencher: Bencher, count: usize) {
         devices: 8,
         ..ResourceSlice::default()
     });
-    world.slices.entry(group).extend(slices);
+    world.slices.entry(group).or_default().extend(slices);
     bencher.bench_local(|| divan::black_box(&world).plan());
 }

@@ -63,7 +63,7 @@ impl Scene {
                 view.listed(*watch);
             }
         }
-        view.settle();
+        view.prepare();
         Snapshot {
             at,
             rules: self.rules,

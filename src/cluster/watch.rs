@@ -165,52 +165,41 @@ impl WatchRequest {
 
 /// Finds bookmarks in a stream of lines and makes them look like changes, wherever chunks are cut: only they begin with `B`, so
 /// each byte is decided as it comes.
+///
+/// It holds how many bytes of this line are those of a bookmark, or [`OTHER`] for another line.
 #[derive(Debug, Default)]
-struct Bookmarks {
-    /// How many bytes of this line are those of a bookmark; `None` for another line.
-    column: Column,
-}
+struct Bookmarks(usize);
 
-#[derive(Debug, Clone, Copy)]
-enum Column {
-    At(usize),
-    Other,
-}
-
-impl Default for Column {
-    fn default() -> Self {
-        Self::At(0)
-    }
-}
+const OTHER: usize = usize::MAX;
 
 impl Bookmarks {
     fn rewrite(&mut self, chunk: &mut [u8]) {
         let mut rest = chunk;
         while !rest.is_empty() {
-            let Column::At(at) = self.column else {
+            if self.0 == OTHER {
                 let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
                     return;
                 };
                 rest = &mut rest[end + 1..];
-                self.column = Column::At(0);
+                self.0 = 0;
                 continue;
-            };
+            }
             // The `B` itself is the first byte to be replaced.
-            let replaced = at.checked_sub(BOOKMARK.len() - 1);
+            let replaced = self.0.checked_sub(BOOKMARK.len() - 1);
             let byte = &mut rest[0];
-            self.column = match BOOKMARK.get(at) {
-                Some(expected) if expected != byte => Column::Other,
-                None if replaced == Some(MODIFIED.len()) => Column::Other,
-                _ => Column::At(at + 1),
+            self.0 = match BOOKMARK.get(self.0) {
+                Some(expected) if expected != byte => OTHER,
+                None if replaced == Some(MODIFIED.len()) => OTHER,
+                _ => self.0 + 1,
             };
-            if let (Column::At(_), Some(to)) =
-                (self.column, replaced.and_then(|it| MODIFIED.get(it)))
+            if self.0 != OTHER
+                && let Some(to) = replaced.and_then(|it| MODIFIED.get(it))
             {
                 *byte = *to;
             }
             // A line may end anywhere.
             if *byte == b'\n' {
-                self.column = Column::At(0);
+                self.0 = 0;
             }
             rest = &mut rest[1..];
         }

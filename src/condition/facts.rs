@@ -118,7 +118,7 @@ impl<'a> Facts<'_, 'a> {
         let condition = match source {
             Source::Node => {
                 let condition = self.node.condition(kind)?;
-                return Some(self.trust.judge(condition, self.observations, self.now));
+                return Some(self.trust.assess(condition, self.observations, self.now));
             }
             Source::Nobody => return None,
             Source::Class { class, question } => {

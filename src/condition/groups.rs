@@ -1,10 +1,8 @@
 //! What nodes wait for: critical component classes, and components that rules name. Each is a group of objects that are listed
 //! and watched together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-use smallvec::SmallVec;
 
 use crate::object::{DaemonSet, ObjectKey};
 use crate::selector::Selector;
@@ -140,72 +138,5 @@ pub struct NamedComponent {
     pub is_served: bool,
 }
 
-/// A map by component group, for few entries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ByGroup<T>(SmallVec<[(ComponentGroup, T); 1]>);
-
-impl<T> Default for ByGroup<T> {
-    fn default() -> Self {
-        Self(SmallVec::new())
-    }
-}
-
-impl<T> ByGroup<T> {
-    /// The value of a group.
-    pub fn get(&self, group: ComponentGroup) -> Option<&T> {
-        let mut of_it = self.0.iter().filter(|(of, _)| *of == group);
-        of_it.next().map(|(_, it)| it)
-    }
-
-    /// The value of a group, mutably.
-    pub fn get_mut(&mut self, group: ComponentGroup) -> Option<&mut T> {
-        let mut of_it = self.0.iter_mut().filter(|(of, _)| *of == group);
-        of_it.next().map(|(_, it)| it)
-    }
-
-    /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// All values.
-    pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|(_, it)| it)
-    }
-
-    /// Removes the value of a group.
-    pub fn remove(&mut self, group: ComponentGroup) -> Option<T> {
-        let index = self.0.iter().position(|(of, _)| *of == group)?;
-        Some(self.0.remove(index).1)
-    }
-}
-
-impl<T: Default> ByGroup<T> {
-    /// The value of a group, created if missing.
-    pub fn entry(&mut self, group: ComponentGroup) -> &mut T {
-        let index = self.0.iter().position(|(of, _)| *of == group);
-        let index = index.unwrap_or_else(|| {
-            self.0.push((group, T::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[index].1
-    }
-}
-
-impl<T> ByGroup<Vec<T>> {
-    /// Drops all of a group but those that this holds for.
-    pub fn retain(&mut self, group: ComponentGroup, stays: impl FnMut(&T) -> bool) {
-        if let Some(all) = self.get_mut(group) {
-            all.retain(stays);
-            if all.is_empty() {
-                self.remove(group);
-            }
-        }
-    }
-}
-
-impl<T> FromIterator<(ComponentGroup, T)> for ByGroup<T> {
-    fn from_iter<I: IntoIterator<Item = (ComponentGroup, T)>>(of: I) -> Self {
-        Self(of.into_iter().collect())
-    }
-}
+/// A map by component group.
+pub type ByGroup<T> = BTreeMap<ComponentGroup, T>;

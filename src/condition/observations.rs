@@ -207,7 +207,7 @@ impl Observations {
 
     /// Trusts the reporters' own timestamps for their last writes, and the kubelet's for the present boot, for callers that see
     /// the node only once and so cannot observe changes.
-    pub fn take_reporters_word(&mut self, node: &Node, now: Timestamp) {
+    pub fn trust_reporters(&mut self, node: &Node, now: Timestamp) {
         for heartbeat in &mut self.heartbeats {
             if let Some(at) = heartbeat.wrote() {
                 heartbeat.first_seen = at.min(now);

@@ -48,7 +48,7 @@ impl Trust {
             .is_some_and(|reboot| time.as_second() < reboot.older.as_second())
     }
 
-    pub(super) fn judge<'a>(
+    pub(super) fn assess<'a>(
         self,
         condition: &'a NodeCondition,
         observations: &Observations,
@@ -187,10 +187,10 @@ mod tests {
                 }),
                 is_held: false,
             };
-            let judged = trust.judge(&condition, &rebooted(followed_at), at(100 + after));
-            assert_eq!(judged.status == ConditionStatus::True, believed, "{name}");
+            let assessed = trust.assess(&condition, &rebooted(followed_at), at(100 + after));
+            assert_eq!(assessed.status == ConditionStatus::True, believed, "{name}");
             let recheck = recheck.map(|after| at(100 + after));
-            assert_eq!(judged.recheck, recheck, "{name}");
+            assert_eq!(assessed.recheck, recheck, "{name}");
         }
     }
 }

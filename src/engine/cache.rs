@@ -17,7 +17,7 @@ use std::time::Instant;
 use jiff::{SignedDuration, Timestamp};
 
 use super::freshness::Views;
-use super::io::{Effect, Now};
+use super::io::Now;
 use super::map::{Map, Set};
 use super::unreadable::Broken;
 use crate::condition::{
@@ -104,9 +104,8 @@ pub struct Cache {
     rule_set: RuleSet,
     /// Grows whenever `rule_set` changes.
     rule_generation: u64,
-    views: Views,
-    /// The watches to start and stop.
-    orders: Vec<Effect>,
+    /// How far each watch has come, and which ones are to be started.
+    pub(super) views: Views,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
     clock_was_set: bool,
     /// Whether nodes are queued. A follower evaluates nothing, and a new leader starts with all nodes.
@@ -154,22 +153,16 @@ impl Cache {
         };
         let since = Some(now.monotonic);
         for watch in unscoped {
-            cache.begin_watch(watch, Scope::default(), since);
+            cache.views.begin(watch, Scope::default(), since);
         }
         for (index, class) in classes.iter().enumerate() {
             let group = ComponentGroup::Class(index);
             for watch in [Watch::Pods(group), Watch::DaemonSets(group)] {
-                cache.begin_watch(watch, class.scope(watch), since);
+                cache.views.begin(watch, class.scope(watch), since);
             }
         }
         cache.classes = classes;
         cache
-    }
-
-    /// Has a watch started that has shown nothing yet; `since` is from when on that matters.
-    fn begin_watch(&mut self, watch: Watch, scope: Scope, since: Option<Instant>) {
-        self.views.begin(watch, scope.clone(), since);
-        self.orders.push(Effect::Watch(watch, scope));
     }
 
     /// Whether every watch has synced. Nothing may be decided before.

@@ -12,6 +12,7 @@ use tracing::warn;
 
 use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
+use super::io::Effect;
 use super::map::Set;
 use crate::condition::{ComponentGroup, Scope, Watch};
 use crate::object::{ObjectKey, Version};
@@ -37,6 +38,8 @@ pub(crate) struct Views {
     all: BTreeMap<Watch, View>,
     /// The time as of which all of them must be current at least.
     required: Option<Instant>,
+    /// The watches to start and stop.
+    orders: Vec<Effect>,
 }
 
 /// What is known of the objects of a watch.
@@ -50,11 +53,11 @@ pub(crate) enum Phase {
     Listed,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct View {
     scope: Scope,
-    /// Whether the cluster has the resource, as far as is known.
-    is_installed: bool,
+    /// Whether the cluster has no such resource, as far as is known.
+    is_absent: bool,
     /// Everything has been shown that had happened by this time; `None` until the first list is complete.
     as_of: Option<Instant>,
     /// When the last event came while the view was current; `None` for what a rule names, before its first list.
@@ -83,23 +86,6 @@ struct List {
 }
 
 impl View {
-    fn new(scope: Scope, seen: Option<Instant>) -> Self {
-        Self {
-            scope,
-            is_installed: true,
-            as_of: None,
-            seen,
-            shown: 0,
-            list: None,
-            listed: None,
-            asked: None,
-            read_at: None,
-            reading: None,
-            ahead: None,
-            restarts: Backoff::default(),
-        }
-    }
-
     fn is_stale(&self, required: Option<Instant>, now: Instant) -> bool {
         self.as_of.is_none_or(|as_of| {
             now.saturating_duration_since(as_of) > MAX_AGE
@@ -127,13 +113,25 @@ impl View {
 }
 
 impl Views {
-    /// Adds a watch that has shown nothing yet, and since when that matters.
+    /// Has a watch started that has shown nothing yet; `since` is from when on that matters.
     pub(crate) fn begin(&mut self, watch: Watch, scope: Scope, since: Option<Instant>) {
-        self.all.insert(watch, View::new(scope, since));
+        self.orders.push(Effect::Watch(watch, scope.clone()));
+        let view = View {
+            scope,
+            seen: since,
+            ..View::default()
+        };
+        self.all.insert(watch, view);
     }
 
     pub(crate) fn end(&mut self, watch: Watch) {
         self.all.remove(&watch);
+        self.orders.push(Effect::Unwatch(watch));
+    }
+
+    /// Takes the watches to start and stop.
+    pub(crate) fn take_orders(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.orders)
     }
 
     pub(crate) fn has(&self, watch: Watch) -> bool {
@@ -152,8 +150,8 @@ impl Views {
         let view = self.all.get(&watch)?;
         Some(match view.as_of {
             None => Phase::Unlisted,
-            Some(_) if view.is_installed => Phase::Listed,
-            Some(_) => Phase::Absent,
+            Some(_) if view.is_absent => Phase::Absent,
+            Some(_) => Phase::Listed,
         })
     }
 
@@ -205,12 +203,12 @@ impl Views {
     pub(crate) fn end_list(
         &mut self,
         watch: Watch,
-        is_installed: bool,
+        is_absent: bool,
         now: Instant,
     ) -> (Instant, Set<ObjectKey>) {
         let view = self.all.get_mut(&watch);
         let list = view.and_then(|view| {
-            view.is_installed = is_installed;
+            view.is_absent = is_absent;
             view.listed = Some(now);
             view.shown = 0;
             view.ahead = None;
@@ -240,14 +238,14 @@ impl Views {
     }
 
     /// Takes the next watch for which a consistent read is due.
-    pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, &Scope)> {
+    pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, Scope)> {
         let is_due =
             |view: &View| view.reading.is_none() && view.read_at.is_some_and(|at| at <= now);
         let (watch, view) = self.all.iter_mut().find(|(_, view)| is_due(view))?;
         view.read_at = None;
         view.asked = Some(now);
         view.reading = Some((now, view.shown));
-        Some((*watch, &view.scope))
+        Some((*watch, view.scope.clone()))
     }
 
     /// Takes in what a consistent read, asked for at this time, returned. Returns the time as of which that makes the watch
@@ -314,38 +312,37 @@ impl Views {
         }
     }
 
-    /// Forgets as of when the watches are current, and starts all of them again.
-    pub(crate) fn restart_all(&mut self, now: Instant) -> Vec<(Watch, Scope)> {
+    /// Requires all watches to be current, and starts all of them again.
+    pub(crate) fn restart_all(&mut self, now: Instant) {
         self.require(now);
         let all = self.all.iter();
-        all.map(|(watch, view)| (*watch, view.scope.clone()))
-            .collect()
+        self.orders
+            .extend(all.map(|(watch, view)| Effect::Watch(*watch, view.scope.clone())));
     }
 
-    /// The watches that have fallen behind and are to be started again now.
-    pub(crate) fn restarts(&mut self, now: Instant) -> Vec<(Watch, Scope)> {
-        let required = self.required;
-        let mut restarts = Vec::new();
+    /// Starts the watches again that have fallen behind.
+    pub(crate) fn restart_stale(&mut self, now: Instant) {
         for (watch, view) in &mut self.all {
-            if view.restart_at(required).is_some_and(|at| at <= now) {
+            if view.restart_at(self.required).is_some_and(|at| at <= now) {
                 warn!(watch = %watch.name(), "nothing proves that what it has shown is current; it is started again");
                 view.restarts.failed(RESTARTS, now);
                 // Its list has not begun, but nothing else comes before that.
                 view.listed = Some(now);
-                restarts.push((*watch, view.scope.clone()));
+                let order = Effect::Watch(*watch, view.scope.clone());
+                self.orders.push(order);
             }
         }
-        restarts
     }
 
-    /// When the next consistent read or restart is due after this time.
+    /// When the next start of a watch or consistent read is due.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let due = |view: &View| {
             let read_at = view.read_at.filter(|_| view.reading.is_none());
             [read_at, view.restart_at(self.required)]
         };
         let due = self.all.values().flat_map(due).flatten();
-        due.filter(|at| now < *at).min()
+        let is_now = (!self.orders.is_empty()).then_some(now);
+        is_now.or(due.filter(|at| now < *at).min())
     }
 
     /// Whether the view of this watch is stale.
@@ -395,9 +392,10 @@ mod tests {
     fn listed(at: Instant) -> Views {
         let mut views = Views::default();
         views.begin(NODES, Scope::default(), Some(at));
+        views.take_orders();
         views.begin_list(NODES, at);
         assert!(!views.has_listed(NODES));
-        let (asked, _) = views.end_list(NODES, true, at);
+        let (asked, _) = views.end_list(NODES, false, at);
         views.current(NODES, asked, at);
         progress(&mut views, 5, at);
         views
@@ -408,6 +406,12 @@ mod tests {
             views.current(NODES, as_of, now);
         }
         views.read_later(NODES, now);
+    }
+
+    /// How many watches are started again.
+    fn restarts(views: &mut Views, now: Instant) -> usize {
+        views.restart_stale(now);
+        views.take_orders().len()
     }
 
     /// A consistent read is made and answered with this version.
@@ -478,11 +482,11 @@ mod tests {
         let mut views = listed(at(0));
         views.shown(NODES, 9);
         assert_eq!(reads(&mut views, 8, at(10)), Err(Restored));
-        let mut restart = views.restart_all(at(10));
-        assert_eq!(restart.pop().map(|(watch, _)| watch), Some(NODES));
+        views.restart_all(at(10));
+        assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
         assert!(views.is_stale(NODES, at(10)));
         views.begin_list(NODES, at(11));
-        let (asked, _) = views.end_list(NODES, true, at(11));
+        let (asked, _) = views.end_list(NODES, false, at(11));
         views.current(NODES, asked, at(11));
         progress(&mut views, 4, at(11));
         assert!(!views.is_stale(NODES, at(11)));
@@ -493,23 +497,23 @@ mod tests {
     fn a_watch_that_falls_behind_is_started_again_and_ever_more_rarely_while_it_stays_behind() {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
-        let mut restarts = Vec::new();
+        let mut times = Vec::new();
         for second in 0..600 {
-            if !views.restarts(at(second)).is_empty() {
-                restarts.push(second);
+            if restarts(&mut views, at(second)) > 0 {
+                times.push(second);
                 // Each list is current, and the API server lags behind it.
                 views.begin_list(NODES, at(second));
-                let (asked, _) = views.end_list(NODES, true, at(second));
+                let (asked, _) = views.end_list(NODES, false, at(second));
                 views.current(NODES, asked, at(second));
             }
         }
-        assert_eq!(restarts[0], 20);
-        assert!((6..=14).contains(&restarts.len()), "{restarts:?}");
+        assert_eq!(times[0], 20);
+        assert!((6..=14).contains(&times.len()), "{times:?}");
         // It has caught up.
         progress(&mut views, 9, at(600));
         reads(&mut views, 9, at(610)).unwrap();
-        assert!(views.restarts(at(629)).is_empty());
-        assert!(!views.restarts(at(630)).is_empty());
+        assert_eq!(restarts(&mut views, at(629)), 0);
+        assert_eq!(restarts(&mut views, at(630)), 1);
     }
 
     #[test]
@@ -517,9 +521,9 @@ mod tests {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
         views.require(at(5));
-        assert!(views.restarts(at(7)).is_empty());
-        assert_eq!(views.restarts(at(8)).len(), 1);
+        assert_eq!(restarts(&mut views, at(7)), 0);
+        assert_eq!(restarts(&mut views, at(8)), 1);
         views.begin_list(NODES, at(8));
-        assert!(views.restarts(at(60)).is_empty());
+        assert_eq!(restarts(&mut views, at(60)), 0);
     }
 }

@@ -31,14 +31,12 @@ pub fn until(at: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(at.duration_since(now)).unwrap_or_default()
 }
 
-/// An input of the engine.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "what a watch shows is the most frequent, and boxing it would cost an allocation for each event"
 )]
 pub enum Input {
-    /// A watch event.
     Seen(Seen),
     /// The answer to a request, or the error that prevented one.
     Answered(RequestId, Result<Answer, RequestError>),
@@ -52,7 +50,6 @@ pub enum Input {
     Stop,
 }
 
-/// An event of a watch.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -80,26 +77,17 @@ pub enum Seen {
     reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
 )]
 pub enum Object {
-    /// A node.
     Node(Watched<Node>),
-    /// A `CSINode`.
     CsiNode(Watched<CsiNode>),
-    /// A pod of a group.
     Pod(ComponentGroup, Watched<Pod>),
-    /// A `DaemonSet` of a group.
     DaemonSet(ComponentGroup, Watched<DaemonSet>),
-    /// A `ResourceSlice` of a group.
     ResourceSlice(ComponentGroup, Watched<ResourceSlice>),
-    /// A rule.
     Rule(Watched<RuleObject>),
-    /// A Karpenter `NodeClaim`.
     NodeClaim(Watched<NodeClaim>),
-    /// A Karpenter `NodePool`.
     NodePool(Watched<NodePool>),
 }
 
 impl Seen {
-    /// The watch that it belongs to.
     pub fn watch(&self) -> Watch {
         match self {
             Self::Apply(object) | Self::Delete(object) => object.watch(),
@@ -117,7 +105,6 @@ impl Seen {
 }
 
 impl Object {
-    /// The watch that it belongs to.
     pub fn watch(&self) -> Watch {
         match self {
             Self::Node(_) => Watch::Nodes,
@@ -149,7 +136,6 @@ impl Object {
 /// Identifies a request among all of this process.
 pub type RequestId = u64;
 
-/// An output of the engine.
 #[derive(Debug)]
 pub enum Effect {
     /// A request to make at once. It is answered by [`Input::Answered`], with an error if it times out.
@@ -158,7 +144,6 @@ pub enum Effect {
     Watch(Watch, Scope),
     /// Stop this watch. Its events that are not taken in yet are ignored.
     Unwatch(Watch),
-    /// Something to count in a metric.
     Count(Count),
 }
 
@@ -166,66 +151,36 @@ pub enum Effect {
 #[derive(Debug)]
 pub enum Request {
     /// Patches a node's metadata and spec; answered by [`Answer::Node`] with an empty spec and status.
-    PatchNode {
-        /// The node.
-        name: Arc<str>,
-        /// The tests and changes.
-        patch: JsonPatch,
-    },
+    PatchNode { name: Arc<str>, patch: JsonPatch },
     /// Patches a node's conditions by a strategic merge patch of its status; answered by [`Answer::Node`].
-    PatchNodeStatus {
-        /// The node.
-        name: Arc<str>,
-        /// The changes.
-        patch: Value,
-    },
+    PatchNodeStatus { name: Arc<str>, patch: Value },
     /// Reads a node; answered by [`Answer::Node`].
-    ReadNode {
-        /// The node.
-        name: Arc<str>,
-    },
+    ReadNode { name: Arc<str> },
     /// Patches a rule's metadata; answered by [`Answer::Rule`].
-    PatchRule {
-        /// The rule.
-        name: Arc<str>,
-        /// The tests and changes.
-        patch: JsonPatch,
-    },
+    PatchRule { name: Arc<str>, patch: JsonPatch },
     /// Patches a rule's status; answered by [`Answer::Version`].
-    PatchRuleStatus {
-        /// The rule.
-        name: Arc<str>,
-        /// The tests and changes.
-        patch: JsonPatch,
-    },
+    PatchRuleStatus { name: Arc<str>, patch: JsonPatch },
     /// Patches a `NodeClaim`'s metadata by a merge patch; answered by [`Answer::NodeClaim`].
     PatchNodeClaim {
-        /// The claim.
         name: Arc<str>,
         /// The changes, with the UID and version that the claim must have.
         patch: Value,
     },
     /// Deletes a `NodeClaim`, on condition of UID and version; answered by [`Answer::Done`].
     DeleteNodeClaim {
-        /// The claim.
         name: Arc<str>,
-        /// The UID that it must have.
         uid: Arc<str>,
-        /// The version that it must have.
         version: Version,
     },
     /// A consistent read of the cluster's version at a watch's resource; answered by [`Answer::Version`].
     ReadVersion {
-        /// The watch.
         watch: Watch,
         /// What it selects.
         scope: Scope,
     },
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
-        /// What it says.
         notice: Box<Notice>,
-        /// When it happened.
         at: Timestamp,
         /// Its sequence number in this process.
         number: u64,
@@ -233,24 +188,18 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether it changes an object.
     pub const fn is_write(&self) -> bool {
         !matches!(self, Self::ReadNode { .. } | Self::ReadVersion { .. })
     }
 }
 
-/// The API server's answer.
 #[derive(Debug)]
 pub enum Answer {
-    /// A node as it is now.
     Node(Box<Watched<Node>>),
-    /// A rule as it is now.
     Rule(Box<Watched<RuleObject>>),
     /// The object's version now, or the cluster's.
     Version(Version),
-    /// A claim as it is now.
     NodeClaim(Box<Watched<NodeClaim>>),
-    /// Success without data.
     Done,
 }
 

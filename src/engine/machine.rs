@@ -124,7 +124,7 @@ impl Engine {
         let gives_way = self.allowance == 0 || self.rules.gives_way();
         let next = [
             self.out.next_wake(),
-            self.cache.next_due(now),
+            self.cache.views.next_due(now),
             self.next_gating,
             gives_way.then_some(now),
             Some(now + PULSE),
@@ -174,7 +174,7 @@ impl Engine {
             warn!(
                 "this process stood still, or its clock was set: what it has seen is confirmed first"
             );
-            self.cache.mark_all_stale(now.monotonic);
+            self.cache.views.require(now.monotonic);
         }
         if reading.was_set {
             self.cache.measure_anew(reading.now, reading.step);
@@ -188,11 +188,11 @@ impl Engine {
     /// that are due.
     fn update_watches(&mut self) {
         let now = self.out.now.monotonic;
-        self.cache.restart_stale(now);
-        self.out.order(self.cache.take_orders());
+        self.cache.views.restart_stale(now);
+        self.out.order(self.cache.views.take_orders());
         while !self.is_stopping
             && self.out.pacer.may_begin(Class::Read, now)
-            && let Some((watch, scope)) = self.cache.next_read(now)
+            && let Some((watch, scope)) = self.cache.views.next_read(now)
         {
             let request = Request::ReadVersion { watch, scope };
             self.out.ask(Job::Version(watch, now), request);
@@ -213,7 +213,7 @@ impl Engine {
                 self.cache.begin_evaluations();
                 // A follower makes no decisions, so its caches are proved current only now.
                 if self.cache.has_synced() {
-                    self.cache.mark_all_stale(self.out.now.monotonic);
+                    self.cache.views.require(self.out.now.monotonic);
                 }
             }
             Input::Leads => self.out.pacer.on_sign_of_life(),

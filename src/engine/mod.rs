@@ -13,6 +13,10 @@ pub mod election;
 pub mod error;
 mod freshness;
 mod gating;
+#[allow(
+    missing_docs,
+    reason = "the names of inputs and effects say most, and the laboratory drives them"
+)]
 pub mod io;
 mod machine;
 mod map;

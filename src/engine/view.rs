@@ -87,7 +87,7 @@ impl View {
         self.cache.apply(seen, self.now);
     }
 
-    /// Sets the time for plans. Call [`Self::settle`] again afterwards.
+    /// Sets the time for plans. Call [`Self::prepare`] again afterwards.
     pub fn go_on(&mut self, now: Now) {
         self.now = now;
     }
@@ -114,18 +114,18 @@ impl View {
 
     /// The watches to start and stop, for callers that watch.
     pub fn orders(&mut self) -> Vec<Effect> {
-        self.cache.take_orders()
+        self.cache.views.take_orders()
     }
 
     /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
     /// heartbeat.
-    pub fn settle(&mut self) {
+    pub fn prepare(&mut self) {
         self.cache.assess_freshness(self.now);
         let names: Vec<_> = self.cache.node_names().cloned().collect();
         for name in &names {
             self.cache.select_rules(name, self.now.wall);
         }
-        self.cache.take_reporters_word(self.now.wall);
+        self.cache.trust_reporters(self.now.wall);
     }
 
     /// The state that all nodes share.

@@ -70,8 +70,8 @@ pub fn plan<'a>(
     let named = draft.named(&active);
     let group = |group, gates| GroupFacts {
         daemon_sets: cluster.daemon_sets(group),
-        pods: state.pods.get(group).map_or(&[], Vec::as_slice),
-        slices: state.slices.get(group).map_or(&[], Vec::as_slice),
+        pods: state.pods.get(&group).map_or(&[], Vec::as_slice),
+        slices: state.slices.get(&group).map_or(&[], Vec::as_slice),
         gates,
     };
     let classes = cluster.classes.iter().zip(&gates).enumerate();

@@ -48,7 +48,7 @@ impl<'a> ClusterState<'a> {
     /// The `DaemonSet`s of a component group.
     pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, DaemonSet> {
         static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
-        self.daemon_sets.get(group).unwrap_or(&NONE)
+        self.daemon_sets.get(&group).unwrap_or(&NONE)
     }
 
     /// The stale watches that a rule with this spec depends on.

@@ -119,7 +119,7 @@ impl World {
         });
         let groups = of_classes.map(|(index, _)| ComponentGroup::Class(index));
         for group in groups.chain(named.map(|named| named.group)) {
-            let known = self.daemon_sets.entry(group);
+            let known = self.daemon_sets.entry(group).or_default();
             known.insert(daemon_set.key.clone(), daemon_set.clone());
         }
         self
@@ -133,12 +133,15 @@ impl World {
             pod.keep_annotations(Some(&class.csi_annotation_prefix));
             let is_covered = class.namespaces.contains(&pod.key.namespace);
             if is_covered && pod.node == self.node.name && class.selector.matches(&labels) {
-                self.pods.entry(ComponentGroup::Class(index)).push(pod);
+                self.pods
+                    .entry(ComponentGroup::Class(index))
+                    .or_default()
+                    .push(pod);
             }
         }
         let pod = object.read().unwrap();
         for named in &self.named {
-            let there = self.daemon_sets.get(named.group).into_iter();
+            let there = self.daemon_sets.get(&named.group).into_iter();
             let mut selectors = there.flat_map(BTreeMap::values).flat_map(|it| &it.selector);
             let is_of_it = match &named.component {
                 Component::DaemonSet(key) => {
@@ -155,7 +158,7 @@ impl World {
                 Component::Devices(_) => false,
             };
             if is_of_it && pod.node == self.node.name {
-                self.pods.entry(named.group).push(pod.clone());
+                self.pods.entry(named.group).or_default().push(pod.clone());
             }
         }
         self

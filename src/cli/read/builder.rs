@@ -78,7 +78,7 @@ pub(crate) async fn snapshot(
     fill(source, wanted, &mut snapshot).await?;
     events_of_unready(source, wanted, &mut snapshot).await;
     manifests(source, wanted, &mut snapshot).await;
-    snapshot.settle();
+    snapshot.prepare();
     snapshot.unreadable = snapshot.view.unreadable();
     Ok(snapshot)
 }
@@ -93,7 +93,7 @@ pub(crate) async fn with_rules(
         snapshot.view.put(Object::Rule(rule.into()));
     }
     fill(source, &Wanted::default(), &mut snapshot).await?;
-    snapshot.settle();
+    snapshot.prepare();
     Ok(snapshot)
 }
 

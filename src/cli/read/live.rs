@@ -90,7 +90,7 @@ impl<'a> Live<'a> {
         let snapshot = &mut self.snapshot;
         snapshot.at = at;
         snapshot.view.go_on(now(at));
-        snapshot.settle();
+        snapshot.prepare();
         snapshot
     }
 

@@ -113,11 +113,11 @@ impl Snapshot {
 
     /// Prepares for plans. The Lease says that all rules are suspended, or the controller's flag does, which shows in the rules'
     /// statuses.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn prepare(&mut self) {
         let suspends_all = self.leader.as_ref().is_some_and(|it| it.suspends_all)
             || (self.rules.iter()).any(|rule| says_all_suspended(&rule.status));
         self.view.suspend_all(suspends_all);
-        self.view.settle();
+        self.view.prepare();
     }
 
     /// The gap of this kind, if any.

@@ -114,7 +114,7 @@ fn a_taint_that_a_rule_manages_is_ignored() {
             elsewhere(network()),
             true,
         ),
-        ("only lifted", gated(), network().remove_only(), true),
+        ("only released", gated(), network().remove_only(), true),
         (
             "of a rule that is being deleted",
             gated(),
@@ -180,7 +180,12 @@ fn a_daemon_set_that_the_gate_itself_shuts_out_is_left_out() {
             cni(),
             true,
         ),
-        ("a gate that only lifts", gate().remove_only(), cni(), false),
+        (
+            "a gate that only releases",
+            gate().remove_only(),
+            cni(),
+            false,
+        ),
         (
             "a gate of the other effect",
             gate().taint(GATE, "NoExecute"),

@@ -43,12 +43,12 @@ impl Cache {
                 }
                 self.has_shown(watch, version, now);
             }
-            Seen::InitDone(watch) => self.end_list(watch, true, now),
+            Seen::InitDone(watch) => self.end_list(watch, false, now),
             Seen::Progress(watch, version) => {
                 self.has_shown(watch, version, now);
                 self.views.read_later(watch, now.monotonic);
             }
-            Seen::NotInstalled(watch) if self.may_lack(watch) => self.end_list(watch, false, now),
+            Seen::NotInstalled(watch) if self.may_lack(watch) => self.end_list(watch, true, now),
             Seen::NotInstalled(_) => {}
         }
         self.update_named(watch);
@@ -195,10 +195,10 @@ impl Cache {
         }
     }
 
-    /// Ends a list: objects that it has not shown are gone. All are if the resource is not installed.
-    fn end_list(&mut self, watch: Watch, is_installed: bool, now: Now) {
+    /// Ends a list: objects that it has not shown are gone; all of them if the cluster has no such resource.
+    fn end_list(&mut self, watch: Watch, is_absent: bool, now: Now) {
         let before = self.views.phase(watch);
-        let (asked, listed) = self.views.end_list(watch, is_installed, now.monotonic);
+        let (asked, listed) = self.views.end_list(watch, is_absent, now.monotonic);
         for key in self.index.known(watch) {
             if !listed.contains(&key) {
                 self.remove(watch, &key);

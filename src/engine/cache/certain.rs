@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use tracing::{debug, warn};
 
 use super::{Cache, Freshness};
-use crate::condition::{Scope, Watch};
+use crate::condition::Watch;
 use crate::engine::error::RequestError;
 use crate::engine::freshness::{MAX_AGE, Restored};
-use crate::engine::io::{Effect, Now};
+use crate::engine::io::Now;
 use crate::object::Version;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
@@ -64,37 +64,7 @@ impl Cache {
         warn!(
             "versions go backwards: the cluster was restored from a backup; everything is listed again"
         );
-        let all = self.views.restart_all(now.monotonic);
-        self.order(all);
-    }
-
-    fn order(&mut self, watches: Vec<(Watch, Scope)>) {
-        let watches = watches.into_iter();
-        self.orders
-            .extend(watches.map(|(watch, scope)| Effect::Watch(watch, scope)));
-    }
-
-    /// Starts the watches again that have fallen behind.
-    pub fn restart_stale(&mut self, now: Instant) {
-        let restarts = self.views.restarts(now);
-        self.order(restarts);
-    }
-
-    /// Takes the watches to start and stop.
-    pub fn take_orders(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.orders)
-    }
-
-    /// Takes the next watch for which a consistent read is due.
-    pub fn next_read(&mut self, now: Instant) -> Option<(Watch, Scope)> {
-        let (watch, scope) = self.views.next_read(now)?;
-        Some((watch, scope.clone()))
-    }
-
-    /// When the next consistent read, or the next start of a watch, is due.
-    pub fn next_due(&self, now: Instant) -> Option<Instant> {
-        let is_now = !self.orders.is_empty();
-        is_now.then_some(now).or(self.views.next_due(now))
+        self.views.restart_all(now.monotonic);
     }
 
     /// Whether an outage has ended since the last call: a kind is current again after longer than a working watch is silent.
@@ -139,11 +109,6 @@ impl Cache {
         };
     }
 
-    /// Treats everything as stale until the watches are current as of this time.
-    pub fn mark_all_stale(&mut self, now: Instant) {
-        self.views.require(now);
-    }
-
     /// Notes that a stale kind kept the controller from acting on a node, so that the node is evaluated again afterwards.
     pub fn withhold(&mut self, name: &Arc<str>) {
         self.withheld.insert(name.clone());
@@ -161,10 +126,10 @@ impl Cache {
 
     /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes
     /// once.
-    pub fn take_reporters_word(&mut self, now: Timestamp) {
+    pub fn trust_reporters(&mut self, now: Timestamp) {
         for entry in self.entries.values_mut() {
             if let Some(node) = &entry.node {
-                entry.observations.take_reporters_word(node, now);
+                entry.observations.trust_reporters(node, now);
             }
         }
     }

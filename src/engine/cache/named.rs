@@ -7,7 +7,6 @@
 use super::Cache;
 use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent, Scope, Watch};
 use crate::engine::freshness::Phase;
-use crate::engine::io::Effect;
 use crate::selector::Selector;
 
 /// How many are watched at most, at two watches each.
@@ -48,21 +47,21 @@ impl Cache {
         let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
         let mut scope = Scope::default();
         match &component {
-            Component::DaemonSet(key) => self.begin_watch(daemon_sets, Scope::of_one(key), None),
+            Component::DaemonSet(key) => self.views.begin(daemon_sets, Scope::of_one(key), None),
             Component::AllDaemonSets => {
-                self.begin_watch(daemon_sets, scope.clone(), None);
+                self.views.begin(daemon_sets, scope.clone(), None);
                 scope.labels = Some(Selector::of_label_key(REVISION_LABEL));
-                self.begin_watch(pods, scope, None);
+                self.views.begin(pods, scope, None);
             }
             Component::Check(key) => {
                 scope.namespace = Some(key.namespace.clone());
                 scope.labels = Some(Selector::of_label(CHECK_LABEL, &key.name));
                 scope.with_ended = true;
-                self.begin_watch(pods, scope, None);
+                self.views.begin(pods, scope, None);
             }
             Component::Devices(driver) => {
                 scope.driver = Some(driver.clone());
-                self.begin_watch(Watch::ResourceSlices(group), scope, None);
+                self.views.begin(Watch::ResourceSlices(group), scope, None);
             }
         }
         self.named.push(NamedComponent {
@@ -76,7 +75,7 @@ impl Cache {
     /// Ends a group: forgets its objects.
     fn end_group(&mut self, group: ComponentGroup) {
         self.named.retain(|named| named.group != group);
-        self.daemon_sets.remove(group);
+        self.daemon_sets.remove(&group);
         let watches = self.views.of_groups(|it| it == group);
         for watch in watches.map(|(watch, _)| watch).collect::<Vec<_>>() {
             for key in self.index.known(watch) {
@@ -84,7 +83,6 @@ impl Cache {
             }
             self.index.end(watch);
             self.views.end(watch);
-            self.orders.push(Effect::Unwatch(watch));
         }
     }
 
@@ -102,7 +100,7 @@ impl Cache {
                     labels: selector,
                     ..Scope::default()
                 };
-                self.begin_watch(pods, scope, None);
+                self.views.begin(pods, scope, None);
             }
             Some(scope) if scope.labels == selector => {}
             Some(_) => {
@@ -121,8 +119,11 @@ impl Cache {
         };
         // An unreadable `DaemonSet` may run on any node.
         let unreadable = self.index.unreadable(Watch::DaemonSets(group)).next();
-        let is_readable =
-            unreadable.is_none() || self.daemon_sets.get(group).is_some_and(|it| !it.is_empty());
+        let is_readable = unreadable.is_none()
+            || self
+                .daemon_sets
+                .get(&group)
+                .is_some_and(|it| !it.is_empty());
         let phases = || {
             let watches = self.views.of_groups(|it| it == group);
             watches.filter_map(|(watch, _)| self.views.phase(watch))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Cache, entry};
-use crate::condition::{Component, ComponentGroup, CriticalComponentClass, Watch};
+use crate::condition::{ByGroup, Component, ComponentGroup, CriticalComponentClass, Watch};
 use crate::engine::freshness::Phase;
 use crate::engine::io::Now;
 use crate::object::{
@@ -121,7 +121,10 @@ impl Cache {
         let before = self.index.place(watch, &key, &name);
         self.take_off(watch, &key, before);
         pod.key = key;
-        let pods = entry(&mut self.entries, &name).pods.entry(group);
+        let pods = entry(&mut self.entries, &name)
+            .pods
+            .entry(group)
+            .or_default();
         match pods.iter_mut().find(|known| known.key == pod.key) {
             Some(known) if *known == pod => return,
             Some(known) => *known = pod,
@@ -148,7 +151,10 @@ impl Cache {
         let name = slice.node.clone();
         let before = self.index.place(watch, key, &name);
         self.take_off(watch, key, before);
-        let slices = entry(&mut self.entries, &name).slices.entry(group);
+        let slices = entry(&mut self.entries, &name)
+            .slices
+            .entry(group)
+            .or_default();
         // Sorted by name: a kubelet may write any number of them.
         match slices.binary_search_by(|known| known.name.cmp(&slice.name)) {
             Ok(at) if slices[at] == slice => return,
@@ -163,9 +169,9 @@ impl Cache {
         let Some(name) = node else { return };
         if let Some(entry) = self.entries.get_mut(&name) {
             match watch {
-                Watch::Pods(group) => entry.pods.retain(group, |pod| pod.key != *key),
+                Watch::Pods(group) => retain(&mut entry.pods, group, |pod| pod.key != *key),
                 Watch::ResourceSlices(group) => {
-                    entry.slices.retain(group, |slice| slice.name != key.name);
+                    retain(&mut entry.slices, group, |slice| slice.name != key.name);
                 }
                 _ => {}
             }
@@ -175,7 +181,7 @@ impl Cache {
     }
 
     pub(super) fn put_daemon_set(&mut self, group: ComponentGroup, daemon_set: DaemonSet) {
-        let all = self.daemon_sets.entry(group);
+        let all = self.daemon_sets.entry(group).or_default();
         if all.get(&daemon_set.key) == Some(&daemon_set) {
             return;
         }
@@ -186,7 +192,7 @@ impl Cache {
     }
 
     pub(super) fn remove_daemon_set(&mut self, group: ComponentGroup, key: &ObjectKey) {
-        let all = self.daemon_sets.get_mut(group);
+        let all = self.daemon_sets.get_mut(&group);
         if all.is_some_and(|all| all.remove(key).is_some()) {
             self.daemon_set_changed(group, key);
         }
@@ -285,6 +291,16 @@ impl Cache {
             .filter(|node| is_meant(node, self.pool_name(node)));
         let names: Vec<_> = meant.map(|node| node.name.clone()).collect();
         self.mark_each(&names);
+    }
+}
+
+/// Drops all of a group but those that this holds for.
+fn retain<T>(all: &mut ByGroup<Vec<T>>, group: ComponentGroup, stays: impl FnMut(&T) -> bool) {
+    if let Some(of_group) = all.get_mut(&group) {
+        of_group.retain(stays);
+        if of_group.is_empty() {
+            all.remove(&group);
+        }
     }
 }
 

@@ -95,9 +95,9 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
     match watch {
         Watch::Nodes => format!("{:?}", cache.nodes().collect::<Vec<_>>()),
         Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),
-        Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods.get(class)),
-        Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(class)),
-        Watch::ResourceSlices(class) => format!("{:?}", cache.entries["n"].slices.get(class)),
+        Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods.get(&class)),
+        Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(&class)),
+        Watch::ResourceSlices(class) => format!("{:?}", cache.entries["n"].slices.get(&class)),
         Watch::Rules => format!("{:?}", cache.rules["n"].rule),
         Watch::NodeClaims => format!("{:?}", cache.claim("n")),
         Watch::NodePools => format!("{:?}", cache.pools),

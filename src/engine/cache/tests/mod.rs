@@ -147,10 +147,10 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         ("an answer", |cache, node| answer(cache, node)),
     ] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
-        let open = Decision::NotHeld {
+        let not_held = Decision::NotHeld {
             completes_bootstrap: false,
         };
-        assert_eq!(decision(&mut cache, at(50)), open);
+        assert_eq!(decision(&mut cache, at(50)), not_held);
         show(&mut cache, rebooted.object());
         assert_eq!(decision(&mut cache, at(60)), Decision::Gate, "{name}");
         cache.apply(Seen::Apply(Object::Node(rebooted.object())), now(61));
@@ -178,7 +178,7 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
 #[test]
 fn a_list_from_before_everything_became_stale_does_not_make_it_current() {
     let mut cache = synced(&node("n"), &regating());
-    cache.mark_all_stale(now(59).monotonic);
+    cache.views.require(now(59).monotonic);
     for (as_of, certain) in [(58, false), (59, true)] {
         for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
             cache.current(watch, now(as_of).monotonic, now(60));

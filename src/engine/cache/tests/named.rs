@@ -14,7 +14,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
     cache.begin_evaluations();
-    cache.take_orders();
+    cache.views.take_orders();
     let mut seen = vec![init(Watch::Rules, 0)];
     let put = |rule: &RuleBuilder| Seen::Apply(Object::Rule(rule.object()));
     seen.extend(rules.iter().map(put));
@@ -52,18 +52,22 @@ fn pod_of(agent: &DaemonSetBuilder) -> PodBuilder {
 
 /// The watches started and stopped since the last call.
 fn orders(cache: &mut Cache) -> Vec<String> {
-    let orders = cache.take_orders().into_iter().map(|order| match order {
-        Effect::Watch(watch, scope) => match (scope.name, scope.labels) {
-            (Some(name), _) => format!("+{watch:?} {}/{name}", scope.namespace.unwrap()),
-            (None, labels) => format!(
-                "+{watch:?} {} {}",
-                scope.namespace.unwrap(),
-                labels.unwrap()
-            ),
-        },
-        Effect::Unwatch(watch) => format!("-{watch:?}"),
-        other => panic!("{other:?}"),
-    });
+    let orders = cache
+        .views
+        .take_orders()
+        .into_iter()
+        .map(|order| match order {
+            Effect::Watch(watch, scope) => match (scope.name, scope.labels) {
+                (Some(name), _) => format!("+{watch:?} {}/{name}", scope.namespace.unwrap()),
+                (None, labels) => format!(
+                    "+{watch:?} {} {}",
+                    scope.namespace.unwrap(),
+                    labels.unwrap()
+                ),
+            },
+            Effect::Unwatch(watch) => format!("-{watch:?}"),
+            other => panic!("{other:?}"),
+        });
     orders.collect()
 }
 
@@ -297,7 +301,7 @@ fn slice(name: &str, node: &str, version: u64) -> Object {
 fn slices_are_kept_by_node_and_go_with_their_rule() {
     let of_node = |cache: &Cache| {
         let slices = cache.node("n").unwrap().slices;
-        slices.get(Named(0)).map_or(0, Vec::len)
+        slices.get(&Named(0)).map_or(0, Vec::len)
     };
     let devices = rule("r").waits_for(DEVICES);
     let mut cache = with(std::slice::from_ref(&devices));
@@ -306,7 +310,7 @@ fn slices_are_kept_by_node_and_go_with_their_rule() {
         driver: Some("gpu.example.com".into()),
         ..Scope::default()
     };
-    let orders = cache.take_orders();
+    let orders = cache.views.take_orders();
     assert!(matches!(&orders[..], [Effect::Watch(it, of)] if *it == watch && *of == scope));
     lists(&mut cache, watch, Some(slice("a", "n", 5)));
     assert_eq!((seen(&cache), of_node(&cache)), (vec![(Named(0), true)], 1));
@@ -324,7 +328,7 @@ fn slices_are_kept_by_node_and_go_with_their_rule() {
     );
     shows(&mut cache, Seen::Delete(Object::Rule(devices.object())));
     assert_eq!(of_node(&cache), 0);
-    assert!(matches!(&cache.take_orders()[..], [Effect::Unwatch(it)] if *it == watch));
+    assert!(matches!(&cache.views.take_orders()[..], [Effect::Unwatch(it)] if *it == watch));
 }
 
 #[test]
@@ -349,5 +353,5 @@ fn a_cluster_that_never_had_slices_has_none_and_one_that_had_them_hides_them() {
     assert!(served(&cache));
     cache.apply(Seen::NotInstalled(watch), now(23));
     assert!(served(&cache) && stale(&mut cache));
-    assert!(cache.node("n").unwrap().slices.get(Named(0)).is_some());
+    assert!(cache.node("n").unwrap().slices.get(&Named(0)).is_some());
 }
