@@ -9,7 +9,7 @@ use super::snapshot::{Manifests, Snapshot};
 use crate::condition::Watch;
 use crate::config::Config;
 use crate::engine::View;
-use crate::engine::io::{Now, Object};
+use crate::engine::io::{Now, Object, Seen};
 use crate::object::RuleObject;
 use crate::testing::{NodeBuilder, RuleBuilder};
 
@@ -50,17 +50,17 @@ impl Scene {
                 match watch {
                     Watch::Rules => {
                         for rule in &self.rules {
-                            view.put(Object::Rule(rule.clone().into()));
+                            view.apply(Seen::Apply(Object::Rule(rule.clone().into())));
                         }
                     }
                     Watch::Nodes => {
                         for node in &self.nodes {
-                            view.put(Object::Node(node.object()));
+                            view.apply(Seen::Apply(Object::Node(node.object())));
                         }
                     }
                     _ => {}
                 }
-                view.listed(*watch);
+                view.apply(Seen::InitDone(*watch));
             }
         }
         view.prepare();

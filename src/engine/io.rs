@@ -106,29 +106,24 @@ impl Seen {
 
 impl Object {
     pub fn watch(&self) -> Watch {
-        match self {
-            Self::Node(_) => Watch::Nodes,
-            Self::CsiNode(_) => Watch::CsiNodes,
-            Self::Pod(group, _) => Watch::Pods(*group),
-            Self::DaemonSet(group, _) => Watch::DaemonSets(*group),
-            Self::ResourceSlice(group, _) => Watch::ResourceSlices(*group),
-            Self::Rule(_) => Watch::Rules,
-            Self::NodeClaim(_) => Watch::NodeClaims,
-            Self::NodePool(_) => Watch::NodePools,
-        }
+        self.of().0
     }
 
     /// Its metadata, as far as they are readable.
     pub fn meta(&self) -> &ObjectMeta {
+        self.of().1
+    }
+
+    fn of(&self) -> (Watch, &ObjectMeta) {
         match self {
-            Self::Node(node) => node.meta(),
-            Self::CsiNode(csi_node) => csi_node.meta(),
-            Self::Pod(_, pod) => pod.meta(),
-            Self::DaemonSet(_, daemon_set) => daemon_set.meta(),
-            Self::ResourceSlice(_, slice) => slice.meta(),
-            Self::Rule(rule) => rule.meta(),
-            Self::NodeClaim(claim) => claim.meta(),
-            Self::NodePool(pool) => pool.meta(),
+            Self::Node(it) => (Watch::Nodes, it.meta()),
+            Self::CsiNode(it) => (Watch::CsiNodes, it.meta()),
+            Self::Pod(group, it) => (Watch::Pods(*group), it.meta()),
+            Self::DaemonSet(group, it) => (Watch::DaemonSets(*group), it.meta()),
+            Self::ResourceSlice(group, it) => (Watch::ResourceSlices(*group), it.meta()),
+            Self::Rule(it) => (Watch::Rules, it.meta()),
+            Self::NodeClaim(it) => (Watch::NodeClaims, it.meta()),
+            Self::NodePool(it) => (Watch::NodePools, it.meta()),
         }
     }
 }

@@ -50,5 +50,4 @@ pub use machine::{Engine, Settings};
 pub use pacer::Rate;
 pub(crate) use status::{REMARKS, passed_over_message, says_all_suspended};
 pub(crate) use survey::{RuleSurvey, Survey};
-pub(crate) use view::RuleRemarks;
-pub use view::View;
+pub(crate) use view::{RuleRemarks, View};

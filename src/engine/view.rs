@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::cache::{Cache, CachedRule};
 use super::gating::{guard_for, observe};
-use super::io::{Effect, Now, Object, Seen};
+use super::io::{Effect, Now, Seen};
 use super::map::Map;
 use super::status::{partial_placements, remarks};
 use super::unreadable::Broken;
@@ -31,7 +31,7 @@ pub(crate) struct RuleRemarks {
 
 /// A view of a listed cluster.
 #[derive(Debug)]
-pub struct View {
+pub(crate) struct View {
     cache: Cache,
     now: Now,
     limits: Limits,
@@ -39,7 +39,7 @@ pub struct View {
 
 impl View {
     /// An empty view. Everything wanted must be listed, even if empty, before plans are made.
-    pub fn new(
+    pub(crate) fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
         now: Now,
@@ -52,53 +52,30 @@ impl View {
     }
 
     /// Sets the limits that apply where a rule's `disruption` names none.
-    pub fn limit(&mut self, limits: Limits) {
+    pub(crate) fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// The time at which plans are evaluated.
-    pub fn now(&self) -> jiff::Timestamp {
-        self.now.wall
-    }
-
-    /// Starts a list.
-    pub fn listing(&mut self, watch: Watch) {
-        self.cache
-            .apply(Seen::Init(watch, self.now.monotonic), self.now);
-    }
-
-    /// Adds an object of a list.
-    pub fn put(&mut self, object: Object) {
-        self.cache.apply(Seen::Apply(object), self.now);
-    }
-
-    /// Completes a list.
-    pub fn listed(&mut self, watch: Watch) {
-        self.cache.apply(Seen::InitDone(watch), self.now);
-    }
-
-    /// Notes that the cluster does not have this resource.
-    pub fn not_installed(&mut self, watch: Watch) {
-        self.cache.apply(Seen::NotInstalled(watch), self.now);
-    }
-
-    /// Takes in an event of a watch that continues a list.
-    pub fn see(&mut self, seen: Seen) {
+    pub(crate) fn apply(&mut self, seen: Seen) {
         self.cache.apply(seen, self.now);
     }
 
+    /// Starts a list.
+    pub(crate) fn listing(&mut self, watch: Watch) {
+        self.apply(Seen::Init(watch, self.now.monotonic));
+    }
+
     /// Sets the time for plans. Call [`Self::prepare`] again afterwards.
-    pub fn go_on(&mut self, now: Now) {
+    pub(crate) fn go_on(&mut self, now: Now) {
         self.now = now;
     }
 
-    /// Suspends or resumes all rules.
-    pub fn suspend_all(&mut self, suspends_all: bool) {
+    pub(crate) fn suspend_all(&mut self, suspends_all: bool) {
         self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
     /// What must be listed in addition, given what is listed so far.
-    pub fn wanted(&mut self) -> Vec<(Watch, Scope)> {
+    pub(crate) fn wanted(&mut self) -> Vec<(Watch, Scope)> {
         let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
             Effect::Watch(watch, scope) => Some((watch, scope)),
@@ -107,19 +84,18 @@ impl View {
         wanted.collect()
     }
 
-    /// The watches of what rules name.
-    pub fn components(&self) -> impl Iterator<Item = (Watch, &Scope)> {
+    pub(crate) fn components(&self) -> impl Iterator<Item = (Watch, &Scope)> {
         self.cache.components()
     }
 
     /// The watches to start and stop, for callers that watch.
-    pub fn orders(&mut self) -> Vec<Effect> {
+    pub(crate) fn orders(&mut self) -> Vec<Effect> {
         self.cache.views.take_orders()
     }
 
     /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
     /// heartbeat.
-    pub fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         self.cache.assess_freshness(self.now);
         let names: Vec<_> = self.cache.node_names().cloned().collect();
         for name in &names {
@@ -128,8 +104,7 @@ impl View {
         self.cache.trust_reporters(self.now.wall);
     }
 
-    /// The state that all nodes share.
-    pub fn cluster(&self) -> ClusterState<'_> {
+    pub(crate) fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CURRENT,
             nodes_as_of: jiff::Timestamp::MAX,
@@ -139,8 +114,7 @@ impl View {
         }
     }
 
-    /// The state of the node of this name, if it exists.
-    pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
+    pub(crate) fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let state = self.cache.node(name)?;
         let knows_rules = true;
         Some(NodeState {
@@ -149,13 +123,11 @@ impl View {
         })
     }
 
-    /// All nodes.
-    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.cache.nodes()
     }
 
-    /// The plan for the node of this name, if it exists.
-    pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
+    pub(crate) fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let history = NodeHistory {
             is_known: false,
             memories: &[],
@@ -167,28 +139,27 @@ impl View {
     }
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
-    pub fn left_alone(&self, name: &str) -> Option<&Broken> {
+    pub(crate) fn left_alone(&self, name: &str) -> Option<&Broken> {
         self.cache.left_alone(name)
     }
 
     /// One message for each unreadable object.
-    pub fn unreadable(&mut self) -> Vec<String> {
+    pub(crate) fn unreadable(&mut self) -> Vec<String> {
         let broken = self.cache.tell_unreadable();
         broken.iter().map(ToString::to_string).collect()
     }
 
-    /// All rules, in order of precedence.
-    pub fn rules(&self) -> &RuleSet {
+    pub(crate) fn rules(&self) -> &RuleSet {
         self.cache.cluster().rules
     }
 
     /// All rules by name, with their objects' finalizers, status and version.
-    pub fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
+    pub(crate) fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
         self.cache.rules()
     }
 
     /// The CSI drivers that are registered on any node, if the listed rules need them.
-    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> {
         self.cache.csi_drivers()
     }
 
@@ -205,7 +176,7 @@ impl View {
     }
 
     /// The report of the rule's disruption guard, if it has one, with no history.
-    pub fn guard(&self, rule: &Rule) -> Option<Report> {
+    pub(crate) fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut guard = guard_for(rule.live(), None, self.limits)?;
         let nodes = self.cache.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
@@ -225,6 +196,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::io::Object;
     use crate::testing::at;
 
     #[test]
@@ -236,8 +208,10 @@ mod tests {
         let mut view = View::new(Vec::new(), Vec::new(), now);
         let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
         view.listing(Watch::Nodes);
-        view.put(Object::Node(serde_json::from_value(odd).unwrap()));
-        view.listed(Watch::Nodes);
+        view.apply(Seen::Apply(Object::Node(
+            serde_json::from_value(odd).unwrap(),
+        )));
+        view.apply(Seen::InitDone(Watch::Nodes));
         let why =
             r#"Node n cannot be parsed: status: invalid type: string "up", expected struct Status"#;
         assert_eq!(view.unreadable(), [why]);

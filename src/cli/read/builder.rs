@@ -19,7 +19,7 @@ use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_re
 use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::condition::{self, ComponentGroup, CriticalComponentClass, Scope, Watch};
 use crate::engine::View;
-use crate::engine::io::{Now, Object};
+use crate::engine::io::{Now, Object, Seen};
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::{CompiledSpec, RuleSet};
 
@@ -58,9 +58,9 @@ pub(crate) async fn snapshot(
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);
     for rule in &rules {
-        view.put(Object::Rule(rule.clone().into()));
+        view.apply(Seen::Apply(Object::Rule(rule.clone().into())));
     }
-    view.listed(Watch::Rules);
+    view.apply(Seen::InitDone(Watch::Rules));
     let mut snapshot = Snapshot {
         at,
         view,
@@ -90,7 +90,7 @@ pub(crate) async fn with_rules(
     rules: Vec<RuleObject>,
 ) -> Result<Snapshot, CliError> {
     for rule in rules {
-        snapshot.view.put(Object::Rule(rule.into()));
+        snapshot.view.apply(Seen::Apply(Object::Rule(rule.into())));
     }
     fill(source, &Wanted::default(), &mut snapshot).await?;
     snapshot.prepare();
@@ -130,7 +130,7 @@ async fn fill(
             match object {
                 Some(Ok(json)) => take(snapshot, watch, &json),
                 Some(Err(refusal)) => refused(snapshot, watch, refusal, wanted.depth)?,
-                None => snapshot.view.listed(watch),
+                None => snapshot.view.apply(Seen::InitDone(watch)),
             }
         }
     }
@@ -146,7 +146,7 @@ pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> 
         due.extend(unlisted.extract_if(.., is_due));
         for (watch, _) in &*unlisted {
             if *watch != Watch::Rules {
-                view.listed(*watch);
+                view.apply(Seen::InitDone(*watch));
             }
         }
         // What is listed may name more.
@@ -198,7 +198,7 @@ pub(crate) fn filter(watch: Watch, scope: &Scope, node: Option<&str>) -> Filter 
 /// Puts a listed object into the view, and keeps details that no decision uses.
 fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
     if let Some(object) = decoded(watch, json) {
-        snapshot.view.put(object);
+        snapshot.view.apply(Seen::Apply(object));
     }
     // Most pods are Ready and need no explanation.
     if matches!(watch, Watch::Pods(_))
@@ -223,9 +223,9 @@ fn refused(
         return Err(refusal.into());
     }
     if refusal.absent && watch.is_optional() {
-        snapshot.view.not_installed(watch);
+        snapshot.view.apply(Seen::NotInstalled(watch));
     } else {
-        snapshot.view.listed(watch);
+        snapshot.view.apply(Seen::InitDone(watch));
     }
     record_gap::<()>(&mut snapshot.gaps, Err(refusal));
     Ok(())

@@ -119,7 +119,7 @@ impl<'a> Live<'a> {
         let Snapshot { view, rules, .. } = &mut self.snapshot;
         view.go_on(now(Timestamp::now()));
         match event {
-            Event::Init => view.see(Seen::Init(watch, Instant::now())),
+            Event::Init => view.apply(Seen::Init(watch, Instant::now())),
             // It only tells how far the watch has come.
             Event::Apply(object) if object.meta().name.is_none() => return,
             Event::InitApply(object) | Event::Apply(object) => {
@@ -127,10 +127,10 @@ impl<'a> Live<'a> {
                     rules.retain(|it| it.metadata.name != rule.meta().name);
                     rules.extend(rule.clone().read());
                 }
-                view.see(Seen::Apply(object));
+                view.apply(Seen::Apply(object));
             }
-            Event::Delete(object) => view.see(Seen::Delete(object)),
-            Event::InitDone => view.see(Seen::InitDone(watch)),
+            Event::Delete(object) => view.apply(Seen::Delete(object)),
+            Event::InitDone => view.apply(Seen::InitDone(watch)),
         }
         let orders = view.orders();
         if orders.is_empty() && watch != Watch::Rules {
