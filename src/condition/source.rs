@@ -40,7 +40,7 @@ pub enum Source {
 impl Source {
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
         if let Some(source) = Self::reserved(kind) {
-            return source.unwrap_or(Self::Nobody);
+            return source;
         }
         let mut source = Self::Node;
         for (class, it) in classes.iter().enumerate() {
@@ -54,10 +54,10 @@ impl Source {
         source
     }
 
-    /// The source that a reserved prefix stands for, if the condition type has one and names something after it.
-    fn reserved(kind: &str) -> Option<Option<Self>> {
+    /// The source of a condition type with a reserved prefix.
+    fn reserved(kind: &str) -> Option<Self> {
         let (prefix, name) = split(kind)?;
-        Some(match prefix {
+        let source = match prefix {
             CSI_DRIVER_PREFIX => {
                 is_dns_subdomain(&name.to_ascii_lowercase()).then(|| Self::CsiDriver(name.into()))
             }
@@ -68,7 +68,8 @@ impl Source {
                 is_dns_subdomain(name).then(|| Self::Component(Component::Devices(name.into())))
             }
             _ => (name == "all").then_some(Self::Component(Component::AllDaemonSets)),
-        })
+        };
+        Some(source.unwrap_or(Self::Nobody))
     }
 
     pub fn is_synthesized(&self) -> bool {
@@ -84,7 +85,7 @@ fn split(kind: &str) -> Option<(&'static str, &str)> {
 
 /// How to name a component, if the condition type has the prefix of one and names none.
 pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
-    if Source::reserved(kind)?.is_some() {
+    if Source::reserved(kind)? != Source::Nobody {
         return None;
     }
     Some(match split(kind)?.0 {

@@ -31,13 +31,11 @@ impl Resources {
 impl From<BTreeMap<String, Value>> for Resources {
     fn from(quantities: BTreeMap<String, Value>) -> Self {
         let above_zero = quantities.into_iter().filter_map(|(name, quantity)| {
-            Some((
-                name,
-                match quantity {
-                    Value::String(text) => units_above_zero(&text)?,
-                    other => other.as_u64().filter(|units| *units > 0)?,
-                },
-            ))
+            let units = match quantity {
+                Value::String(text) => units_above_zero(&text)?,
+                other => other.as_u64().filter(|units| *units > 0)?,
+            };
+            Some((name, units))
         });
         Self(above_zero.collect())
     }
@@ -72,25 +70,15 @@ fn units_above_zero(text: &str) -> Option<u64> {
 
 /// The exponents of 2 and of 10 that a quantity's suffix stands for.
 fn scale(suffix: &str) -> Option<(u32, i32)> {
-    Some(match suffix {
-        "" => (0, 0),
-        "n" => (0, -9),
-        "u" => (0, -6),
-        "m" => (0, -3),
-        "k" => (0, 3),
-        "M" => (0, 6),
-        "G" => (0, 9),
-        "T" => (0, 12),
-        "P" => (0, 15),
-        "E" => (0, 18),
-        "Ki" => (10, 0),
-        "Mi" => (20, 0),
-        "Gi" => (30, 0),
-        "Ti" => (40, 0),
-        "Pi" => (50, 0),
-        "Ei" => (60, 0),
-        exponent => (0, exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
-    })
+    let mut decimal = (-3..).zip(["n", "u", "m", "", "k", "M", "G", "T", "P", "E"]);
+    if let Some((power, _)) = decimal.find(|(_, it)| *it == suffix) {
+        return Some((0, 3 * power));
+    }
+    let mut binary = (1..).zip(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]);
+    if let Some((power, _)) = binary.find(|(_, it)| *it == suffix) {
+        return Some((10 * power, 0));
+    }
+    Some((0, suffix.strip_prefix(['e', 'E'])?.parse().ok()?))
 }
 
 #[cfg(test)]
