@@ -316,7 +316,7 @@ impl Fleet {
             if let Some((id, request)) = self.asked.pop_front() {
                 quiet = Duration::ZERO;
                 self.elapsed += Duration::from_micros(100);
-                work.patches += usize::from(matches!(request, Request::PatchNode { .. }));
+                work.patches += usize::from(matches!(request, Request::PatchNode(..)));
                 inputs.extend(self.answer(id, request));
             } else if self.engine.next_wake() > Some(self.now().monotonic) {
                 quiet += Duration::from_millis(100);
@@ -351,14 +351,14 @@ impl Fleet {
         self.revision += 1;
         let version = self.revision.to_string();
         let (answer, shown) = match request {
-            Request::PatchNode { name, patch } => {
+            Request::PatchNode(name, patch) => {
                 let node = &mut self.nodes[index(&name)];
                 json_patch::patch(node, &patch).expect("a patch that fits");
                 node["metadata"]["resourceVersion"] = json!(version);
                 let shown = Seen::Apply(Object::Node(decode(node)));
                 (Answer::Node(Box::new(decode(node))), Some(shown))
             }
-            Request::PatchNodeStatus { name, patch } => {
+            Request::PatchNodeStatus(name, patch) => {
                 let node = &mut self.nodes[index(&name)];
                 let conditions = conditions(node);
                 for condition in patch["status"]["conditions"]
@@ -373,7 +373,7 @@ impl Fleet {
                 let shown = Seen::Apply(Object::Node(decode(node)));
                 (Answer::Node(Box::new(decode(node))), Some(shown))
             }
-            Request::PatchRuleStatus { .. } | Request::ReadVersion { .. } => {
+            Request::PatchRuleStatus(..) | Request::ReadVersion(..) => {
                 (Answer::Version(self.revision), None)
             }
             Request::PostEvent { .. } => (Answer::Done, None),

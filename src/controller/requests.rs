@@ -88,36 +88,36 @@ impl Requester {
     /// Makes a request and returns its answer, or an error when the deadline passes.
     pub(super) async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
         match request {
-            engine::Request::PatchNode { name, patch: it } => {
+            engine::Request::PatchNode(name, it) => {
                 let request = patch::<Watched<Node>>(&name, None, &Patch::Json::<()>(it));
                 let answer = client::write::<Watched<Node>>(&self.client, request);
                 let node = self.counted(NODE, answer).await?;
                 Ok(Answer::Node(Box::new(node)))
             }
-            engine::Request::PatchNodeStatus { name, patch: it } => {
+            engine::Request::PatchNodeStatus(name, it) => {
                 let request = patch::<Watched<Node>>(&name, Some("status"), &Patch::Strategic(it));
                 let answer = client::send(&self.client, request);
                 let node = self.counted(CONDITIONS, answer).await?;
                 Ok(Answer::Node(Box::new(node)))
             }
-            engine::Request::ReadNode { name } => {
+            engine::Request::ReadNode(name) => {
                 let node = within(DEADLINE, self.nodes.get(&name)).await?;
                 Ok(Answer::Node(Box::new(node)))
             }
-            engine::Request::PatchRule { name, patch: it } => {
+            engine::Request::PatchRule(name, it) => {
                 let request = patch::<Watched<RuleObject>>(&name, None, &Patch::Json::<()>(it));
                 let answer = client::send(&self.client, request);
                 let rule = self.counted(FINALIZERS, answer).await?;
                 Ok(Answer::Rule(Box::new(rule)))
             }
-            engine::Request::PatchRuleStatus { name, patch: it } => {
+            engine::Request::PatchRuleStatus(name, it) => {
                 let it = Patch::Json::<()>(it);
                 let request = patch::<Watched<RuleObject>>(&name, Some("status"), &it);
                 let answer = client::write::<Watched<RuleObject>>(&self.client, request);
                 let object = self.counted(STATUS, answer).await?;
                 Ok(Answer::Version(object.version()))
             }
-            engine::Request::PatchNodeClaim { name, patch: it } => {
+            engine::Request::PatchNodeClaim(name, it) => {
                 let request = patch::<Watched<NodeClaim>>(&name, None, &Patch::Merge(it));
                 let answer = client::send(&self.client, request);
                 let claim = self.counted(NODE_CLAIM, answer).await?;
@@ -137,7 +137,7 @@ impl Requester {
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
-            engine::Request::ReadVersion { watch, scope } => {
+            engine::Request::ReadVersion(watch, scope) => {
                 let params = ListParams::default().limit(1);
                 let kind = ResourceKind::of_manifest(watch.kind());
                 let path = kind.map(|kind| kind.path(scope.namespace.as_deref()));

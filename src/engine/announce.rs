@@ -7,8 +7,8 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::attempt::Undone;
-use super::effects::Effects;
 use super::notice::{self, About, Notice};
+use super::outbox::Outbox;
 use super::repairs;
 use super::told::{Subject, Told};
 use crate::api::ConditionStatus;
@@ -18,12 +18,12 @@ use crate::repair::BLOCKED_INTERVAL;
 use crate::rule::{Rule, is_foreign};
 
 /// Missing components are announced only after this time: on every node that joins, some pods are still on their way.
-pub(super) const SETTLING: Duration = Duration::from_secs(1);
+pub(super) const EVENT_DELAY: Duration = Duration::from_secs(1);
 
 const ADOPTED: Subject = Subject::new("AdoptTaint");
 
 const MISSING_PART: Subject = Subject {
-    after: SETTLING,
+    after: EVENT_DELAY,
     ..Subject::new("WaitForCriticalComponents")
 };
 
@@ -48,7 +48,7 @@ pub(super) fn announce(
     node: &Node,
     plan: &NodePlan<'_>,
     is_news: impl Fn(&Rule) -> bool,
-    out: &mut Effects,
+    out: &mut Outbox,
 ) {
     told.retain(|rule| plan.outcomes.iter().any(|it| *it.rule.uid == *rule));
     for outcome in &plan.outcomes {
@@ -123,12 +123,12 @@ fn is_due(
     subject: Subject,
     rule: &Arc<str>,
     words: Option<impl Hash>,
-    out: &mut Effects,
+    out: &mut Outbox,
 ) -> bool {
     let now = out.now.monotonic;
     match told.due(subject, rule, words, now) {
         Some(at) if at > now => {
-            out.timers.wake_node(&node.name, at);
+            out.want_node(&node.name, at);
             false
         }
         due => due.is_some(),
@@ -148,7 +148,7 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     unmet.collect()
 }
 
-pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Effects) {
+pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Outbox) {
     let Undone {
         times,
         within,
@@ -162,7 +162,7 @@ pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, ou
         "Another component keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. The rule leaves it so for \
          {} s, and longer each time, until that stops. The API server's audit log names the other component; let only \
          one of the two manage this taint",
-        change.taint(),
+        change.id(),
         change.rule_name,
         within.as_secs().max(1),
         pause.as_secs().max(1),
@@ -172,24 +172,19 @@ pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, ou
 }
 
 /// Announces a taint change that was made, and that a rule has released a node that is not ready.
-pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Effects) {
-    let TaintChange {
-        rule_name,
-        key,
-        effect,
-        why,
-        ..
-    } = change;
+pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Outbox) {
+    let TaintChange { rule_name, why, .. } = change;
+    let taint = change.id();
     let (topic, what) = match change.kind {
         ChangeKind::Added => (&notice::TAINT_ADDED, "added"),
         ChangeKind::Removed => (&notice::TAINT_REMOVED, "removed"),
     };
-    info!(node = %node.name, rule = %rule_name, taint = %format_args!("{key}:{effect}"), why, "taint {what}");
-    out.tell(if change.components_ready && is_foreign(key) {
+    info!(node = %node.name, rule = %rule_name, %taint, why, "taint {what}");
+    out.tell(if change.components_ready && is_foreign(&taint.key) {
         let note = "every critical component is ready on this node";
         Notice::new(node.clone(), &notice::COMPONENTS_READY, note.into())
     } else {
-        let note = format!("Taint '{key}:{effect}' {what} by rule '{rule_name}'");
+        let note = format!("Taint '{taint}' {what} by rule '{rule_name}'");
         Notice::new(node.clone(), topic, note)
     });
     if change.gave_up {

@@ -411,7 +411,7 @@ mod tests {
     fn taint(key: &str) -> Part {
         Part::Taint(TaintId {
             key: key.into(),
-            effect: crate::api::TaintEffect::NoSchedule,
+            effect: String::new(),
         })
     }
 

@@ -1,17 +1,16 @@
 //! Publishes conditions on nodes: when they are due, and their writes.
 
-use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::announce::SETTLING;
+use super::announce::EVENT_DELAY;
 use super::attempt::{Attempt, Change, Part, Parts};
-use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::Request;
+use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use crate::object::Node;
@@ -23,7 +22,6 @@ const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// The state of one node's published conditions.
 #[derive(Debug, Default)]
 pub struct ConditionWork {
-    queued: bool,
     attempt: Attempt,
     /// What the write under way changes.
     changes: Vec<(Part, Change)>,
@@ -33,31 +31,10 @@ pub struct ConditionWork {
     parts: Parts,
 }
 
-/// Nodes that wait for a write that yields to others, oldest first.
-#[derive(Debug, Default)]
-pub struct NodeQueue(VecDeque<Arc<str>>);
-
-impl NodeQueue {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn next(&mut self) -> Option<Arc<str>> {
-        self.0.pop_front()
-    }
-
-    pub fn last(&mut self, name: Arc<str>) {
-        self.0.push_back(name);
-    }
-}
-
 impl ConditionWork {
     /// The state for another node of the same name. A write for the earlier one may still be under way.
     pub fn for_another_node(&self) -> Self {
-        let mut other = Self {
-            queued: self.queued,
-            ..Self::default()
-        };
+        let mut other = Self::default();
         other.attempt.under_way = self.attempt.under_way;
         other
     }
@@ -66,43 +43,35 @@ impl ConditionWork {
         self.attempt.under_way
     }
 
-    /// Notes that the node has left the queue.
-    pub fn unqueued(&mut self) {
-        self.queued = false;
-    }
-
     /// Publishes these changes if they are due and the limits allow it now; otherwise schedules that.
     pub fn publish(
         &mut self,
         node: &Node,
         mut changes: ConditionChanges<'_>,
         is_busy: bool,
-        queue: &mut NodeQueue,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let now = out.now.monotonic;
         if let Some(at) = self.hold_back(&mut changes, now) {
-            out.timers.wake_node(&node.name, at);
+            out.want_node(&node.name, at);
         }
         let Some(due) = self.due(&changes, now) else {
             return;
         };
-        if due > now {
-            out.timers.wake_node(&node.name, due);
+        let job = Job::Conditions(node.name.clone());
+        if due > now || out.is_due(&job) || !out.pacer.may_publish(Class::Conditions, is_busy, now)
+        {
+            out.want(job, due);
             return;
         }
-        if !out.pacer.may_publish(Class::Conditions, is_busy, now) {
-            self.queued = true;
-            queue.last(node.name.clone());
-            return;
-        }
+        out.forget(&job);
         self.attempt.under_way = true;
         self.changes = parts(&changes).collect();
-        let request = Request::PatchNodeStatus {
-            name: node.name.clone(),
-            patch: patch::node_conditions(node, &changes, out.now.wall),
-        };
-        out.ask(Job::Conditions(node.name.clone()), request);
+        let request = Request::PatchNodeStatus(
+            node.name.clone(),
+            patch::node_conditions(node, &changes, out.now.wall),
+        );
+        out.ask(job, request);
     }
 
     /// Removes the changes that someone else keeps undoing; returns when the first of them may be made again.
@@ -121,17 +90,17 @@ impl ConditionWork {
         later
     }
 
-    /// When to publish these changes; `None` if there are none, or if the node is already queued.
+    /// When to publish these changes; `None` if there are none, or while others are being written.
     fn due(&mut self, changes: &ConditionChanges<'_>, now: Instant) -> Option<Instant> {
         if changes.is_empty() {
             self.wanted_since = None;
             return None;
         }
-        if self.queued || self.attempt.under_way {
+        if self.attempt.under_way {
             return None;
         }
         let spaced = match (changes.urgency(), self.written_at) {
-            (Urgency::Unsettled, _) => *self.wanted_since.get_or_insert(now) + SETTLING,
+            (Urgency::Unsettled, _) => *self.wanted_since.get_or_insert(now) + EVENT_DELAY,
             (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
             _ => now,
         };
@@ -145,7 +114,7 @@ impl ConditionWork {
     }
 
     /// Handles the answer to a write.
-    pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Effects) {
+    pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Outbox) {
         let now = out.now.monotonic;
         let changes = std::mem::take(&mut self.changes);
         if let Some(error) = error.filter(|it| it.is_refusal()) {

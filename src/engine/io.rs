@@ -146,33 +146,26 @@ pub enum Effect {
 #[derive(Debug)]
 pub enum Request {
     /// Patches a node's metadata and spec; answered by [`Answer::Node`] with an empty spec and status.
-    PatchNode { name: Arc<str>, patch: JsonPatch },
+    PatchNode(Arc<str>, JsonPatch),
     /// Patches a node's conditions by a strategic merge patch of its status; answered by [`Answer::Node`].
-    PatchNodeStatus { name: Arc<str>, patch: Value },
+    PatchNodeStatus(Arc<str>, Value),
     /// Reads a node; answered by [`Answer::Node`].
-    ReadNode { name: Arc<str> },
+    ReadNode(Arc<str>),
     /// Patches a rule's metadata; answered by [`Answer::Rule`].
-    PatchRule { name: Arc<str>, patch: JsonPatch },
+    PatchRule(Arc<str>, JsonPatch),
     /// Patches a rule's status; answered by [`Answer::Version`].
-    PatchRuleStatus { name: Arc<str>, patch: JsonPatch },
-    /// Patches a `NodeClaim`'s metadata by a merge patch; answered by [`Answer::NodeClaim`].
-    PatchNodeClaim {
-        name: Arc<str>,
-        /// The changes, with the UID and version that the claim must have.
-        patch: Value,
-    },
+    PatchRuleStatus(Arc<str>, JsonPatch),
+    /// Patches a `NodeClaim`'s metadata by a merge patch with the UID and version that it must have; answered by
+    /// [`Answer::NodeClaim`].
+    PatchNodeClaim(Arc<str>, Value),
     /// Deletes a `NodeClaim`, on condition of UID and version; answered by [`Answer::Done`].
     DeleteNodeClaim {
         name: Arc<str>,
         uid: Arc<str>,
         version: Version,
     },
-    /// A consistent read of the cluster's version at a watch's resource; answered by [`Answer::Version`].
-    ReadVersion {
-        watch: Watch,
-        /// What it selects.
-        scope: Scope,
-    },
+    /// A consistent read of the cluster's version, of what a watch selects; answered by [`Answer::Version`].
+    ReadVersion(Watch, Scope),
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
         notice: Box<Notice>,
@@ -184,7 +177,7 @@ pub enum Request {
 
 impl Request {
     pub const fn is_write(&self) -> bool {
-        !matches!(self, Self::ReadNode { .. } | Self::ReadVersion { .. })
+        !matches!(self, Self::ReadNode(..) | Self::ReadVersion(..))
     }
 }
 
@@ -198,27 +191,28 @@ pub enum Answer {
     Done,
 }
 
-/// Defines, for each kind of answer, a method that returns its data or an error for any other kind.
-macro_rules! expect {
-    ($($name:ident: $variant:ident($given:ident) -> $type:ty = $taken:expr;)*) => {
-        impl Answer {
-            $(pub(super) fn $name(self) -> Result<$type, RequestError> {
-                match self {
-                    Self::$variant($given) => Ok($taken),
-                    other => Err(other.is_unexpected()),
-                }
-            })*
-        }
-    };
-}
-
-expect! {
-    node: Node(it) -> Watched<Node> = *it;
-    rule: Rule(it) -> Watched<RuleObject> = *it;
-    version: Version(it) -> Version = it;
-}
-
 impl Answer {
+    pub(super) fn node(self) -> Result<Watched<Node>, RequestError> {
+        match self {
+            Self::Node(node) => Ok(*node),
+            other => Err(other.is_unexpected()),
+        }
+    }
+
+    pub(super) fn rule(self) -> Result<Watched<RuleObject>, RequestError> {
+        match self {
+            Self::Rule(rule) => Ok(*rule),
+            other => Err(other.is_unexpected()),
+        }
+    }
+
+    pub(super) fn version(self) -> Result<Version, RequestError> {
+        match self {
+            Self::Version(version) => Ok(version),
+            other => Err(other.is_unexpected()),
+        }
+    }
+
     fn is_unexpected(&self) -> RequestError {
         RequestError::Failed(format!("the answer is not what was asked for: {self:?}"))
     }

@@ -1,10 +1,8 @@
-//! The engine: takes in events and answers, and returns requests. `answers` handles the answers.
+//! The engine: takes in events and answers, and returns requests.
 //!
 //! ```text
 //! take: read the clock -> inputs -> timers -> rules -> nodes (plan, tell, write) -> what may wait -> effects
 //! ```
-
-mod answers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,20 +11,22 @@ use tracing::{debug, warn};
 
 use super::cache::Cache;
 use super::clock::Clock;
-use super::conditions::NodeQueue;
-use super::effects::{Effects, Job};
-use super::io::{Effect, Input, Now, Request};
+use super::count::{Count, RuleCount};
+use super::error::RequestError;
+use super::io::{Answer, Effect, Input, Now, Object, Request, RequestId};
+use super::node_writes::WriteEnd;
 use super::nodes::Nodes;
-use super::notice::{self, Notice};
+use super::notice::{self, About, Notice};
+use super::outbox::{Job, Outbox};
 use super::pacer::{Class, Pacer, Rate};
 use super::repairs::Repairs;
 use super::rules::Rules;
 use super::survey::Survey;
-use super::timers::Timer;
 use super::unreadable::tell_unreadable;
 use crate::condition::CriticalComponentClass;
 use crate::guard;
-use crate::plan::{self, NodeHistory};
+use crate::object::{Node, Watched};
+use crate::plan::{self, ChangeKind, NodeHistory};
 
 /// The engine reads its clock at least this often, to notice when the process stood still.
 const PULSE: Duration = Duration::from_secs(1);
@@ -64,11 +64,9 @@ pub struct Engine {
     told_suspension: bool,
     rules: Rules,
     nodes: Nodes,
-    /// The nodes whose conditions wait to be published.
-    conditions: NodeQueue,
     repairs: Repairs,
     clock: Clock,
-    out: Effects,
+    out: Outbox,
     /// Since when this instance has been the leader.
     leading_since: Option<jiff::Timestamp>,
     /// Whether shutdown has begun.
@@ -95,10 +93,9 @@ impl Engine {
             told_suspension: false,
             rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
             nodes: Nodes::default(),
-            conditions: NodeQueue::default(),
             repairs: Repairs::default(),
             clock: Clock::new(now.wall, now.monotonic),
-            out: Effects::new(pacer, now),
+            out: Outbox::new(pacer, now),
             leading_since: None,
             is_stopping: false,
             next_gating: None,
@@ -112,7 +109,9 @@ impl Engine {
         for input in inputs {
             self.take_in(input);
         }
-        self.fire_timers();
+        while let Some(Job::Node(name)) = self.out.next(Class::Node, false) {
+            self.cache.mark(&name);
+        }
         self.work();
         self.update_watches();
         self.out.take()
@@ -194,7 +193,7 @@ impl Engine {
             && self.out.pacer.may_begin(Class::Read, now)
             && let Some((watch, scope)) = self.cache.views.next_read(now)
         {
-            let request = Request::ReadVersion { watch, scope };
+            let request = Request::ReadVersion(watch, scope);
             self.out.ask(Job::Version(watch, now), request);
         }
     }
@@ -243,43 +242,32 @@ impl Engine {
         }
     }
 
-    fn fire_timers(&mut self) {
-        while let Some(timer) = self.out.timers.fire(self.out.now.monotonic) {
-            match timer {
-                Timer::Node(name) => self.cache.mark(&name),
-                Timer::Rule(uid) => self.rules.wake(&uid),
-            }
-        }
-    }
-
     /// Does what can be done now: rules first, then nodes, then what may wait.
     fn work(&mut self) {
-        self.out.pacer.ask_again();
         self.next_gating = None;
         self.allowance = EVALUATIONS;
         self.rules.renew_allowance();
-        if let Some(leading_since) = self.leading_since
-            && self.cache.has_synced()
-            && !self.is_stopping
-        {
+        if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
             if self.cache.take_rules_changed() {
                 self.rules.sync(&self.cache, &mut self.out);
             }
             self.tell_suspension();
             self.rules.see_statuses(&mut self.cache, &mut self.out);
-            let is_busy = self.is_busy();
             self.rules
-                .process(&self.cache, &self.nodes, is_busy, &mut self.out);
+                .write_finalizers(&self.cache, &self.nodes, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.assess_freshness(self.out.now);
             if self.cache.take_outage() {
                 self.rules.outage_is_over();
             }
             self.retry_refused();
-            self.evaluate(leading_since);
+            self.evaluate();
             self.rules
-                .finish_deletions(&self.cache, &self.nodes, &mut self.out);
-            self.publish(leading_since);
+                .write_finalizers(&self.cache, &self.nodes, &mut self.out);
+            let is_busy = self.is_busy();
+            self.rules
+                .write_statuses(&self.cache, &self.nodes, is_busy, &mut self.out);
+            self.publish();
         }
         let is_busy = self.is_busy() && !self.is_stopping;
         self.out.post(is_busy);
@@ -293,13 +281,13 @@ impl Engine {
                     Class::Conditions => work.conditions.retry_at(at),
                     _ => work.write.retry_at(at),
                 }
-                self.out.timers.wake_node(&name, at);
+                self.out.want_node(&name, at);
             }
         }
     }
 
     /// Evaluates the queued nodes, as long as the pacer permits writes.
-    fn evaluate(&mut self, leading_since: jiff::Timestamp) {
+    fn evaluate(&mut self) {
         let now = self.out.now.monotonic;
         loop {
             while self.cache.has_dirty()
@@ -307,7 +295,7 @@ impl Engine {
                 && self.out.pacer.may_begin(Class::Node, now)
                 && let Some(name) = self.cache.next_dirty()
             {
-                self.reconcile_node(&name, leading_since);
+                self.reconcile(&name);
             }
             // In an outage, writes serve as probes. Gating another node is the probe only if nothing else is to be written.
             if self.cache.has_dirty() || self.out.pacer.permits(Class::Node, now) == 0 {
@@ -325,45 +313,32 @@ impl Engine {
     }
 
     /// Publishes the conditions that are queued.
-    fn publish(&mut self, leading_since: jiff::Timestamp) {
-        let now = self.out.now.monotonic;
-        while !self.conditions.is_empty()
-            && self.may_publish(Class::Conditions, now)
-            && let Some(name) = self.conditions.next()
+    fn publish(&mut self) {
+        while let is_busy = self.is_busy()
+            && let Some(Job::Conditions(name)) = self.out.next(Class::Conditions, is_busy)
         {
-            if let Some(work) = self.nodes.get_mut(&name) {
-                work.conditions.unqueued();
-                self.reconcile_node(&name, leading_since);
+            if self.nodes.contains_key(&name) {
+                self.reconcile(&name);
             }
         }
     }
 
-    fn may_publish(&mut self, class: Class, now: Instant) -> bool {
-        let is_busy = self.is_busy();
-        self.out.pacer.may_publish(class, is_busy, now)
-    }
-
-    /// Reconciles one node, in this order:
-    ///
-    /// 1. An unreadable node is left as it is, a deleted one is forgotten, and one with a write under way waits.
-    /// 2. Its plan is made.
-    /// 3. The plan is noted and announced.
-    /// 4. The plan is carried out: conditions, taints and annotations, the deletion of its claim. A change that could hurt waits
-    ///    while what it depends on is stale.
-    fn reconcile_node(&mut self, name: &Arc<str>, leading_since: jiff::Timestamp) {
-        if self.is_left_alone(name) {
+    /// Reconciles one node: view, plan, remember, announce, carry out. A change that could hurt waits while what it depends on is
+    /// stale.
+    fn reconcile(&mut self, name: &Arc<str>) {
+        if let Some(message) = self.cache.left_alone(name).map(ToString::to_string) {
+            if let Some(work) = self.nodes.get_mut(name) {
+                self.rules
+                    .left_alone(&message, &mut work.records, &mut self.out);
+            }
             return;
         }
         let (now, is_busy) = (self.out.now, self.is_busy());
         self.cache.select_rules(name, now.wall);
         let Some(state) = self.cache.node(name) else {
-            self.forget(name);
-            return;
+            return self.forget(name);
         };
-        // Rules on one node are compared with each other, and each looks at all that is there.
-        let rules = state.selecting.len();
-        let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size() / 32;
-        self.allowance = self.allowance.saturating_sub(cost);
+        let leading_since = self.leading_since.unwrap_or(now.wall);
         let (cluster, node) = (self.cache.cluster(), state.node);
         let may_gate = self.rules.may_gate(name, state.selecting, &self.cache);
         let work = self.nodes.entry(name.clone()).or_default();
@@ -382,6 +357,10 @@ impl Engine {
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
         debug!(node = %name, writes = plan.writes_node(), outcomes = plan.outcomes.len(), "evaluated");
+        // Rules on one node are compared with each other, and each looks at all that is there.
+        let rules = state.selecting.len();
+        let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size() / 32;
+        self.allowance = self.allowance.saturating_sub(cost);
 
         let (set, records) = (cluster.rules, &mut work.records);
         self.rules
@@ -394,27 +373,13 @@ impl Engine {
             || plan.repair_is_postponed
             || (!cluster.stale.is_empty() && plan.waits_for_a_guard());
         let conditions = std::mem::take(&mut plan.conditions);
-        let queue = &mut self.conditions;
         work.conditions
-            .publish(node, conditions, is_busy, queue, &mut self.out);
+            .publish(node, conditions, is_busy, &mut self.out);
         self.repairs.begin(node, &plan, &self.cache, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
         if is_stale {
             self.cache.withhold(name);
         }
-    }
-
-    /// If one of the node's objects is unreadable, leaves the node as it is, notes that for the rules that know it, and returns
-    /// true.
-    fn is_left_alone(&mut self, name: &Arc<str>) -> bool {
-        let Some(message) = self.cache.left_alone(name).map(ToString::to_string) else {
-            return false;
-        };
-        if let Some(work) = self.nodes.get_mut(name) {
-            self.rules
-                .left_alone(&message, &mut work.records, &mut self.out);
-        }
-        true
     }
 
     /// Forgets a deleted node.
@@ -428,7 +393,7 @@ impl Engine {
                 self.rules
                     .forget_node(name, &record.rule, true, &mut self.out);
             }
-            self.out.timers.forget_node(name);
+            self.out.forget(&Job::Node(name.clone()));
             for class in [Class::Node, Class::Conditions] {
                 self.out.pacer.refused.forget(class, name);
             }
@@ -439,5 +404,104 @@ impl Engine {
     /// Whether nodes are being written or about to be. Less urgent writes wait meanwhile.
     fn is_busy(&self) -> bool {
         self.out.pacer.under_way(Class::Node) > 0 || self.cache.has_dirty()
+    }
+
+    fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
+        let Some(purpose) = self.out.answered(id, answer.as_ref().err()) else {
+            return;
+        };
+        match purpose {
+            Job::Node(name) => self.node_answered(&name, answer.and_then(Answer::node)),
+            Job::Conditions(name) => {
+                self.conditions_answered(&name, answer.and_then(Answer::node));
+            }
+            Job::Finalizers(uid) => {
+                let answer = answer.and_then(Answer::rule);
+                self.rules
+                    .finalizers_answered(&uid, answer, &mut self.cache, &mut self.out);
+            }
+            Job::Status(uid) => {
+                let answer = answer.and_then(Answer::version);
+                self.rules
+                    .status_answered(&uid, answer, &self.cache, &mut self.out);
+            }
+            Job::Claim(name) => {
+                let (cache, out) = (&mut self.cache, &mut self.out);
+                self.repairs.answered(&name, answer, cache, out);
+            }
+            Job::Version(watch, asked) => {
+                let version = answer.and_then(Answer::version);
+                self.cache
+                    .read_version(watch, asked, &version, self.out.now);
+            }
+            Job::Event => {
+                if let Err(error) = answer {
+                    self.out.count(Count::EventDropped);
+                    let now = self.out.now.monotonic;
+                    let pacer = &mut self.out.pacer;
+                    pacer.complain("cannot post an event", "", &error, now);
+                }
+            }
+        }
+    }
+
+    fn node_answered(&mut self, name: &Arc<str>, result: Result<Watched<Node>, RequestError>) {
+        let Some(work) = self.nodes.get_mut(name) else {
+            return;
+        };
+        let Some(end) = work.write.answered(name, result, &mut self.out) else {
+            return;
+        };
+        match end {
+            WriteEnd::Failed | WriteEnd::Read(None) => {}
+            WriteEnd::Read(Some(node)) => {
+                self.cache.apply_answer(Object::Node(*node), self.out.now)
+            }
+            WriteEnd::Refused(changes, why) => {
+                if let Some(state) = self.cache.node(name) {
+                    let about = About::node(name, &state.node.uid);
+                    let (records, out) = (&mut work.records, &mut self.out);
+                    self.rules
+                        .record_failure(&about, &changes, &why, records, out);
+                }
+            }
+            WriteEnd::CarriedOut(write, version, patched) => {
+                for change in write.plan.changes {
+                    if change.kind == ChangeKind::Added {
+                        self.rules.gated(&change.rule_uid, name);
+                    } else if let Some(count) = work.startups.released(&change.rule_uid)
+                        && !change.gave_up
+                    {
+                        self.out.count(count);
+                    }
+                    let rule = change.rule_name.clone();
+                    let change = RuleCount::Changed(Box::new(change));
+                    self.out.count_for(rule, change);
+                }
+                for (count, notice) in write.completed {
+                    self.out.count(count);
+                    if let Some(notice) = notice {
+                        self.out.tell(notice);
+                    }
+                }
+                self.cache.patched_node(version, *patched, write.taints);
+            }
+        }
+        self.cache.mark(name);
+    }
+
+    fn conditions_answered(
+        &mut self,
+        name: &Arc<str>,
+        result: Result<Watched<Node>, RequestError>,
+    ) {
+        if let Some(work) = self.nodes.get_mut(name) {
+            let error = result.as_ref().err();
+            work.conditions.answered(name, error, &mut self.out);
+        }
+        if let Ok(node) = result {
+            self.cache.apply_answer(Object::Node(node), self.out.now);
+        }
+        self.cache.mark(name);
     }
 }

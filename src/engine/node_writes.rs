@@ -8,10 +8,10 @@ use tracing::{debug, warn};
 use super::announce::{tell_change, tell_undone};
 use super::attempt::{Attempt, Change, Part, Parts};
 use super::count::{Count, Hold, RuleCount};
-use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::{Now, Request};
 use super::notice::{self, About, Notice};
+use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::startups::Startups;
@@ -74,7 +74,7 @@ impl WriteWork {
         node: &Node,
         mut plan: NodePlan<'_>,
         startups: &Startups,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let now = out.now.monotonic;
         let is_wanted = |part: &Part| plan.taints.iter().any(|it| part_of(it) == *part);
@@ -92,12 +92,9 @@ impl WriteWork {
         };
         let (part, write) = match chosen {
             Ok(chosen) => chosen,
-            Err(at) => return out.timers.wake_node(&node.name, at),
+            Err(at) => return out.want_node(&node.name, at),
         };
-        let request = Request::PatchNode {
-            name: node.name.clone(),
-            patch: patch::node(node, &write),
-        };
+        let request = Request::PatchNode(node.name.clone(), patch::node(node, &write));
         self.attempt.under_way = true;
         self.write = Some(Box::new(NodeWrite {
             part,
@@ -140,7 +137,7 @@ impl WriteWork {
         &mut self,
         name: &Arc<str>,
         result: Result<Watched<Node>, RequestError>,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) -> Option<WriteEnd> {
         let now = out.now.monotonic;
         self.attempt.under_way = false;
@@ -174,7 +171,7 @@ impl WriteWork {
             out.count_for(&*change.rule_name, RuleCount::Conflicted(change.kind));
         }
         self.attempt.under_way = true;
-        let request = Request::ReadNode { name: name.clone() };
+        let request = Request::ReadNode(name.clone());
         out.ask(Job::Node(name.clone()), request);
         None
     }
@@ -184,7 +181,7 @@ impl WriteWork {
         self.parts.retry_at(at);
     }
 
-    fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Effects) {
+    fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Outbox) {
         let now = out.now.monotonic;
         self.attempt.ended(None, now);
         if let Some(part) = &write.part
@@ -224,7 +221,7 @@ fn part_of(plan: &TaintPlan) -> Part {
 fn changes(plan: &TaintPlan) -> impl Iterator<Item = (Part, Change, Option<&TaintChange>)> {
     let taints = plan.changes.iter().map(|change| {
         let is_added = change.kind == ChangeKind::Added;
-        (Part::Taint(change.taint()), is_added, Some(change))
+        (Part::Taint(change.id()), is_added, Some(change))
     });
     let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
     let annotations =
@@ -239,12 +236,11 @@ fn is_rightly_undone(node: &Node, plan: &NodePlan<'_>, part: &Part, change: Chan
     let Part::Taint(taint) = part else {
         return false;
     };
-    let is_there = node.taint(&taint.key, taint.effect).is_some();
+    let is_it = |it: &Taint| it.key == taint.key && it.effect == taint.effect;
     let waits = |outcome: &Outcome<'_>| {
-        matches!(outcome.governs(), Some(Decision::Wait(_)))
-            && outcome.spec.taint.is(&taint.key, taint.effect)
+        matches!(outcome.governs(), Some(Decision::Wait(_))) && is_it(&outcome.spec.taint)
     };
-    is_there != change.is_some()
+    node.taints.iter().any(is_it) != change.is_some()
         && plan.stale.is_empty()
         && !plan.changes().any(|change| taint.is_of(change))
         && !plan.outcomes.iter().any(waits)

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 
 use super::announce::announce;
 use super::conditions::ConditionWork;
-use super::effects::Effects;
 use super::io::until;
 use super::node_writes::WriteWork;
+use super::outbox::Outbox;
 use super::startups::Startups;
 use super::status::{Record, Tally};
 use super::told::Told;
@@ -70,7 +70,7 @@ impl NodeWork {
         state: NodeState<'_>,
         plan: &NodePlan<'_>,
         is_news: impl Fn(&Rule) -> bool,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let (node, now) = (state.node, out.now);
         self.is_known = true;
@@ -81,7 +81,7 @@ impl NodeWork {
         }
         if let Some(recheck) = plan.recheck {
             let at = now.monotonic + until(recheck, now.wall);
-            out.timers.wake_node(&node.name, at);
+            out.want_node(&node.name, at);
         }
     }
 

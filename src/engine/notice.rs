@@ -196,6 +196,7 @@ impl Notice {
 mod tests {
     use super::*;
     use crate::api::TaintEffect;
+    use crate::object::Taint;
 
     #[test]
     fn a_note_is_as_long_as_the_api_server_takes() {
@@ -211,8 +212,7 @@ mod tests {
             kind: ChangeKind::Added,
             rule_name: "r".into(),
             rule_uid: "r-uid".into(),
-            key: "k".into(),
-            effect: TaintEffect::NoSchedule,
+            taint: Taint::new("k", "", TaintEffect::NoSchedule),
             transition: None,
             why: String::new(),
             components_ready: false,

@@ -163,6 +163,7 @@ mod tests {
     use super::*;
     use crate::api::TaintEffect;
     use crate::object::Taint;
+    use crate::plan::{ChangeKind, TaintChange};
 
     fn taint(key: &str) -> Taint {
         Taint::new(key, "", TaintEffect::NoSchedule)
@@ -187,11 +188,21 @@ mod tests {
         let drop = |key: &str| BTreeMap::from([(key.to_owned(), None)]);
         let uid = json!({"op": "test", "path": "/metadata/uid", "value": "u"});
         let a = json!([{"key": "a", "effect": "NoSchedule"}]);
-        for (name, node_before, (added, lifted), annotations, expected) in [
+        let change = |kind, key| TaintChange {
+            kind,
+            rule_name: "r".into(),
+            rule_uid: "r-uid".into(),
+            taint: taint(key),
+            transition: None,
+            why: String::new(),
+            components_ready: false,
+            gave_up: false,
+        };
+        for (name, node_before, changes, annotations, expected) in [
             (
                 "first taint, first annotation",
                 tainted(&[], None),
-                (vec![taint("a")], vec![]),
+                vec![change(ChangeKind::Added, "a")],
                 set("n/k"),
                 json!([uid, {"op": "test", "path": "/spec/taints", "value": null},
                        {"op": "add", "path": "/spec/taints", "value": a},
@@ -201,7 +212,7 @@ mod tests {
             (
                 "last taint goes",
                 tainted(&["a"], Some(&["n/k"])),
-                (vec![], vec![taint("a")]),
+                vec![change(ChangeKind::Removed, "a")],
                 drop("n/k"),
                 json!([uid, {"op": "test", "path": "/spec/taints", "value": a},
                        {"op": "remove", "path": "/spec/taints"},
@@ -210,14 +221,13 @@ mod tests {
             (
                 "annotation alone",
                 tainted(&["a"], Some(&[])),
-                (vec![], vec![]),
+                vec![],
                 set("n/k"),
                 json!([uid, {"op": "add", "path": "/metadata/annotations/n~1k", "value": "v"}]),
             ),
         ] {
             let plan = TaintPlan {
-                added,
-                removed: lifted,
+                changes,
                 annotations,
                 ..TaintPlan::default()
             };

@@ -14,11 +14,11 @@ use tracing::{debug, info, warn};
 use super::attempt::Attempt;
 use super::cache::Cache;
 use super::count::RuleCount;
-use super::effects::{Effects, Job};
 use super::error::RequestError;
 use super::io::{Answer, Object, Request};
 use super::map::Map;
 use super::notice::{self, Notice};
+use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::status::{Prospects, Tally};
@@ -78,7 +78,7 @@ impl Repairs {
         node: &Node,
         plan: &NodePlan<'_>,
         cache: &Cache,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let Some((claim, outcome)) = plan.deletion() else {
             return;
@@ -104,7 +104,7 @@ impl Repairs {
             later = out.pacer.not_before(Class::Claim, now).or(Some(now + TURN));
         }
         if let Some(at) = later {
-            out.timers.wake_node(&node.name, at);
+            out.want_node(&node.name, at);
             return;
         }
         let deletion = Deletion {
@@ -114,9 +114,7 @@ impl Repairs {
             why: outcome.lateness(),
         };
         work.under_way = Some((deletion, Step::Read));
-        let read = Request::ReadNode {
-            name: node.name.clone(),
-        };
+        let read = Request::ReadNode(node.name.clone());
         out.ask(Job::Claim(claim.name.clone()), read);
     }
 
@@ -135,7 +133,7 @@ impl Repairs {
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
         cache: &mut Cache,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let Some(work) = self.work.get_mut(name) else {
             return;
@@ -176,7 +174,7 @@ impl Repairs {
                     return;
                 };
                 let name = name.clone();
-                (Step::Hurry, Request::PatchNodeClaim { name, patch })
+                (Step::Hurry, Request::PatchNodeClaim(name, patch))
             }
             (_, Err(error)) => {
                 work.attempt.ended(Some(&error), out.now.monotonic);
@@ -202,7 +200,7 @@ impl Deletion {
             && read.map(evaluated) == Some(evaluated(self.node.clone()))
     }
 
-    fn tell(&self, out: &mut Effects) {
+    fn tell(&self, out: &mut Outbox) {
         let Self {
             claim,
             node,
@@ -216,7 +214,7 @@ impl Deletion {
         out.tell(Notice::on_node(node, &notice::CLAIM_DELETED, note));
     }
 
-    fn tell_failure(&self, error: &RequestError, out: &mut Effects) {
+    fn tell_failure(&self, error: &RequestError, out: &mut Outbox) {
         let (node, rule, claim) = (&self.node.name, &self.rule, &self.claim.name);
         if error.is_refusal() {
             warn!(%node, %rule, %claim, "cannot delete the NodeClaim: {error}");
@@ -234,7 +232,7 @@ pub(super) fn words(notice: &Notice) -> (&'static str, Option<&str>) {
 }
 
 /// Announces why a late node is not repaired.
-pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Effects) {
+pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Outbox) {
     warn!(node = %notice.about.name, %rule, "{}", notice.note);
     if notice.topic == &notice::LATE {
         out.count_for(

@@ -1,4 +1,4 @@
-//! Measures node startups: how long each condition took until the rule opened the node for the first time.
+//! Measures node startups: how long each condition took until the rule released the node for the first time.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::object::Node;
 use crate::plan::{Finding, NodePlan, Outcome, is_new};
 use crate::repair::has_been_released;
 
-/// The rules that hold a node that has never been open.
+/// The rules that hold a node that they have never released.
 #[derive(Debug, Default)]
 pub struct Startups(Vec<Startup>);
 
-/// One rule that holds a node that has never been open.
+/// One rule that holds a node that it has never released.
 #[derive(Debug)]
 struct Startup {
     rule_uid: Arc<str>,
@@ -42,7 +42,7 @@ impl Startups {
         joined: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let is_closed = |outcome: &Outcome<'_>| {
+        let is_held = |outcome: &Outcome<'_>| {
             outcome
                 .governs()
                 .is_some_and(|it| it.holds() || it.releases())
@@ -50,14 +50,14 @@ impl Startups {
         let stays = |startup: &Startup| {
             let mut outcomes = plan.outcomes.iter();
             let outcome = outcomes.find(|outcome| outcome.rule.uid == startup.rule_uid);
-            outcome.is_some_and(|it| is_closed(it) && is_first(node, it))
+            outcome.is_some_and(|it| is_held(it) && is_first(node, it))
         };
         self.0.retain(stays);
         for outcome in &plan.outcomes {
             let mut known = self.0.iter_mut();
             match known.find(|it| it.rule_uid == outcome.rule.uid) {
                 Some(startup) => startup.observe(outcome, now),
-                None if is_closed(outcome) => {
+                None if is_held(outcome) => {
                     self.0.extend(Startup::new(node, outcome, joined, now));
                 }
                 None => {}
@@ -68,36 +68,20 @@ impl Startups {
     /// The condition that was met last under this rule, if that is known.
     pub fn last(&self, rule_uid: &str) -> Option<Arc<str>> {
         let startup = self.0.iter().find(|it| *it.rule_uid == *rule_uid)?;
-        let met = startup
-            .stages
-            .iter()
-            .filter_map(|(condition, met)| match met {
-                Met::At(at) => Some((at, condition)),
-                Met::NotYet | Met::Earlier => None,
-            });
-        met.max_by_key(|(at, _)| *at).map(|(_, it)| it.clone())
+        let last = startup.known().max_by_key(|(_, at)| *at);
+        last.map(|(condition, _)| condition.clone())
     }
 
-    /// The rule has opened the node: returns the known times.
+    /// The rule has released the node: returns the known times.
     pub fn released(&mut self, rule_uid: &str) -> Option<Count> {
         let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
-        let Startup {
-            rule,
-            since,
-            stages,
-            ..
-        } = self.0.swap_remove(index);
-        let stages = stages
-            .into_iter()
-            .filter_map(|(condition, met)| match met {
-                Met::At(at) => Some((
-                    condition,
-                    at.duration_since(since).max(SignedDuration::ZERO),
-                )),
-                Met::NotYet | Met::Earlier => None,
-            })
-            .collect();
-        Some(Count::Rule(rule, RuleCount::StartedUp(stages)))
+        let startup = self.0.swap_remove(index);
+        let stages = startup.known().map(|(condition, at)| {
+            let took = at.duration_since(startup.since);
+            (condition.clone(), took.max(SignedDuration::ZERO))
+        });
+        let count = RuleCount::StartedUp(stages.collect());
+        Some(Count::Rule(startup.rule.clone(), count))
     }
 
     /// Forgets everything, because the clock was set.
@@ -106,7 +90,7 @@ impl Startups {
     }
 }
 
-/// Whether the node has never been open under the rule.
+/// Whether the rule has never released the node.
 fn is_first(node: &Node, outcome: &Outcome<'_>) -> bool {
     let rule = outcome.rule;
     rule.active().is_some_and(|spec| match spec.mode {
@@ -116,7 +100,7 @@ fn is_first(node: &Node, outcome: &Outcome<'_>) -> bool {
 }
 
 impl Startup {
-    /// A rule that has begun to hold this node; `None` if the node was open before.
+    /// A rule that has begun to hold this node; `None` if it released the node before.
     fn new(
         node: &Node,
         outcome: &Outcome<'_>,
@@ -146,6 +130,15 @@ impl Startup {
             stages: findings
                 .map(|finding| (finding.requirement.kind.clone(), met(finding)))
                 .collect(),
+        })
+    }
+
+    /// The conditions that were first met at a known time.
+    fn known(&self) -> impl Iterator<Item = (&Arc<str>, Timestamp)> {
+        let stages = self.stages.iter();
+        stages.filter_map(|(condition, met)| match met {
+            Met::At(at) => Some((condition, *at)),
+            Met::NotYet | Met::Earlier => None,
         })
     }
 

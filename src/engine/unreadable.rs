@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::cache::Cache;
-use super::effects::Effects;
 use super::notice::{self, About, Notice};
+use super::outbox::Outbox;
 use crate::api::names::{GROUP, VERSION};
 use crate::condition::{Component, ComponentGroup, Watch};
 use crate::object::{ObjectKey, Unreadable};
@@ -39,7 +39,7 @@ impl fmt::Display for Broken {
 }
 
 /// Reports each unreadable object once.
-pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
+pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
     for broken in cache.tell_unreadable() {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
@@ -56,7 +56,7 @@ pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Effects) {
 }
 
 /// Reports a cluster-scoped object on itself.
-fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Effects) {
+fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Outbox) {
     if broken.key.name.is_empty() {
         return;
     }
@@ -74,7 +74,7 @@ fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Effects) {
     out.tell(Notice::new(about, topic, broken.to_string()));
 }
 
-fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
+fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Outbox) {
     let Some(name) = &broken.node else {
         return;
     };
@@ -92,7 +92,7 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Effects) {
 }
 
 /// Reports a `DaemonSet` on the rules that wait for its class, or for it by name.
-fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mut Effects) {
+fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mut Outbox) {
     let waits = |spec: &CompiledSpec| {
         group
             .class()

@@ -61,13 +61,11 @@ impl<'a> Draft<'a> {
             self.remove_annotation(owner_key(owner.rule_uid));
         }
         if let Some(taint) = self.taint(key, effect) {
-            self.writes.removed.push(taint.clone());
             self.writes.changes.push(TaintChange {
                 kind: ChangeKind::Removed,
                 rule_name,
                 rule_uid,
-                key: key.into(),
-                effect,
+                taint: taint.clone(),
                 transition: None,
                 why: why.into(),
                 components_ready: false,

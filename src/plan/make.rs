@@ -217,7 +217,7 @@ impl<'a> Draft<'a> {
         if !writes.is_empty() {
             let taint = taint.map(|(key, effect)| TaintId {
                 key: key.to_owned(),
-                effect,
+                effect: effect.to_string(),
             });
             self.plan.taints.push(TaintPlan { taint, ..writes });
         }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::decision::{Decision, WaitReason};
 use super::outcome::Outcome;
-use crate::api::{ConditionStatus, TaintEffect};
+use crate::api::ConditionStatus;
 use crate::condition::{Detail, Source, Watch};
 use crate::object::{Node, NodeClaim, Taint};
 use crate::repair::{Deadline, Verdict};
@@ -108,14 +108,11 @@ impl<'a> NodePlan<'a> {
 pub struct TaintPlan {
     /// The taint; `None` for annotations that belong to no taint, and for several taints at once.
     pub taint: Option<TaintId>,
-    pub added: Vec<Taint>,
-    /// The taints to remove, as they are on the node.
-    pub removed: Vec<Taint>,
     /// Annotations to set, or to remove if the value is `None`.
     pub annotations: BTreeMap<String, Option<String>>,
     /// Annotations whose present values the decision depends on: the write must fail if they differ.
     pub relied_on: Vec<String>,
-    /// The reason for each taint.
+    /// The taints to add or remove.
     pub changes: Vec<TaintChange>,
     /// UIDs of the rules whose bootstrap it completes.
     pub completes: Vec<Arc<str>>,
@@ -123,17 +120,21 @@ pub struct TaintPlan {
 
 impl TaintPlan {
     pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.annotations.is_empty()
+        self.changes.is_empty() && self.annotations.is_empty()
     }
 
     /// The node's taints once it is carried out; `None` if they do not change.
     pub fn taints(&self, node: &Node) -> Option<Vec<Taint>> {
-        if self.added.is_empty() && self.removed.is_empty() {
+        if self.changes.is_empty() {
             return None;
         }
-        let stays = |taint: &&Taint| !self.removed.contains(taint);
+        let of_kind = |kind| {
+            let changes = self.changes.iter().filter(move |it| it.kind == kind);
+            changes.map(|change| &change.taint)
+        };
+        let stays = |taint: &&Taint| of_kind(ChangeKind::Removed).all(|it| it != *taint);
         let kept = node.taints.iter().filter(stays);
-        Some(kept.chain(&self.added).cloned().collect())
+        Some(kept.chain(of_kind(ChangeKind::Added)).cloned().collect())
     }
 
     pub fn merged(plans: Vec<Self>) -> Self {
@@ -142,8 +143,6 @@ impl TaintPlan {
 
     fn and(mut self, other: Self) -> Self {
         self.taint = None;
-        self.added.extend(other.added);
-        self.removed.extend(other.removed);
         self.annotations.extend(other.annotations);
         self.relied_on.extend(other.relied_on);
         self.changes.extend(other.changes);
@@ -158,8 +157,8 @@ pub struct TaintChange {
     pub kind: ChangeKind,
     pub rule_name: String,
     pub rule_uid: String,
-    pub key: String,
-    pub effect: TaintEffect,
+    /// As it is on the node, or will be.
+    pub taint: Taint,
     /// When the latest of the rule's conditions changed, by its reporter's clock.
     pub transition: Option<Timestamp>,
     /// Why, as a complete sentence.
@@ -171,10 +170,10 @@ pub struct TaintChange {
 }
 
 impl TaintChange {
-    pub fn taint(&self) -> TaintId {
+    pub fn id(&self) -> TaintId {
         TaintId {
-            key: self.key.clone(),
-            effect: self.effect,
+            key: self.taint.key.clone(),
+            effect: self.taint.effect.clone(),
         }
     }
 }
@@ -188,12 +187,12 @@ pub enum ChangeKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaintId {
     pub key: String,
-    pub effect: TaintEffect,
+    pub effect: String,
 }
 
 impl TaintId {
     pub fn is_of(&self, change: &TaintChange) -> bool {
-        self.key == change.key && self.effect == change.effect
+        self.key == change.taint.key && self.effect == change.taint.effect
     }
 }
 

@@ -257,31 +257,27 @@ impl<'a> Draft<'a> {
                     self.writes.relied_on.extend(keys);
                 }
                 let taint = spec.taint.clone().added_at(self.now);
-                self.writes.added.push(taint);
-                self.explain(ChangeKind::Added, outcome, spec.effect);
+                self.change(ChangeKind::Added, outcome, taint);
             }
             Decision::Release { .. } | Decision::GiveUp => {
                 let removed: SmallVec<[&Taint; 2]> =
                     self.taints_of(&spec.taint.key, spec.effect).collect();
                 for taint in removed {
-                    self.writes.removed.push(taint.clone());
-                    let effect = taint.effect.parse().unwrap_or(spec.effect);
-                    self.explain(ChangeKind::Removed, outcome, effect);
+                    self.change(ChangeKind::Removed, outcome, taint.clone());
                 }
             }
             Decision::Hold | Decision::Wait(_) | Decision::NotHeld { .. } => {}
         }
     }
 
-    fn explain(&mut self, kind: ChangeKind, outcome: &Outcome<'a>, effect: TaintEffect) {
+    fn change(&mut self, kind: ChangeKind, outcome: &Outcome<'a>, taint: Taint) {
         let removed = kind == ChangeKind::Removed;
         let gave_up = removed && !outcome.met;
         let change = TaintChange {
             kind,
             rule_name: outcome.rule.name.to_string(),
             rule_uid: outcome.rule.uid.to_string(),
-            key: outcome.spec.taint.key.clone(),
-            effect,
+            taint,
             transition: outcome.latest_transition().filter(|_| !gave_up),
             why: match kind {
                 ChangeKind::Added => outcome.why(),

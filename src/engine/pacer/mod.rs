@@ -42,7 +42,7 @@ pub enum Class {
     Event,
 }
 
-const CLASSES: usize = 6;
+pub(super) const CLASSES: usize = 6;
 
 /// The most requests of each class at a time; the limit for nodes is configured.
 const RULES: u16 = 16;
@@ -73,8 +73,6 @@ pub struct Pacer {
     pub refused: RefusedWrites,
     complaints: Repetitions,
     under_way: [usize; CLASSES],
-    /// When the rate limit permits the write that waits for it.
-    next_write: Option<Instant>,
 }
 
 impl Pacer {
@@ -87,7 +85,6 @@ impl Pacer {
             refused: RefusedWrites::default(),
             complaints: Repetitions::default(),
             under_way: [0; CLASSES],
-            next_write: None,
         }
     }
 
@@ -117,13 +114,8 @@ impl Pacer {
     }
 
     /// Whether another request of this class may begin now. If not, ask again when another one ends, or at [`Self::next_turn`].
-    pub fn may_begin(&mut self, class: Class, now: Instant) -> bool {
-        if !self.has_room(class, now) {
-            return false;
-        }
-        let later = self.not_before(class, now);
-        self.next_write = self.next_write.into_iter().chain(later).min();
-        later.is_none()
+    pub fn may_begin(&self, class: Class, now: Instant) -> bool {
+        self.has_room(class, now) && self.not_before(class, now).is_none()
     }
 
     /// Whether fewer requests of this class are under way than permitted. Published conditions count among the writes of nodes.
@@ -134,7 +126,7 @@ impl Pacer {
     }
 
     /// Whether a request of a class that yields to writes of nodes may begin now: one at a time while nodes are written.
-    pub fn may_publish(&mut self, class: Class, is_busy: bool, now: Instant) -> bool {
+    pub fn may_publish(&self, class: Class, is_busy: bool, now: Instant) -> bool {
         let is_free = !is_busy || self.under_way(class) == 0;
         is_free && self.may_begin(class, now)
     }
@@ -146,11 +138,14 @@ impl Pacer {
         }
         let of_all = self.limit(Class::Node).not_before(now);
         let of_class = self.limit(class).not_before(now);
-        let token = self.bucket.as_ref().and_then(|(rate, bucket)| {
-            let next = bucket.next_token(now, rate.per_second);
-            next.filter(|at| *at > now)
-        });
-        of_all.max(of_class).max(token)
+        of_all.max(of_class).max(self.next_token(now))
+    }
+
+    /// When the rate limit permits a write; `None` for now.
+    fn next_token(&self, now: Instant) -> Option<Instant> {
+        let (rate, bucket) = self.bucket.as_ref()?;
+        let next = bucket.next_token(now, rate.per_second);
+        next.filter(|at| *at > now)
     }
 
     pub fn begins(&mut self, class: Class, is_write: bool, now: Instant) {
@@ -242,14 +237,10 @@ impl Pacer {
         }
     }
 
-    /// Forgets who waits for the rate limit: they ask again.
-    pub fn ask_again(&mut self) {
-        self.next_write = None;
-    }
-
     /// When a request that waits for no answer may begin.
     pub fn next_turn(&self, now: Instant) -> Option<Instant> {
-        let times = [self.outage.next_try(now), self.next_write];
-        times.into_iter().flatten().min()
+        let pauses = self.limits.iter().map(|limit| limit.not_before(now));
+        let others = [self.outage.next_try(now), self.next_token(now)];
+        pauses.chain(others).flatten().min()
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use kube::Resource;
 use tracing::{info, warn};
 
-use super::{RuleWork, Rules};
+use super::Rules;
 use crate::api::names::FINALIZER;
 use crate::condition::Watch;
 use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Object, Request};
 use crate::engine::nodes::Nodes;
 use crate::engine::notice::{self, Notice};
+use crate::engine::outbox::{Job, Outbox};
 use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::object::{RuleObject, Watched};
@@ -33,60 +33,38 @@ fn is_clean(uid: &str, cache: &Cache, nodes: &Nodes) -> bool {
 }
 
 impl Rules {
-    /// Finishes the deletion of rules whose nodes are all clean.
-    pub fn finish_deletions(&mut self, cache: &Cache, nodes: &Nodes, out: &mut Effects) {
-        let is_done = |work: &&RuleWork| work.is_cleaning && is_clean(&work.uid, cache, nodes);
-        let done = self.works.values().filter(is_done);
-        let done: Vec<_> = done.map(|work| work.uid.clone()).collect();
-        for uid in done {
-            if out.pacer.may_begin(Class::Rule, out.now.monotonic) {
-                self.write_finalizers(&uid, cache, nodes, out);
-            } else {
-                self.wake_first(&uid);
-            }
-        }
-    }
-
-    /// Adds our finalizer to a rule that needs one, or removes it from a deleted rule whose nodes are clean; returns whether a
-    /// request was made. The caller has checked that the pacer permits it.
-    pub(super) fn write_finalizers(
-        &mut self,
-        uid: &Arc<str>,
-        cache: &Cache,
-        nodes: &Nodes,
-        out: &mut Effects,
-    ) -> bool {
-        let Some(work) = self.works.get_mut(uid) else {
-            return false;
-        };
-        let Some(CachedRule {
-            rule, finalizers, ..
-        }) = cache.rules().get(&work.name)
-        else {
-            return false;
-        };
-        let ours = |finalizer: &String| finalizer == FINALIZER;
-        let mut wanted = finalizers.clone();
-        match (rule.deleting, rule.finalizer) {
-            (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {
-                wanted.push(FINALIZER.into());
-            }
-            (true, true) if work.is_cleaning && is_clean(uid, cache, nodes) => {
-                wanted.retain(|finalizer| !ours(finalizer));
-            }
-            _ => return false,
-        }
+    /// Adds our finalizer to rules that need one, and removes it from deleted rules whose nodes are all clean.
+    pub fn write_finalizers(&mut self, cache: &Cache, nodes: &Nodes, out: &mut Outbox) {
         let now = out.now.monotonic;
-        if work.finalizers.under_way || work.finalizers.not_before(now).is_some() {
-            return false;
+        for CachedRule {
+            rule, finalizers, ..
+        } in cache.rules().values()
+        {
+            let Some(work) = self.works.get_mut(&rule.uid) else {
+                continue;
+            };
+            let attempt = &mut work.finalizers;
+            if attempt.under_way
+                || attempt.not_before(now).is_some()
+                || !out.pacer.may_begin(Class::Rule, now)
+            {
+                continue;
+            }
+            let mut wanted = finalizers.clone();
+            match (rule.deleting, rule.finalizer) {
+                (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {
+                    wanted.push(FINALIZER.into());
+                }
+                (true, true) if work.is_cleaning && is_clean(&rule.uid, cache, nodes) => {
+                    wanted.retain(|finalizer| finalizer != FINALIZER);
+                }
+                _ => continue,
+            }
+            attempt.under_way = true;
+            let patch = patch::finalizers(&rule.uid, finalizers, &wanted);
+            let request = Request::PatchRule(rule.name.clone(), patch);
+            out.ask(Job::Finalizers(rule.uid.clone()), request);
         }
-        work.finalizers.under_way = true;
-        let request = Request::PatchRule {
-            name: work.name.clone(),
-            patch: patch::finalizers(uid, finalizers, &wanted),
-        };
-        out.ask(Job::Finalizers(uid.clone()), request);
-        true
     }
 
     /// Handles the end of a finalizer write.
@@ -95,7 +73,7 @@ impl Rules {
         uid: &Arc<str>,
         result: Result<Watched<RuleObject>, RequestError>,
         cache: &mut Cache,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let Some(work) = self.works.get_mut(uid) else {
             return;
@@ -126,7 +104,7 @@ impl Rules {
         }
         // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
         if let Some(at) = work.finalizers.due() {
-            out.timers.wake_rule(uid, at);
+            out.want(Job::Finalizers(uid.clone()), at);
         }
     }
 }

@@ -4,7 +4,6 @@ mod finalizers;
 mod outcomes;
 mod statuses;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,12 +12,10 @@ use tracing::{info, warn};
 use super::attempt::Attempt;
 use super::cache::Cache;
 use super::count::RuleCount;
-use super::effects::Effects;
 use super::gating::guard_for;
 use super::map::{Map, Set};
-use super::nodes::Nodes;
 use super::notice::{self, Notice};
-use super::pacer::Class;
+use super::outbox::Outbox;
 use super::status::WrittenStatus;
 use super::told::{Subject, Told};
 use crate::guard::{Guard, Limits};
@@ -32,8 +29,6 @@ const NODES_IN_STATUSES: usize = 50_000;
 #[derive(Debug)]
 pub struct Rules {
     pub works: Map<Arc<str>, RuleWork>,
-    /// UIDs of the rules to process. Those that need their finalizers written come first.
-    queue: VecDeque<Arc<str>>,
     /// For how many nodes statuses may still be built before other work is done.
     allowance: usize,
     /// The limits of disruption guards, for what a rule's `disruption` leaves out.
@@ -57,14 +52,11 @@ pub struct RuleWork {
     told: Told,
     pub finalizers: Attempt,
     pub status: StatusWork,
-    is_queued: bool,
 }
 
 /// The state of one rule's status writes.
 #[derive(Debug, Default)]
 pub struct StatusWork {
-    /// When to compare the status with what was written; `None` while nothing has changed.
-    pub due: Option<Instant>,
     pub attempt: Attempt,
     pub written_at: Option<Instant>,
     pub written: WrittenStatus,
@@ -84,7 +76,6 @@ impl RuleWork {
             told: Told::default(),
             finalizers: Attempt::default(),
             status: StatusWork::default(),
-            is_queued: false,
         }
     }
 }
@@ -93,7 +84,6 @@ impl Rules {
     pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
         Self {
             works: Map::default(),
-            queue: VecDeque::new(),
             allowance: 0,
             gating_limits,
             node_limit,
@@ -101,7 +91,7 @@ impl Rules {
     }
 
     /// Takes in the current set of rules.
-    pub fn sync(&mut self, cache: &Cache, out: &mut Effects) {
+    pub fn sync(&mut self, cache: &Cache, out: &mut Outbox) {
         let known: Set<_> = cache
             .rules()
             .values()
@@ -117,14 +107,9 @@ impl Rules {
         for cached in cache.rules().values() {
             self.sync_rule(&cached.rule, out);
         }
-        for cached in cache.rules().values() {
-            if !cached.rule.finalizer {
-                self.wake_first(&cached.rule.uid);
-            }
-        }
     }
 
-    fn sync_rule(&mut self, rule: &Rule, out: &mut Effects) {
+    fn sync_rule(&mut self, rule: &Rule, out: &mut Outbox) {
         let mut is_taken_over = false;
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
             is_taken_over = rule.finalizer;
@@ -159,51 +144,13 @@ impl Rules {
         work.status_changed(out);
     }
 
-    /// Queues a rule whose timer has fired.
-    pub fn wake(&mut self, uid: &Arc<str>) {
-        if let Some(work) = self.works.get_mut(uid)
-            && !std::mem::replace(&mut work.is_queued, true)
-        {
-            self.queue.push_back(uid.clone());
-        }
-    }
-
-    /// Queues a rule in front: finalizers are written before any status.
-    fn wake_first(&mut self, uid: &Arc<str>) {
-        if let Some(work) = self.works.get_mut(uid)
-            && !std::mem::replace(&mut work.is_queued, true)
-        {
-            self.queue.push_front(uid.clone());
-        }
-    }
-
-    /// Processes queued rules, as long as the pacer permits writes, and no more than the allowance.
-    pub fn process(&mut self, cache: &Cache, nodes: &Nodes, is_busy: bool, out: &mut Effects) {
-        while self.has_turn(out.now.monotonic, out)
-            && let Some(uid) = self.queue.pop_front()
-        {
-            if let Some(work) = self.works.get_mut(&uid) {
-                work.is_queued = false;
-            }
-            if self.write_finalizers(&uid, cache, nodes, out) {
-                self.wake(&uid);
-            } else {
-                self.write_status(&uid, cache, nodes, is_busy, out);
-            }
-        }
-    }
-
-    fn has_turn(&self, now: Instant, out: &mut Effects) -> bool {
-        !self.queue.is_empty() && self.allowance > 0 && out.pacer.may_begin(Class::Rule, now)
-    }
-
     /// Resets the allowance.
     pub fn renew_allowance(&mut self) {
         self.allowance = NODES_IN_STATUSES;
     }
 
-    /// Whether queued rules wait only for other work.
+    /// Whether statuses may wait only for other work.
     pub fn gives_way(&self) -> bool {
-        !self.queue.is_empty() && self.allowance == 0
+        self.allowance == 0
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{RuleWork, Rules};
 use crate::engine::count::RuleCount;
-use crate::engine::effects::Effects;
 use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
 use crate::engine::gating::observe;
 use crate::engine::notice::{About, Notice};
+use crate::engine::outbox::Outbox;
 use crate::engine::status::{Record, has_work_for};
 use crate::object::Node;
 use crate::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
@@ -21,7 +21,7 @@ impl Rules {
         plan: &NodePlan<'_>,
         set: &RuleSet,
         records: &mut Vec<Record>,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         for outcome in &plan.outcomes {
             let record = Record::of(records, &outcome.rule.uid);
@@ -53,7 +53,7 @@ impl Rules {
         name: &Arc<str>,
         uid: &Arc<str>,
         is_news: bool,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         if let Some(work) = self.works.get_mut(uid) {
             let guard = work.guard.as_mut();
@@ -70,7 +70,7 @@ impl Rules {
         changes: &[TaintChange],
         message: &str,
         records: &mut Vec<Record>,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         for change in changes {
             let (reason, what) = match change.kind {
@@ -92,7 +92,7 @@ impl Rules {
     }
 
     /// Notes for the rules that have a record of a node that the controller leaves it as it is, and why.
-    pub fn left_alone(&mut self, message: &str, records: &mut [Record], out: &mut Effects) {
+    pub fn left_alone(&mut self, message: &str, records: &mut [Record], out: &mut Outbox) {
         for record in records {
             if let Some(work) = self.works.get_mut(&record.rule)
                 && record.fail(message.to_owned(), out.now.wall)
@@ -115,7 +115,7 @@ impl RuleWork {
         plan: &NodePlan<'_>,
         outcome: &Outcome<'_>,
         record: &mut Record,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         out.count_for(self.name.clone(), RuleCount::Evaluated);
         for (index, result) in outcome.findings.iter().enumerate() {

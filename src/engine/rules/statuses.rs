@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
@@ -10,11 +10,12 @@ use super::{RuleWork, Rules};
 use crate::api::NodeReadinessRuleStatus;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::count::Count;
-use crate::engine::effects::{Effects, Job};
 use crate::engine::error::RequestError;
 use crate::engine::io::Request;
 use crate::engine::nodes::{Nodes, tally};
 use crate::engine::notice::{self, Notice};
+use crate::engine::outbox::{Job, Outbox};
+use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{self, Basis, Tally};
@@ -27,8 +28,6 @@ use crate::rule::Rule;
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.
 const STATUS_DELAY: Duration = Duration::from_millis(200);
-/// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
-const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often at most a status is written only because someone else has overwritten it.
 const HEAL_INTERVAL: Duration = Duration::from_secs(10);
@@ -37,27 +36,25 @@ const PRUNED_INTERVAL: Duration = Duration::from_secs(30);
 
 impl RuleWork {
     /// Schedules a comparison of the status, together with other changes within a moment.
-    pub fn status_changed(&mut self, out: &mut Effects) {
+    pub fn status_changed(&mut self, out: &mut Outbox) {
         let written = self.status.written_at;
         let soon = out.now.monotonic + STATUS_DELAY;
         let at = written.map_or(soon, |written| soon.max(written + STATUS_INTERVAL));
-        if self.status.due.is_some_and(|due| due <= at) {
+        if !out.want(Job::Status(self.uid.clone()), at) {
             out.count(Count::StatusCoalesced);
-        } else {
-            self.schedule(at, out);
         }
     }
 
     /// Takes in the status that the API server holds. If someone else has overwritten it or an older CRD pruned it, it is
     /// written again, at a limited rate.
-    fn see_status(&mut self, held: &CachedRule, out: &mut Effects) {
+    fn see_status(&mut self, held: &CachedRule, out: &mut Outbox) {
         if held.rule.uid != self.uid {
             return;
         }
         let now = out.now.monotonic;
         if !self.status.written.shown(&held.status, held.version) {
-            if self.status.written.is_pruned() && self.status.due.is_none() {
-                self.schedule(now + PRUNED_INTERVAL, out);
+            if self.status.written.is_pruned() {
+                out.want(Job::Status(self.uid.clone()), now + PRUNED_INTERVAL);
             }
             return;
         }
@@ -70,20 +67,13 @@ impl RuleWork {
         let at = healed.map_or(soon, |healed| soon.max(healed + HEAL_INTERVAL));
         self.status.healed_at = Some(at);
         info!(rule = %self.name, "another client has written over the rule's status; writing it again");
-        if self.status.due.is_none_or(|due| at < due) {
-            self.schedule(at, out);
-        }
-    }
-
-    fn schedule(&mut self, at: Instant, out: &mut Effects) {
-        self.status.due = Some(at);
-        out.timers.wake_rule(&self.uid, at);
+        out.want(Job::Status(self.uid.clone()), at);
     }
 }
 
 impl Rules {
     /// Takes in the statuses that watches have shown.
-    pub fn see_statuses(&mut self, cache: &mut Cache, out: &mut Effects) {
+    pub fn see_statuses(&mut self, cache: &mut Cache, out: &mut Outbox) {
         for name in cache.take_shown_statuses() {
             if let Some(held) = cache.rules().get(&name)
                 && let Some(work) = self.works.get_mut(&held.rule.uid)
@@ -93,15 +83,24 @@ impl Rules {
         }
     }
 
-    /// Writes a rule's status, if it is due and has changed.
-    pub(super) fn write_status(
+    /// Writes the statuses that are due and have changed, as long as the pacer permits it, and no more than the allowance.
+    pub fn write_statuses(
         &mut self,
-        uid: &Arc<str>,
         cache: &Cache,
         nodes: &Nodes,
         is_busy: bool,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
+        while self.allowance > 0
+            && let Some(job) = out.next(Class::Rule, is_busy)
+        {
+            if let Job::Status(uid) = job {
+                self.write_status(&uid, cache, nodes, out);
+            }
+        }
+    }
+
+    fn write_status(&mut self, uid: &Arc<str>, cache: &Cache, nodes: &Nodes, out: &mut Outbox) {
         let Some(work) = self.works.get_mut(uid) else {
             return;
         };
@@ -110,17 +109,12 @@ impl Rules {
         };
         let rule = &*cached.rule;
         let now = out.now.monotonic;
-        let Some(due) = work.status.due.filter(|due| *due <= now) else {
-            return;
-        };
-        if work.status.attempt.under_way {
-            return;
-        }
-        if is_busy && now < due + STATUS_PATIENCE {
-            out.timers.wake_rule(uid, now + STATUS_DELAY);
+        let attempt = &work.status.attempt;
+        let is_under_way = attempt.under_way.then_some(now + STATUS_DELAY);
+        if let Some(at) = is_under_way.or(attempt.not_before(now)) {
+            out.want(Job::Status(uid.clone()), at);
             return;
         }
-        work.status.due = None;
         // Nothing has been done for a rule that is not adopted. The status of a deleted rule only says what holds up its
         // deletion.
         let has_begun = rule.is_taken_on() || rule.spec.is_err();
@@ -145,10 +139,7 @@ impl Rules {
         debug!(rule = %rule.name, "writing status");
         work.status.attempt.under_way = true;
         work.status.written_at = Some(now);
-        let request = Request::PatchRuleStatus {
-            name: work.name.clone(),
-            patch: patch::rule_status(uid, &status),
-        };
+        let request = Request::PatchRuleStatus(work.name.clone(), patch::rule_status(uid, &status));
         work.status.written.writes(status);
         out.ask(Job::Status(uid.clone()), request);
     }
@@ -159,7 +150,7 @@ impl Rules {
         uid: &Arc<str>,
         result: Result<Version, RequestError>,
         cache: &Cache,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) {
         let Some(work) = self.works.get_mut(uid) else {
             return;
@@ -174,15 +165,11 @@ impl Rules {
                 if let Some(held) = cache.rules().get(&work.name) {
                     work.see_status(held, out);
                 }
-                // Changes during the write are scheduled.
-                if let Some(due) = work.status.due {
-                    work.schedule(due.max(now), out);
-                }
             }
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.
             Err(error) => {
                 work.status.written.failed();
-                let at = attempt.due().unwrap_or(now);
+                attempt.wait_until(now + STATUS_INTERVAL);
                 if error.is_refusal()
                     && attempt.refusals == 1
                     && let Some(held) = cache.rules().get(&work.name)
@@ -193,7 +180,7 @@ impl Rules {
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
                 }
-                work.schedule(at.max(now + STATUS_INTERVAL), out);
+                out.want(Job::Status(uid.clone()), now + STATUS_INTERVAL);
             }
         }
     }
@@ -207,7 +194,7 @@ impl RuleWork {
         tally: &Tally<'_>,
         cache: &Cache,
         node_limit: usize,
-        out: &mut Effects,
+        out: &mut Outbox,
     ) -> NodeReadinessRuleStatus {
         let rule = &*cached.rule;
         let disruption = self.guard.as_ref().map(Guard::report);
@@ -241,7 +228,7 @@ impl RuleWork {
         &mut self,
         subject: Subject,
         words: Option<impl Hash>,
-        out: &Effects,
+        out: &Outbox,
     ) -> bool {
         let (rule, now) = (Arc::default(), out.now.monotonic);
         let due = self.told.due(subject, &rule, words, now);
@@ -249,7 +236,7 @@ impl RuleWork {
     }
 
     /// Announces when the guard starts or stops to hold nodes back, and when a zone changes its state meanwhile.
-    fn tell_disruption(&mut self, rule: &Rule, report: &Report, out: &mut Effects) {
+    fn tell_disruption(&mut self, rule: &Rule, report: &Report, out: &mut Outbox) {
         let topic = &notice::DISRUPTION_LIMITED;
         let subject = Subject::new(topic.reason);
         let held_back = self.told.has(subject);
@@ -264,7 +251,7 @@ impl RuleWork {
     }
 
     /// Finds out what stands behind the rule's conditions, and announces changes of what the rule does not wait for.
-    fn update_backing(&mut self, rule: &Rule, cache: &Cache, out: &mut Effects) {
+    fn update_backing(&mut self, rule: &Rule, cache: &Cache, out: &mut Outbox) {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
             self.backing = Backing::default();
             return;

@@ -173,7 +173,7 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
 #[test]
 fn a_claim_is_left_where_its_rule_is_suspended_before_the_last_read_is_answered() {
     let mut bench = late(&[deleting()], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.held_up = |request| matches!(request, Request::ReadNode(..));
     bench.wait(2000);
     assert_eq!(bench.pending.len(), 1, "it was about to be deleted");
     bench.held_up = |_| false;
@@ -210,7 +210,7 @@ fn a_deletion_that_fails_is_tried_again_and_counts_as_failed_where_it_was_refuse
         (
             "the look is refused",
             |request| match request {
-                Request::ReadNode { .. } => Some(RequestError::Failed("forbidden".into())),
+                Request::ReadNode(..) => Some(RequestError::Failed("forbidden".into())),
                 _ => None,
             },
             true,
@@ -242,7 +242,7 @@ fn a_claim_has_a_termination_time_only_once_it_is_being_deleted() {
         _ => None,
     };
     let unhurried = |request: &Request| match request {
-        Request::PatchNodeClaim { .. } => Some(RequestError::Unreachable("nothing listens".into())),
+        Request::PatchNodeClaim(..) => Some(RequestError::Unreachable("nothing listens".into())),
         _ => None,
     };
     let cases: [(&str, Refusal, bool); 2] = [
@@ -278,7 +278,7 @@ fn a_claim_that_is_created_again_under_its_name_is_another_one() {
 #[test]
 fn a_deletion_that_is_under_way_is_not_begun_again() {
     let mut bench = late(&[deleting()], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.held_up = |request| matches!(request, Request::ReadNode(..));
     bench.wait(1000);
     for index in 0..3 {
         bench.change("n", |node| {
@@ -300,7 +300,7 @@ fn a_deletion_that_is_under_way_is_not_begun_again() {
 #[test]
 fn a_deletion_goes_no_further_once_the_process_is_to_stop() {
     let mut bench = late(&[deleting()], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.held_up = |request| matches!(request, Request::ReadNode(..));
     bench.wait(1000);
     bench.take(vec![Input::Stop]);
     bench.answers();
@@ -312,7 +312,7 @@ fn a_few_claims_are_deleted_at_a_time() {
     let names: Vec<String> = (0..10).map(|index| format!("n-{index}")).collect();
     let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
     let mut bench = late(&[deleting()], &nodes);
-    bench.held_up = |request| matches!(request, Request::ReadNode { .. });
+    bench.held_up = |request| matches!(request, Request::ReadNode(..));
     bench.wait(3000);
     assert_eq!(bench.pending.len(), 8);
     bench.answers();

@@ -104,7 +104,7 @@ impl Cluster {
     /// Executes a request; returns its description and the answer.
     pub(super) fn answer(&mut self, request: Request) -> (String, Result<Answer, RequestError>) {
         match request {
-            Request::PatchNode { name, patch } => {
+            Request::PatchNode(name, patch) => {
                 let answer = self.change(Watch::Nodes, &name, |node| {
                     if node["spec"].is_null() {
                         node["spec"] = json!({});
@@ -114,7 +114,7 @@ impl Cluster {
                 let answer = answer.map(|node| Answer::Node(decode(node)));
                 (format!("node {name}"), answer)
             }
-            Request::PatchNodeStatus { name, patch } => {
+            Request::PatchNodeStatus(name, patch) => {
                 let answer = self.change(Watch::Nodes, &name, |node| {
                     let conditions = &mut node["status"]["conditions"];
                     if conditions.is_null() {
@@ -125,22 +125,22 @@ impl Cluster {
                 let answer = answer.map(|node| Answer::Node(decode(node)));
                 (format!("conditions of {name}"), answer)
             }
-            Request::ReadNode { name } => {
+            Request::ReadNode(name) => {
                 let node = self.get(Watch::Nodes, &name).ok_or(RequestError::Gone);
                 let answer = node.map(|node| Answer::Node(decode(node)));
                 (format!("read {name}"), answer)
             }
-            Request::PatchRule { name, patch } => {
+            Request::PatchRule(name, patch) => {
                 let answer = self.change(Watch::Rules, &name, |rule| carry_out(rule, patch));
                 let answer = answer.map(|rule| Answer::Rule(decode(rule)));
                 (format!("rule {name}"), answer)
             }
-            Request::PatchRuleStatus { name, patch } => {
+            Request::PatchRuleStatus(name, patch) => {
                 let answer = self.change(Watch::Rules, &name, |rule| carry_out(rule, patch));
                 let answer = answer.map(drop).map(|()| Answer::Version(self.version));
                 (format!("status of {name}"), answer)
             }
-            Request::PatchNodeClaim { name, patch } => {
+            Request::PatchNodeClaim(name, patch) => {
                 let answer = self.change(Watch::NodeClaims, &name, |claim| {
                     assert_eq!(claim["metadata"]["uid"], patch["metadata"]["uid"]);
                     let annotations = &patch["metadata"]["annotations"];
@@ -161,7 +161,7 @@ impl Cluster {
                 });
                 (format!("delete {name}"), answer)
             }
-            Request::ReadVersion { .. } => ("version".into(), Ok(Answer::Version(self.version))),
+            Request::ReadVersion(..) => ("version".into(), Ok(Answer::Version(self.version))),
             Request::PostEvent { notice, .. } => {
                 (format!("event {}", notice.topic.reason), Ok(Answer::Done))
             }

@@ -74,7 +74,7 @@ fn what_a_node_lacks_for_a_moment_is_not_published() {
 #[test]
 fn what_is_refused_is_tried_again_after_a_pause() {
     let mut bench = Bench::refusing(&[waiting()], &[said("False")], |request| match request {
-        Request::PatchNodeStatus { .. } => Some(RequestError::Failed("forbidden".into())),
+        Request::PatchNodeStatus(..) => Some(RequestError::Failed("forbidden".into())),
         _ => None,
     });
     bench.wait(20_000);
@@ -144,7 +144,7 @@ fn what_is_refused_on_many_nodes_is_retried_slowly_and_gets_through_when_it_may(
         .map(|name| node(name).condition(COMPONENTS, "False"))
         .collect();
     let mut bench = Bench::refusing(&[waiting()], &nodes, |request| match request {
-        Request::PatchNodeStatus { .. } => Some(RequestError::Failed("forbidden".into())),
+        Request::PatchNodeStatus(..) => Some(RequestError::Failed("forbidden".into())),
         _ => None,
     });
     bench.wait(20_000);
@@ -164,7 +164,7 @@ fn what_is_refused_on_many_nodes_is_retried_slowly_and_gets_through_when_it_may(
 #[test]
 fn conditions_of_a_node_that_comes_again_wait_for_the_write_about_the_earlier_one() {
     let mut bench = Bench::new(&[waiting()], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchNodeStatus { .. });
+    bench.held_up = |request| matches!(request, Request::PatchNodeStatus(..));
     bench.sees(&said("False"));
     assert_eq!(bench.pending.len(), 1);
     bench.gone("n");
@@ -182,7 +182,7 @@ fn conditions_of_a_node_that_comes_again_wait_for_the_write_about_the_earlier_on
 #[test]
 fn a_node_that_goes_is_not_forgotten_before_the_write_of_its_conditions_has_ended() {
     let mut bench = Bench::new(&[waiting()], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchNodeStatus { .. });
+    bench.held_up = |request| matches!(request, Request::PatchNodeStatus(..));
     bench.sees(&said("False"));
     bench.gone("n");
     bench.sees_rule(&waiting().deleting());
@@ -195,7 +195,7 @@ fn a_node_that_goes_is_not_forgotten_before_the_write_of_its_conditions_has_ende
 #[test]
 fn a_conflict_is_no_refusal_but_has_the_write_wait_all_the_same() {
     let mut bench = Bench::refusing(&[waiting()], &[said("False")], |request| match request {
-        Request::PatchNodeStatus { .. } => Some(RequestError::Conflict),
+        Request::PatchNodeStatus(..) => Some(RequestError::Conflict),
         _ => None,
     });
     bench.wait(3000);

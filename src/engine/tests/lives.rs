@@ -21,7 +21,7 @@ fn forbidden() -> RequestError {
 }
 
 fn writes_a_node(request: &Request) -> bool {
-    matches!(request, Request::PatchNode { .. })
+    matches!(request, Request::PatchNode(..))
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn others_finalizers_stay() {
 #[test]
 fn a_finalizer_that_is_refused_is_written_again_after_a_pause() {
     let mut bench = Bench::refusing(&[gate().without_finalizer()], &[node("n")], |request| {
-        matches!(request, Request::PatchRule { .. }).then(forbidden)
+        matches!(request, Request::PatchRule(..)).then(forbidden)
     });
     assert_eq!(bench.refused, 1);
     bench.sees_rule(&gate().without_finalizer().label("a", "b"));
@@ -95,7 +95,7 @@ fn a_rule_that_the_api_server_never_lets_be_taken_on_holds_up_no_other() {
         .dated_taint(GATE, "NoSchedule")
         .owned_by("r", GATE, "NoSchedule");
     let mut bench = Bench::refusing(&[earlier, gate()], &[closed], |request| match request {
-        Request::PatchRule { .. } => Some(forbidden()),
+        Request::PatchRule(..) => Some(forbidden()),
         _ => None,
     });
     bench.wait(3000);
@@ -110,7 +110,7 @@ fn a_rule_that_the_api_server_never_lets_be_taken_on_holds_up_no_other() {
 #[test]
 fn a_finalizer_is_written_once_at_a_time() {
     let mut bench = Bench::new(&[], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchRule { .. });
+    bench.held_up = |request| matches!(request, Request::PatchRule(..));
     for index in 0..3 {
         let changed = gate().without_finalizer().label("a", &index.to_string());
         bench.sees_rule(&changed);
@@ -124,7 +124,7 @@ fn a_deleted_rule_stays_until_its_last_node_is_clean_and_says_what_keeps_it() {
     let mut bench = Bench::new(&[gate()], &[node("n"), node("m")]);
     bench.wait(3000);
     bench.refusal = |request| match request {
-        Request::PatchNode { name, .. } if **name == *"n" => Some(forbidden()),
+        Request::PatchNode(name, _) if **name == *"n" => Some(forbidden()),
         _ => None,
     };
     bench.sees_rule(&gate().deleting());
@@ -272,7 +272,7 @@ fn a_rule_that_a_node_ceases_to_match_leaves_it_and_its_failure_stays_until_it_h
 #[test]
 fn a_rule_whose_answer_was_overtaken_is_as_the_watch_has_shown_it() {
     let mut bench = Bench::new(&[], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::PatchRule { .. });
+    bench.held_up = |request| matches!(request, Request::PatchRule(..));
     bench.sees_rule(&gate().without_finalizer());
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
@@ -286,7 +286,7 @@ fn a_rule_whose_answer_was_overtaken_is_as_the_watch_has_shown_it() {
 #[test]
 fn an_answer_about_an_earlier_rule_of_the_name_is_passed_over() {
     let mut bench = Bench::new(&[], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::PatchRule { .. });
+    bench.held_up = |request| matches!(request, Request::PatchRule(..));
     bench.sees_rule(&gate().without_finalizer());
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);

@@ -316,7 +316,7 @@ impl Bench {
             self.refused += 1;
             return Err(error);
         }
-        if let Request::ReadVersion { .. } = &request {
+        if let Request::ReadVersion(..) = &request {
             return Ok(Answer::Version(self.cluster.version()));
         }
         if let Request::PostEvent { notice, .. } = &request {

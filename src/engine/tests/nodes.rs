@@ -107,7 +107,7 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
 #[test]
 fn what_is_refused_of_one_taint_is_blamed_on_its_rule_alone() {
     let mut bench = Bench::refusing(&[gate(), other()], &[node("n")], |request| match request {
-        Request::PatchNode { patch, .. } if json!(patch).to_string().contains(GATE) => {
+        Request::PatchNode(_, patch) if json!(patch).to_string().contains(GATE) => {
             Some(RequestError::Failed("forbidden".into()))
         }
         _ => None,
@@ -142,7 +142,7 @@ fn what_is_refused_of_one_taint_is_blamed_on_its_rule_alone() {
 #[test]
 fn a_node_that_changes_under_a_write_is_read_again_and_more_and_more_slowly() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| match request {
-        Request::PatchNode { .. } => Some(RequestError::Conflict),
+        Request::PatchNode(..) => Some(RequestError::Conflict),
         _ => None,
     });
     // The length of a pause depends on when it begins.

@@ -22,7 +22,7 @@ fn nodes<const N: usize>() -> [NodeBuilder; N] {
 }
 
 fn writes_a_node(request: &Request) -> bool {
-    matches!(request, Request::PatchNode { .. })
+    matches!(request, Request::PatchNode(..))
 }
 
 /// The API server is overloaded and refuses all writes for five seconds.
@@ -96,7 +96,7 @@ fn a_node_is_not_written_again_before_its_write_is_answered() {
 fn what_is_told_waits_while_nodes_are_written_but_not_for_ever() {
     let mut bench = Bench::new(&[gate()], &[]);
     bench.held_up = |request| match request {
-        Request::PatchNode { name, .. } => **name == *"slow",
+        Request::PatchNode(name, _) => **name == *"slow",
         _ => false,
     };
     bench.sees(&node("slow"));
@@ -138,7 +138,7 @@ fn few_events_are_posted_at_a_time_and_one_that_is_refused_is_dropped() {
 fn what_is_told_bears_the_time_at_which_it_happened_and_a_number_of_its_own() {
     let mut bench = Bench::of(settings());
     bench.held_up = |request| match request {
-        Request::PatchNode { name, .. } => **name == *"n-0",
+        Request::PatchNode(name, _) => **name == *"n-0",
         Request::PostEvent { .. } => true,
         _ => false,
     };
@@ -184,7 +184,7 @@ fn a_status_is_written_when_nodes_are_written_no_more() {
 #[test]
 fn a_status_that_changes_while_it_is_written_is_written_again_in_its_turn() {
     let mut bench = Bench::of(settings());
-    bench.held_up = |request| matches!(request, Request::PatchRuleStatus { .. });
+    bench.held_up = |request| matches!(request, Request::PatchRuleStatus(..));
     bench.begin(&[gate()], &[node("n-0")]);
     bench.wait(500);
     assert_eq!(bench.pending.len(), 1);
@@ -213,14 +213,14 @@ fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
     bench.held_up = |request| {
         matches!(
             request,
-            Request::PatchNode { .. } | Request::PatchNodeStatus { .. }
+            Request::PatchNode(..) | Request::PatchNodeStatus(..)
         )
     };
     bench.begin(&[gate(), waiting], &[&said[..], &[node("late")]].concat());
     let conditions = |bench: &Bench| {
         let pending = bench.pending.iter();
         pending
-            .filter(|(_, request)| matches!(request, Request::PatchNodeStatus { .. }))
+            .filter(|(_, request)| matches!(request, Request::PatchNodeStatus(..)))
             .count()
     };
     assert_eq!(conditions(&bench), 1);
@@ -299,7 +299,7 @@ fn few_rules_are_written_at_a_time() {
     bench.held_up = |request| {
         matches!(
             request,
-            Request::PatchRule { .. } | Request::PatchRuleStatus { .. }
+            Request::PatchRule(..) | Request::PatchRuleStatus(..)
         )
     };
     bench.begin(&rules, &[]);
@@ -328,7 +328,7 @@ fn what_has_to_be_done_at_once_for_many_rules_and_nodes_is_done_bit_by_bit() {
         let counts = |what: fn(&Effect) -> bool| effects.iter().filter(|it| what(it)).count();
         evaluations.push(counts(is_evaluation));
         statuses.push(counts(|it| {
-            matches!(it, Effect::Request(_, Request::PatchRuleStatus { .. }))
+            matches!(it, Effect::Request(_, Request::PatchRuleStatus(..)))
         }));
         inputs.extend(bench.confirmed());
         let wake = bench.engine.next_wake().unwrap();
@@ -401,7 +401,7 @@ fn no_more_is_written_a_second_than_is_configured() {
 #[test]
 fn in_an_outage_events_wait_for_its_end() {
     let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
-        Request::PatchNode { name, .. } if **name == *"n-1" => {
+        Request::PatchNode(name, _) if **name == *"n-1" => {
             Some(RequestError::Unreachable("nothing listens".into()))
         }
         _ => None,
@@ -427,7 +427,7 @@ fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
         ("the lease is renewed", |_| Input::Leads, 1),
     ] {
         let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
-            Request::PatchNode { name, .. } if **name == *"n-1" => {
+            Request::PatchNode(name, _) if **name == *"n-1" => {
                 Some(RequestError::Unreachable("nothing listens".into()))
             }
             _ => None,

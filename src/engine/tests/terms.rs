@@ -72,7 +72,7 @@ fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
 fn an_instance_that_stops_begins_nothing_and_tells_what_has_been_done() {
     let mut bench = Bench::new(&[gate()], &[]);
     bench.wait(1000);
-    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.held_up = |request| matches!(request, Request::PatchNode(..));
     bench.sees(&node("n"));
     bench.asked();
     bench.take(vec![Input::Stop]);
@@ -96,7 +96,7 @@ fn an_instance_that_stops_begins_nothing_and_tells_what_has_been_done() {
 fn who_stops_does_not_wait_to_try_again_what_has_been_refused() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
         let forbidden = crate::engine::RequestError::Failed("forbidden".into());
-        matches!(request, Request::PatchNode { .. }).then_some(forbidden)
+        matches!(request, Request::PatchNode(..)).then_some(forbidden)
     });
     bench.wait(3000);
     bench.take(vec![Input::Stop]);
@@ -118,7 +118,7 @@ fn what_was_seen_before_an_instance_led_or_the_process_stood_still_gates_no_node
     for (name, seconds, gates) in [("for a moment", 2, true), ("for long", 4, false)] {
         let mut bench = Bench::new(&[gate()], &[node("n").condition("Net", "True")]);
         bench.wait(1000);
-        bench.held_up = |request| matches!(request, Request::ReadVersion { .. });
+        bench.held_up = |request| matches!(request, Request::ReadVersion(..));
         bench.silent = bench.watches.clone();
         bench.now.monotonic += Duration::from_secs(seconds);
         bench.now.wall += Duration::from_secs(seconds);
@@ -136,7 +136,7 @@ fn what_was_seen_before_an_instance_led_or_the_process_stood_still_gates_no_node
     }
     let mut bench = follower();
     bench.wait(6000);
-    bench.held_up = |request| matches!(request, Request::ReadVersion { .. });
+    bench.held_up = |request| matches!(request, Request::ReadVersion(..));
     bench.take(vec![Input::Leads]);
     bench.change("n", |_| {});
     assert_eq!(bench.taints("n"), [""; 0]);

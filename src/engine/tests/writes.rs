@@ -23,13 +23,13 @@ fn forbidden() -> RequestError {
 
 /// Refuses every write of a node.
 fn refuses_nodes(request: &Request) -> Option<RequestError> {
-    matches!(request, Request::PatchNode { .. }).then(forbidden)
+    matches!(request, Request::PatchNode(..)).then(forbidden)
 }
 
 /// Refuses writes that touch the taint of [`gate`].
 fn refuses_gate(request: &Request) -> Option<RequestError> {
     match request {
-        Request::PatchNode { patch, .. } => json!(patch).to_string().contains(GATE).then(forbidden),
+        Request::PatchNode(_, patch) => json!(patch).to_string().contains(GATE).then(forbidden),
         _ => None,
     }
 }
@@ -121,7 +121,7 @@ fn a_write_that_names_the_wrong_thing_is_not_blamed_on_a_rule_that_only_changes_
         &[gate(), done],
         &[node("n").condition("Disk", "True")],
         |request| match request {
-            Request::PatchNode { patch, .. } => {
+            Request::PatchNode(_, patch) => {
                 let patch = json!(patch).to_string();
                 patch.contains("bootstrap-completed").then(forbidden)
             }
@@ -201,7 +201,7 @@ fn an_annotation_that_somebody_keeps_restoring_is_followed_ever_more_slowly() {
 #[test]
 fn what_the_answer_says_to_be_gone_is_tried_again_after_a_pause() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
-        matches!(request, Request::PatchNode { .. }).then_some(RequestError::Gone)
+        matches!(request, Request::PatchNode(..)).then_some(RequestError::Gone)
     });
     bench.wait(3000);
     assert!((4..12).contains(&bench.refused), "{} times", bench.refused);
@@ -215,7 +215,7 @@ fn what_the_answer_says_to_be_gone_is_tried_again_after_a_pause() {
 #[test]
 fn an_answer_that_a_watch_has_overtaken_changes_nothing() {
     let mut bench = Bench::new(&[gate()], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.held_up = |request| matches!(request, Request::PatchNode(..));
     bench.sees(&node("n"));
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
@@ -235,7 +235,7 @@ fn an_answer_that_a_watch_has_overtaken_changes_nothing() {
 #[test]
 fn an_answer_about_an_earlier_node_of_the_name_says_nothing_of_the_new_one() {
     let mut bench = Bench::new(&[gate()], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.held_up = |request| matches!(request, Request::PatchNode(..));
     bench.sees(&node("n"));
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);
@@ -259,7 +259,7 @@ fn met(name: &str) -> NodeBuilder {
 fn a_guards_grant_is_spent_though_the_taint_was_removed_before_the_next_evaluation() {
     let mut bench = Bench::new(&[careful()], &["a", "b", "c"].map(met));
     bench.wait(20_000);
-    bench.held_up = |request| matches!(request, Request::PatchNode { .. });
+    bench.held_up = |request| matches!(request, Request::PatchNode(..));
     condition(&mut bench, "a", "Net", "False");
     let (id, request) = bench.pending.remove(0);
     let answer = bench.answer(request);

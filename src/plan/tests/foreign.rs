@@ -29,7 +29,7 @@ fn a_startup_taint_is_held_and_removed_whatever_its_effect() {
             panic!("{:?}", write.changes);
         };
         assert_eq!(change.kind, ChangeKind::Removed);
-        assert_eq!(change.effect.as_str(), effect);
+        assert_eq!(change.taint.effect, effect);
     }
     let all = EFFECTS
         .iter()

@@ -303,8 +303,8 @@ fn a_change_is_the_rules_that_makes_it() {
         panic!("{:?}", plan.taints);
     };
     for (change, of_it, of_other) in [(removed, true, false), (added, false, true)] {
-        assert_eq!(removed.taint().is_of(change), of_it);
-        assert_eq!(added.taint().is_of(change), of_other);
+        assert_eq!(removed.id().is_of(change), of_it);
+        assert_eq!(added.id().is_of(change), of_other);
     }
 }
 

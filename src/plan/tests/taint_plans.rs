@@ -135,7 +135,8 @@ proptest! {
         }
         let taint = |node: &Node| {
             let id = refused.taint.as_ref()?;
-            node.taint(&id.key, id.effect).cloned()
+            let is_it = |it: &&Taint| it.key == id.key && it.effect == id.effect;
+            node.taints.iter().find(is_it).cloned()
         };
         prop_assert_eq!(taint(&now.node), taint(before));
         for key in refused.annotations.keys() {

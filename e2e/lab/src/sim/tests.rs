@@ -75,10 +75,10 @@ impl Machine for Labeller {
             let name = self.bare.remove(0);
             self.asked += 1;
             let patch = json!([{"op": "add", "path": "/metadata/labels", "value": {LABEL: "yes"}}]);
-            let request = Wanted::PatchNode {
-                name: name.as_str().into(),
-                patch: serde_json::from_value(patch).expect("a patch"),
-            };
+            let request = Wanted::PatchNode(
+                name.as_str().into(),
+                serde_json::from_value(patch).expect("a patch"),
+            );
             self.under_way = Some((self.asked, name));
             effects.push(Effect::Request(self.asked, request));
         }

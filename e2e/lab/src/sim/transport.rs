@@ -13,20 +13,18 @@ use crate::{Key, Kind, Part, Patch, Preconditions, Refusal, Success, request};
 pub(super) fn is_write(request: &Request) -> bool {
     !matches!(
         request,
-        Request::ReadNode { .. } | Request::ReadVersion { .. } | Request::PostEvent { .. }
+        Request::ReadNode(..) | Request::ReadVersion(..) | Request::PostEvent { .. }
     )
 }
 
 /// The object that the request writes.
 pub(super) fn target(request: &Request) -> Option<Key> {
     let (kind, name) = match request {
-        Request::PatchNode { name, .. } | Request::PatchNodeStatus { name, .. } => {
-            (Kind::Node, name)
-        }
-        Request::PatchRule { name, .. } | Request::PatchRuleStatus { name, .. } => {
+        Request::PatchNode(name, _) | Request::PatchNodeStatus(name, _) => (Kind::Node, name),
+        Request::PatchRule(name, _) | Request::PatchRuleStatus(name, _) => {
             (Kind::NodeReadinessRule, name)
         }
-        Request::PatchNodeClaim { name, .. } | Request::DeleteNodeClaim { name, .. } => {
+        Request::PatchNodeClaim(name, _) | Request::DeleteNodeClaim { name, .. } => {
             (Kind::NodeClaim, name)
         }
         _ => return None,
@@ -38,7 +36,7 @@ pub(super) fn target(request: &Request) -> Option<Key> {
 pub(super) fn is_of_status(request: &Request) -> bool {
     matches!(
         request,
-        Request::PatchNodeStatus { .. } | Request::PatchRuleStatus { .. }
+        Request::PatchNodeStatus(..) | Request::PatchRuleStatus(..)
     )
 }
 
@@ -56,26 +54,26 @@ pub(super) fn carry(
         object(cluster.request(who, &request))
     };
     match request {
-        Request::PatchNode { name, patch: it } => {
+        Request::PatchNode(name, it) => {
             let node = patch(Kind::Node, name, Part::Main, Patch::Json(it.clone()))?;
             Ok(Answer::Node(Box::new(decoded(&node)?)))
         }
-        Request::PatchNodeStatus { name, patch: it } => {
+        Request::PatchNodeStatus(name, it) => {
             let node = patch(Kind::Node, name, Part::Status, Patch::Strategic(it.clone()))?;
             Ok(Answer::Node(Box::new(decoded(&node)?)))
         }
-        Request::PatchRule { name, patch: it } => {
+        Request::PatchRule(name, it) => {
             let part = Patch::Json(it.clone());
             let rule = patch(Kind::NodeReadinessRule, name, Part::Main, part)?;
             Ok(Answer::Rule(Box::new(decoded(&rule)?)))
         }
-        Request::PatchRuleStatus { name, patch: it } => {
+        Request::PatchRuleStatus(name, it) => {
             let part = Patch::Json(it.clone());
             let rule = patch(Kind::NodeReadinessRule, name, Part::Status, part)?;
             let rule: Watched<RuleObject> = decoded(&rule)?;
             Ok(Answer::Version(rule.version()))
         }
-        Request::PatchNodeClaim { name, patch: it } => {
+        Request::PatchNodeClaim(name, it) => {
             let claim = patch(Kind::NodeClaim, name, Part::Main, Patch::Merge(it.clone()))?;
             Ok(Answer::NodeClaim(Box::new(decoded(&claim)?)))
         }
@@ -91,11 +89,11 @@ pub(super) fn carry(
             let answer = cluster.request(who, &delete);
             answer.map(|_| Answer::Done).map_err(|it| refused(&it))
         }
-        Request::ReadNode { name } => {
+        Request::ReadNode(name) => {
             let node = read(cluster, &Key::cluster(Kind::Node, name))?;
             Ok(Answer::Node(Box::new(node)))
         }
-        Request::ReadVersion { .. } => Ok(Answer::Version(cluster.revision())),
+        Request::ReadVersion(..) => Ok(Answer::Version(cluster.revision())),
         Request::PostEvent { notice, .. } => {
             cluster.tell((**notice).clone());
             Ok(Answer::Done)

@@ -319,7 +319,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "rule-deleted",
         edits: &[(
             "src/engine/rules/finalizers.rs",
-            "work.is_cleaning && is_clean(uid, cache, nodes)",
+            "work.is_cleaning && is_clean(&rule.uid, cache, nodes)",
             "true",
         )],
     },

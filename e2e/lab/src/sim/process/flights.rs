@@ -74,7 +74,7 @@ impl Process<'_> {
     /// Whether the request is a consistent read of a resource whose view lags.
     fn is_slow(&mut self, request: &Request) -> bool {
         match request {
-            Request::ReadVersion { watch, .. } => self.feed(*watch).is_some_and(|it| it.lags()),
+            Request::ReadVersion(watch, _) => self.feed(*watch).is_some_and(|it| it.lags()),
             _ => false,
         }
     }
@@ -135,7 +135,7 @@ impl Process<'_> {
             }
         }
         let result = self.answer(flight, world);
-        if let (Request::ReadVersion { watch, .. }, Ok(Answer::Version(revision))) =
+        if let (Request::ReadVersion(watch, _), Ok(Answer::Version(revision))) =
             (&flight.request, &result)
             && let Some(feed) = self.feed(*watch)
         {

@@ -1,0 +1,243 @@
+//! The outbox: what the engine wants done and when, and what it asks for, with the time at which it runs. It makes each request
+//! at most once at a time; the pacer says when.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::count::{Count, RuleCount};
+use super::error::RequestError;
+use super::io::{Effect, Now, Request, RequestId};
+use super::map::Map;
+use super::notice::Notice;
+use super::notices::Notices;
+use super::pacer::{CLASSES, Class, Pacer};
+use crate::condition::Watch;
+
+/// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
+const STATUS_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a request is for. Its owner keeps the details.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Job {
+    /// Write a node's taints and annotations, or read it after a conflict.
+    Node(Arc<str>),
+    /// Publish a node's conditions.
+    Conditions(Arc<str>),
+    /// Write a rule's finalizers.
+    Finalizers(Arc<str>),
+    /// Write the status of the rule with this UID.
+    Status(Arc<str>),
+    /// Delete the claim of this name, in one of several steps.
+    Claim(Arc<str>),
+    /// Read the cluster's version for a watch, asked for at this time.
+    Version(Watch, Instant),
+    /// Post an Event.
+    Event,
+}
+
+impl Job {
+    const fn class(&self) -> Class {
+        match self {
+            Self::Node(_) => Class::Node,
+            Self::Conditions(_) => Class::Conditions,
+            Self::Finalizers(_) | Self::Status(_) => Class::Rule,
+            Self::Claim(_) => Class::Claim,
+            Self::Version(..) => Class::Read,
+            Self::Event => Class::Event,
+        }
+    }
+}
+
+/// The engine's outputs, and the jobs that wait for their time.
+#[derive(Debug)]
+pub struct Outbox {
+    pub now: Now,
+    pub pacer: Pacer,
+    pub notices: Notices,
+    /// The wanted jobs of each class, soonest first.
+    wanted: [BTreeSet<(Instant, Job)>; CLASSES],
+    /// When each wanted job is due.
+    due: Map<Job, Instant>,
+    effects: Vec<Effect>,
+    next: RequestId,
+    under_way: Map<RequestId, (Instant, Job)>,
+}
+
+impl Outbox {
+    pub fn new(pacer: Pacer, now: Now) -> Self {
+        Self {
+            now,
+            pacer,
+            notices: Notices::default(),
+            wanted: Default::default(),
+            due: Map::default(),
+            effects: Vec::new(),
+            next: 0,
+            under_way: Map::default(),
+        }
+    }
+
+    /// Wants a job done at this time; returns false if it is wanted by then anyway.
+    pub fn want(&mut self, job: Job, at: Instant) -> bool {
+        if self.due.get(&job).is_some_and(|due| *due <= at) {
+            return false;
+        }
+        self.forget(&job);
+        self.due.insert(job.clone(), at);
+        self.wanted[job.class() as usize].insert((at, job))
+    }
+
+    /// Evaluates the node at this time, or earlier if that is wanted.
+    pub fn want_node(&mut self, name: &Arc<str>, at: Instant) {
+        self.want(Job::Node(name.clone()), at);
+    }
+
+    pub fn forget(&mut self, job: &Job) {
+        if let Some((job, at)) = self.due.remove_entry(job) {
+            self.wanted[job.class() as usize].remove(&(at, job));
+        }
+    }
+
+    /// Whether a job is due, and waits for its turn.
+    pub fn is_due(&self, job: &Job) -> bool {
+        let due = self.due.get(job);
+        due.is_some_and(|due| *due <= self.now.monotonic)
+    }
+
+    /// Takes the next job of this class, if it is due and the pacer permits it. While nodes are written, statuses yield for some
+    /// seconds, and conditions are published one at a time. The evaluation of a node is no request yet.
+    pub fn next(&mut self, class: Class, is_busy: bool) -> Option<Job> {
+        let now = self.now.monotonic;
+        let wanted = &mut self.wanted[class as usize];
+        let patience = if is_busy && class == Class::Rule {
+            STATUS_PATIENCE
+        } else {
+            Duration::ZERO
+        };
+        if wanted.first()?.0 + patience > now {
+            return None;
+        }
+        let is_permitted = match class {
+            Class::Node => true,
+            Class::Conditions => self.pacer.may_publish(class, is_busy, now),
+            _ => self.pacer.may_begin(class, now),
+        };
+        if !is_permitted {
+            return None;
+        }
+        let (_, job) = wanted.pop_first()?;
+        self.due.remove(&job);
+        Some(job)
+    }
+
+    /// Makes a request. The caller has checked that the pacer permits it.
+    pub fn ask(&mut self, job: Job, request: Request) {
+        let id = self.next;
+        self.next += 1;
+        let now = self.now.monotonic;
+        self.pacer.begins(job.class(), request.is_write(), now);
+        self.under_way.insert(id, (now, job));
+        self.effects.push(Effect::Request(id, request));
+    }
+
+    /// Ends the request of this number; returns what it was for.
+    pub fn answered(&mut self, id: RequestId, error: Option<&RequestError>) -> Option<Job> {
+        let (made, job) = self.under_way.remove(&id)?;
+        let class = job.class();
+        self.pacer.ends(class);
+        self.pacer.answered(class, made, error, self.now.monotonic);
+        Some(job)
+    }
+
+    /// The number of requests under way, but for consistent reads.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len() - self.pacer.under_way(Class::Read)
+    }
+
+    pub fn count(&mut self, count: Count) {
+        self.effects.push(Effect::Count(count));
+    }
+
+    pub fn count_for(&mut self, rule: impl Into<Arc<str>>, count: RuleCount) {
+        self.count(Count::Rule(rule.into(), count));
+    }
+
+    /// Starts and stops watches.
+    pub fn order(&mut self, orders: Vec<Effect>) {
+        self.effects.extend(orders);
+    }
+
+    /// Queues an Event, behind more urgent requests.
+    pub fn tell(&mut self, notice: Notice) {
+        if !self.notices.take(notice, self.now) {
+            self.count(Count::EventDropped);
+        }
+    }
+
+    /// Posts the Events that are due. They yield to writes to nodes, but only for a limited time.
+    pub fn post(&mut self, is_busy: bool) {
+        let now = self.now.monotonic;
+        while self.notices.is_due(is_busy, now)
+            && self.pacer.may_begin(Class::Event, now)
+            && let Some((notice, at)) = self.notices.next()
+        {
+            let request = Request::PostEvent {
+                notice: Box::new(notice),
+                at,
+                number: self.next,
+            };
+            self.ask(Job::Event, request);
+        }
+    }
+
+    /// When the engine must run again for what is kept here. A job that is due waits for its turn.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let now = self.now.monotonic;
+        let due = self.wanted.iter().filter_map(|jobs| {
+            let mut times = jobs.iter().map(|(due, _)| *due);
+            times.find(|due| *due > now)
+        });
+        let turns = [self.pacer.next_turn(now), self.notices.next_turn()];
+        due.chain(turns.into_iter().flatten()).min()
+    }
+
+    pub fn take(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at;
+
+    #[test]
+    fn a_job_is_due_once_and_as_early_as_anything_wants() {
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let start = Now {
+            wall: at(0),
+            monotonic: now,
+        };
+        let mut outbox = Outbox::new(Pacer::new(1, None), start);
+        let job = Job::Status("r".into());
+        assert!(outbox.want(job.clone(), after(5)));
+        assert!(!outbox.want(job.clone(), after(9)));
+        assert!(outbox.want(job.clone(), after(3)));
+        for (seconds, is_busy, expected) in [
+            (2, false, None),
+            (3, true, None),
+            (3, false, Some(&job)),
+            (10, false, None),
+        ] {
+            outbox.now.monotonic = after(seconds);
+            let next = outbox.next(Class::Rule, is_busy);
+            assert_eq!(next.as_ref(), expected, "after {seconds} s");
+        }
+        outbox.want(job.clone(), after(12));
+        assert_eq!(outbox.next_wake(), Some(after(12)));
+        outbox.forget(&job);
+        assert_eq!(outbox.next_wake(), None);
+    }
+}
