@@ -96,9 +96,9 @@ impl State {
             Standing::Governs(decision) => match decision {
                 Decision::Hold => Self::Held,
                 Decision::Gate => Self::Gating,
-                Decision::Release { .. } | Decision::GiveUp => Self::Releasing,
+                Decision::Release | Decision::GiveUp => Self::Releasing,
                 Decision::Wait(_) => Self::Waiting,
-                Decision::NotHeld { .. } => Self::NotHeld,
+                Decision::NotHeld => Self::NotHeld,
             },
         }
     }
@@ -459,12 +459,12 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
         }
         Decision::Wait(WaitReason::Stale) => "the controller re-reads the node first".into(),
         Decision::GiveUp => "it was not ready in time: the controller releases it anyway. After an interruption it waits for as long as that lasted".into(),
-        Decision::Release { .. } => {
+        Decision::Release => {
             "its conditions are met: the controller is about to remove the taint".into()
         }
         Decision::Gate => "the controller is about to add the taint".into(),
-        Decision::NotHeld { .. } if met => return None,
-        Decision::NotHeld { .. } => {
+        Decision::NotHeld if met => return None,
+        Decision::NotHeld => {
             let spec = rule.spec.as_ref().ok()?;
             if spec.taint_policy == TaintPolicy::RemoveOnly {
                 "the rule only removes its taint, and never adds it".into()

@@ -108,10 +108,10 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
     // A node that is still joining runs no workload: it is neither limited nor counted.
     match decision {
         _ if outcome.joining => None,
-        Decision::Release { .. } => Some(Member::Met),
+        Decision::Release => Some(Member::Met),
         // Only a bootstrap-only rule gives up, and such a rule has no guard.
         Decision::GiveUp => None,
-        Decision::NotHeld { .. } => outcome.met.then_some(Member::Met),
+        Decision::NotHeld => outcome.met.then_some(Member::Met),
         // During its grace period a node is unmet like any other, but may not be gated yet.
         Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Held),
         Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Stale) => {

@@ -234,7 +234,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let in_grace =
         counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
     let held_back = disruption.filter(|report| report.waiting > 0);
-    let removes = counting(|decision| matches!(decision, Decision::Release { .. }));
+    let removes = counting(|decision| matches!(decision, Decision::Release));
     let risky = tally.found().filter(|it| it.statuses.contains(&None));
     let risky = risky.count();
     let would_gate = would_gate(tally, basis);
@@ -311,7 +311,7 @@ fn joining(tally: &Tally<'_>, rule: &Rule) -> Option<String> {
     let spec = rule.spec.as_ref().ok()?;
     let left_alone: Vec<&Found> = tally
         .found()
-        .filter(|it| it.unmet && matches!(it.standing, Standing::DryRun(Decision::NotHeld { .. })))
+        .filter(|it| it.unmet && matches!(it.standing, Standing::DryRun(Decision::NotHeld)))
         .collect();
     if left_alone.is_empty() || spec.taint_policy == TaintPolicy::RemoveOnly {
         return None;

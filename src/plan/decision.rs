@@ -14,17 +14,11 @@ pub enum Decision {
     /// Conditions are unmet and the taint is absent, but it may not be added yet.
     Wait(WaitReason),
     /// Conditions are met and the taint is present: remove it.
-    Release {
-        /// Whether this completes the node's bootstrap under the rule.
-        completes_bootstrap: bool,
-    },
+    Release,
     /// The conditions were not met in time and the taint is present: remove it anyway, and leave the node alone from then on.
     GiveUp,
     /// The taint is absent and need not be present.
-    NotHeld {
-        /// Whether this completes the node's bootstrap under the rule.
-        completes_bootstrap: bool,
-    },
+    NotHeld,
 }
 
 /// Why a node is not gated yet.
@@ -49,101 +43,45 @@ impl Decision {
 
     /// Whether the taint is removed.
     pub fn releases(self) -> bool {
-        matches!(self, Self::Release { .. } | Self::GiveUp)
-    }
-
-    /// Whether to write the completion annotation.
-    pub fn completes_bootstrap(self) -> bool {
-        match self {
-            Self::Release {
-                completes_bootstrap,
-            }
-            | Self::NotHeld {
-                completes_bootstrap,
-            } => completes_bootstrap,
-            Self::GiveUp => true,
-            Self::Hold | Self::Gate | Self::Wait(_) => false,
-        }
-    }
-
-    /// The decision that leaves a node as it is, with or without the taint.
-    pub fn nothing(tainted: bool) -> Self {
-        if tainted {
-            Self::Hold
-        } else {
-            Self::NotHeld {
-                completes_bootstrap: false,
-            }
-        }
+        matches!(self, Self::Release | Self::GiveUp)
     }
 
     /// The decision while evidence is stale, which leaves the node as it is; `None` if this decision is harmless.
     ///
-    /// `is_new`: the node has just joined and runs nothing yet. Such a node is gated anyway.
-    pub fn on_stale_evidence(self, is_new: bool) -> Option<Self> {
+    /// `completes`: it completes a bootstrap. `is_new`: the node has just joined and runs nothing yet. Such a node is gated anyway.
+    pub fn on_stale_evidence(self, completes: bool, is_new: bool) -> Option<Self> {
         match self {
             Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Stale)),
-            Self::Release { .. } | Self::GiveUp => Some(Self::Hold),
-            Self::NotHeld {
-                completes_bootstrap,
-            } => completes_bootstrap.then_some(Self::NotHeld {
-                completes_bootstrap: false,
-            }),
+            Self::Release | Self::GiveUp => Some(Self::Hold),
+            Self::NotHeld => completes.then_some(self),
             Self::Hold | Self::Wait(_) => None,
-        }
-    }
-
-    /// The decision for a node that may still lack labels: once it has them, other conditions may apply.
-    pub fn without_completion(self) -> Self {
-        let completes_bootstrap = false;
-        match self {
-            Self::Release { .. } => Self::Release {
-                completes_bootstrap,
-            },
-            Self::NotHeld { .. } => Self::NotHeld {
-                completes_bootstrap,
-            },
-            other => other,
-        }
-    }
-
-    /// The decision for a late node whose rule releases late nodes.
-    pub fn given_up(self) -> Self {
-        match self {
-            Self::Hold => Self::GiveUp,
-            other => other,
         }
     }
 }
 
-/// Decides for a rule that governs its taint on a node.
+/// Decides for a rule that governs its taint on a node, and whether that completes the node's bootstrap under the rule.
 ///
 /// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever added it. `completed`: the completed
 /// bootstrap under this rule is on record, so the taint is never added again. `held`: why the node may not be gated yet.
-pub fn decide(
+pub(super) fn decide(
     mode: EnforcementMode,
     policy: TaintPolicy,
     met: bool,
     tainted: bool,
     completed: bool,
     held: Option<WaitReason>,
-) -> Decision {
+) -> (Decision, bool) {
     let bootstrap = mode == EnforcementMode::BootstrapOnly;
-    match (met, tainted) {
-        (true, true) => Decision::Release {
-            completes_bootstrap: bootstrap && !completed,
-        },
-        (true, false) => Decision::NotHeld {
-            completes_bootstrap: bootstrap && !completed && policy == TaintPolicy::AddAndRemove,
-        },
+    let only_removes = policy == TaintPolicy::RemoveOnly;
+    let decision = match (met, tainted) {
+        (true, true) => Decision::Release,
+        (true, false) => Decision::NotHeld,
         (false, true) => Decision::Hold,
-        (false, false) if policy == TaintPolicy::RemoveOnly || (bootstrap && completed) => {
-            Decision::NotHeld {
-                completes_bootstrap: false,
-            }
-        }
+        (false, false) if only_removes || (bootstrap && completed) => Decision::NotHeld,
         (false, false) => held.map_or(Decision::Gate, Decision::Wait),
-    }
+    };
+    let completes = met && bootstrap && !completed && (tainted || !only_removes);
+    (decision, completes)
 }
 
 #[cfg(test)]
@@ -155,33 +93,27 @@ mod tests {
     fn the_table() {
         use EnforcementMode::{BootstrapOnly as B, Continuous as C};
         use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Remove};
-        let release = |completes_bootstrap| Release {
-            completes_bootstrap,
-        };
-        let not_held = |completes_bootstrap| NotHeld {
-            completes_bootstrap,
-        };
         for (mode, policy, met, tainted, completed, expected) in [
-            (C, Add, true, true, false, release(false)),
-            (C, Add, true, false, false, not_held(false)),
-            (C, Add, false, true, false, Hold),
-            (C, Add, false, false, false, Gate),
-            (C, Remove, true, true, false, release(false)),
-            (C, Remove, true, false, false, not_held(false)),
-            (C, Remove, false, true, false, Hold),
-            (C, Remove, false, false, false, not_held(false)),
-            (B, Add, true, true, false, release(true)),
-            (B, Add, true, true, true, release(false)),
-            (B, Add, true, false, false, not_held(true)),
-            (B, Add, true, false, true, not_held(false)),
-            (B, Add, false, true, false, Hold),
-            (B, Add, false, true, true, Hold),
-            (B, Add, false, false, false, Gate),
-            (B, Add, false, false, true, not_held(false)),
-            (B, Remove, true, true, false, release(true)),
-            (B, Remove, true, false, false, not_held(false)),
-            (B, Remove, false, true, true, Hold),
-            (B, Remove, false, false, false, not_held(false)),
+            (C, Add, true, true, false, (Release, false)),
+            (C, Add, true, false, false, (NotHeld, false)),
+            (C, Add, false, true, false, (Hold, false)),
+            (C, Add, false, false, false, (Gate, false)),
+            (C, Remove, true, true, false, (Release, false)),
+            (C, Remove, true, false, false, (NotHeld, false)),
+            (C, Remove, false, true, false, (Hold, false)),
+            (C, Remove, false, false, false, (NotHeld, false)),
+            (B, Add, true, true, false, (Release, true)),
+            (B, Add, true, true, true, (Release, false)),
+            (B, Add, true, false, false, (NotHeld, true)),
+            (B, Add, true, false, true, (NotHeld, false)),
+            (B, Add, false, true, false, (Hold, false)),
+            (B, Add, false, true, true, (Hold, false)),
+            (B, Add, false, false, false, (Gate, false)),
+            (B, Add, false, false, true, (NotHeld, false)),
+            (B, Remove, true, true, false, (Release, true)),
+            (B, Remove, true, false, false, (NotHeld, false)),
+            (B, Remove, false, true, true, (Hold, false)),
+            (B, Remove, false, false, false, (NotHeld, false)),
         ] {
             let case = format!("{mode} {policy} met={met} tainted={tainted} completed={completed}");
             let decision = decide(mode, policy, met, tainted, completed, None);
@@ -196,7 +128,7 @@ mod tests {
                 Some(WaitReason::Disruption),
             );
             let expected = match expected {
-                Gate => Wait(WaitReason::Disruption),
+                (Gate, _) => (Wait(WaitReason::Disruption), false),
                 other => other,
             };
             assert_eq!(held, expected, "{case}, held back");

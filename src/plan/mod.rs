@@ -19,7 +19,6 @@ mod tests;
 #[cfg(test)]
 pub(crate) use backing::Unmade;
 pub(crate) use backing::{Backing, PassedOver, WhyPassedOver, WhyUnmade};
-pub use decision::decide;
 pub(crate) use decision::{Decision, WaitReason};
 pub use make::plan;
 pub use node_plan::NodePlan;

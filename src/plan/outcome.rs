@@ -18,6 +18,8 @@ pub struct Outcome<'a> {
     pub(crate) spec: &'a CompiledSpec,
     /// What the rule may do here, and what it decides.
     pub standing: Standing,
+    /// Whether the decision completes the node's bootstrap under the rule.
+    pub completes: bool,
     /// Whether the conditions are met under the rule's policy.
     pub met: bool,
     /// Each condition, in the rule's order.

@@ -99,22 +99,34 @@ impl<'a> Draft<'a> {
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
         // A remove-only rule never gates again, so its record does no harm.
         let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
-        let decision = match decide(spec.mode, spec.taint_policy, met, tainted, completed, held) {
-            _ if rule.is_suspended() => Decision::nothing(tainted),
-            decision if is_early => decision.without_completion(),
-            decision => decision,
-        };
-        let mut decision = self.with_evidence((rule, spec), decision, governs, &findings);
+        let (mut decision, mut completes) =
+            decide(spec.mode, spec.taint_policy, met, tainted, completed, held);
+        completes &= !is_early;
+        if rule.is_suspended() {
+            let nothing = if tainted {
+                Decision::Hold
+            } else {
+                Decision::NotHeld
+            };
+            (decision, completes) = (nothing, false);
+        }
+        if let Some(instead) = self.instead((rule, spec), (decision, completes), governs, &findings)
+        {
+            (decision, completes) = (instead, false);
+        }
         let (mut deadline, mut verdict) = (None, None);
         if !rule.is_suspended() && !met {
             deadline = self.deadline((rule, spec), decision, now);
             verdict = self.verdict((rule, spec), deadline.as_ref(), governs, tainted);
         }
-        if governs && verdict == Some(Verdict::Release) {
-            decision = self.with_evidence((rule, spec), decision.given_up(), governs, &findings);
+        if governs && verdict == Some(Verdict::Release) && decision == Decision::Hold {
+            decision = self
+                .instead((rule, spec), (Decision::GiveUp, true), governs, &findings)
+                .unwrap_or(Decision::GiveUp);
+            completes = decision == Decision::GiveUp;
         }
         if governs && decision.releases() && self.has_pending_governor(rule, spec) {
-            decision = Decision::Hold;
+            (decision, completes) = (Decision::Hold, false);
         }
 
         let rechecks = findings.iter().map(|it| it.condition.as_ref()?.recheck);
@@ -138,6 +150,7 @@ impl<'a> Draft<'a> {
                 },
                 _ => Standing::Governs(decision),
             },
+            completes,
             met,
             findings,
             tainted,
@@ -153,23 +166,21 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The decision, or what to do instead while what it depends on has not been seen yet, or is stale.
-    fn with_evidence(
+    /// What to do instead of a decision while what it depends on has not been seen yet, or is stale.
+    fn instead(
         &mut self,
         (rule, spec): Active<'a>,
-        decision: Decision,
+        (decision, completes): (Decision, bool),
         governs: bool,
         findings: &[Finding<'_>],
-    ) -> Decision {
+    ) -> Option<Decision> {
         let is_new = is_new(self.state.joined, self.now);
-        let Some(instead) = decision.on_stale_evidence(is_new) else {
-            return decision;
-        };
+        let instead = decision.on_stale_evidence(completes, is_new)?;
         if self.cluster.is_to_be_seen(spec) {
-            return instead;
+            return Some(instead);
         }
         if !governs {
-            return decision;
+            return None;
         }
         // A reporter is silent only if the nodes are known as of a time after its heartbeat was due.
         let is_early = |finding: &Finding<'_>| {
@@ -182,11 +193,11 @@ impl<'a> Draft<'a> {
         let early = unmet(findings).any(is_early).then_some(Watch::Nodes);
         let mut stale = self.cluster.stale_for(spec).chain(early).peekable();
         if stale.peek().is_none() {
-            return decision;
+            return None;
         }
         self.plan.stale.extend(stale);
         self.plan.awaiting.push(rule.uid.clone());
-        instead
+        Some(instead)
     }
 
     /// How the rule came to own a taint that the controller did not add.
@@ -213,10 +224,10 @@ impl<'a> Draft<'a> {
         let rule = outcome.rule;
         let is_over = match decision {
             Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
-            Decision::Release { .. } => true,
+            Decision::Release => true,
             // A node that was given up stays late for as long as it is not ready. Any other node that is not held has no
             // deadline.
-            Decision::Gate | Decision::NotHeld { .. } => {
+            Decision::Gate | Decision::NotHeld => {
                 outcome.met || !has_been_released(self.node, rule)
             }
         };
@@ -237,12 +248,12 @@ impl<'a> Draft<'a> {
         facts: &Facts<'_, 'a>,
     ) {
         let rule = outcome.rule;
-        if decision.completes_bootstrap() || outcome.bootstrap == BootstrapRecord::Unstamped {
+        if outcome.completes || outcome.bootstrap == BootstrapRecord::Unstamped {
             let key = rule.completion_keys[0].clone();
             self.set_annotation(key, completion_value(rule, outcome.spec, facts));
         }
         // A node that was given up does not count as ready.
-        if decision.completes_bootstrap() && decision != Decision::GiveUp {
+        if outcome.completes && decision != Decision::GiveUp {
             self.writes.completes.push(rule.uid.clone());
         }
     }
@@ -259,14 +270,14 @@ impl<'a> Draft<'a> {
                 let taint = spec.taint.clone().added_at(self.now);
                 self.change(ChangeKind::Added, outcome, taint);
             }
-            Decision::Release { .. } | Decision::GiveUp => {
+            Decision::Release | Decision::GiveUp => {
                 let removed: SmallVec<[&Taint; 2]> =
                     self.taints_of(&spec.taint.key, spec.effect).collect();
                 for taint in removed {
                     self.change(ChangeKind::Removed, outcome, taint.clone());
                 }
             }
-            Decision::Hold | Decision::Wait(_) | Decision::NotHeld { .. } => {}
+            Decision::Hold | Decision::Wait(_) | Decision::NotHeld => {}
         }
     }
 

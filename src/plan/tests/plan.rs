@@ -242,20 +242,8 @@ fn a_dry_run_counts_what_it_would_do() {
     for (name, node, expected) in [
         ("unmet, absent", unmet(), Decision::Gate),
         ("unmet, present", gated(unmet()), Decision::Hold),
-        (
-            "met, present",
-            gated(met()),
-            Decision::Release {
-                completes_bootstrap: false,
-            },
-        ),
-        (
-            "met, absent",
-            met(),
-            Decision::NotHeld {
-                completes_bootstrap: false,
-            },
-        ),
+        ("met, present", gated(met()), Decision::Release),
+        ("met, absent", met(), Decision::NotHeld),
     ] {
         let world = world(&node).rule(&gate("r").dry_run());
         let plan = world.plan();

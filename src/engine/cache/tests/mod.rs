@@ -61,8 +61,8 @@ fn answer(cache: &mut Cache, node: Watched<Node>) {
     cache.apply_answer(Object::Node(node), now(60));
 }
 
-/// The rule's decision for the node `n`.
-fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
+/// The rule's decision for the node `n`, and whether it completes the bootstrap.
+fn decision(cache: &mut Cache, now: Timestamp) -> (Decision, bool) {
     cache.select_rules("n", now);
     let state = cache.node("n").unwrap();
     let history = NodeHistory {
@@ -74,7 +74,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> Decision {
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);
     let outcomes: Vec<&Outcome> = outcomes.iter().collect();
     match &outcomes[0].standing {
-        Standing::Governs(decision) => *decision,
+        Standing::Governs(decision) => (*decision, outcomes[0].completes),
         other => panic!("{other:?}"),
     }
 }
@@ -147,19 +147,23 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
         ("an answer", |cache, node| answer(cache, node)),
     ] {
         let mut cache = synced(&booted("a", 0, 10), &regating());
-        let not_held = Decision::NotHeld {
-            completes_bootstrap: false,
-        };
+        let not_held = (Decision::NotHeld, false);
         assert_eq!(decision(&mut cache, at(50)), not_held);
         show(&mut cache, rebooted.object());
-        assert_eq!(decision(&mut cache, at(60)), Decision::Gate, "{name}");
+        assert_eq!(
+            decision(&mut cache, at(60)),
+            (Decision::Gate, false),
+            "{name}"
+        );
         cache.apply(Seen::Apply(Object::Node(rebooted.object())), now(61));
-        assert_eq!(decision(&mut cache, at(61)), Decision::Gate, "{name}");
+        assert_eq!(
+            decision(&mut cache, at(61)),
+            (Decision::Gate, false),
+            "{name}"
+        );
         let beat = booted("b", 70, 13);
         cache.apply(Seen::Apply(Object::Node(beat.object())), now(70));
-        let done = Decision::NotHeld {
-            completes_bootstrap: true,
-        };
+        let done = (Decision::NotHeld, true);
         assert_eq!(decision(&mut cache, at(70)), done, "{name}");
     }
 }
@@ -171,7 +175,7 @@ fn what_was_written_before_the_reboot_is_not_taken_for_news_when_the_watch_shows
     answer(&mut cache, booted("b", 5, 12).object());
     for late in [booted("a", 5, 11), booted("b", 5, 12)] {
         cache.apply(Seen::Apply(Object::Node(late.object())), now(61));
-        assert_eq!(decision(&mut cache, at(61)), Decision::Gate);
+        assert_eq!(decision(&mut cache, at(61)), (Decision::Gate, false));
     }
 }
 
@@ -250,7 +254,7 @@ fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version
     let rebooted = booted("b", 0, 12);
     cache.patched_node(12, rebooted.build(), None);
     cache.apply(Seen::Apply(Object::Node(rebooted.object())), now(60));
-    assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+    assert_eq!(decision(&mut cache, at(60)), (Decision::Gate, false));
 }
 
 #[test]
@@ -275,7 +279,7 @@ fn an_answer_shows_what_the_answer_to_a_patch_left_out() {
     let rebooted = booted("b", 0, 12);
     cache.patched_node(12, rebooted.build(), None);
     answer(&mut cache, rebooted.object());
-    assert_eq!(decision(&mut cache, at(60)), Decision::Gate);
+    assert_eq!(decision(&mut cache, at(60)), (Decision::Gate, false));
 }
 
 #[test]
