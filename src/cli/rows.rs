@@ -280,7 +280,7 @@ impl RuleOnNode {
         let since = match spec {
             Some(spec) if outcome.tainted => node.tainted_since(&spec.taint.key, spec.effect),
             _ if outcome.tainted => None,
-            _ => outcome.unmet_since,
+            _ => outcome.unmet_since(),
         };
         let why = if outcome.met || is_unknown {
             String::new()

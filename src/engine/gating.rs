@@ -107,7 +107,7 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
     };
     // A node that is still joining runs no workload: it is neither limited nor counted.
     match decision {
-        _ if outcome.joining => None,
+        _ if outcome.joining() => None,
         Decision::Release => Some(Member::Met),
         // Only a bootstrap-only rule gives up, and such a rule has no guard.
         Decision::GiveUp => None,
@@ -116,7 +116,7 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Held),
         Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Stale) => {
             Some(Member::Waiting {
-                since: outcome.unmet_since?,
+                since: outcome.unmet_since()?,
             })
         }
     }

@@ -95,7 +95,7 @@ fn is_first(node: &Node, outcome: &Outcome<'_>) -> bool {
     let rule = outcome.rule;
     rule.active().is_some_and(|spec| match spec.mode {
         EnforcementMode::BootstrapOnly => !has_been_released(node, rule),
-        EnforcementMode::Continuous => outcome.joining,
+        EnforcementMode::Continuous => outcome.joining(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::decision::Decision;
-use crate::api::{ConditionPolicy, ConditionStatus, EnforcementMode, RepairAction};
+use crate::api::{ConditionPolicy, ConditionStatus, RepairAction};
 use crate::condition::{Condition, Detail, Facts, Source};
 use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::ownership::BootstrapRecord;
@@ -28,10 +28,8 @@ pub struct Outcome<'a> {
     pub tainted: bool,
     /// How the rule came to own the taint, if that may have to be announced.
     pub origin: Option<Origin>,
-    /// Whether a continuous rule has never released the node, so that gating it disrupts nothing.
-    pub joining: bool,
-    /// Since when the conditions have been unmet, for a continuous rule.
-    pub unmet_since: Option<Timestamp>,
+    /// What to remember of the node under a continuous rule.
+    pub memory: Option<Memory>,
     /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
     pub(crate) bootstrap: BootstrapRecord<'a>,
@@ -86,6 +84,14 @@ impl<'a> Outcome<'a> {
             Standing::Governs(decision) => Some(decision),
             Standing::DryRun(_) | Standing::Conflicted { .. } => None,
         }
+    }
+
+    pub(crate) fn joining(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.joining)
+    }
+
+    pub(crate) fn unmet_since(&self) -> Option<Timestamp> {
+        self.memory.as_ref()?.unmet_since
     }
 
     /// Whether the rule adopts a taint that it did not add.
@@ -248,7 +254,7 @@ pub struct Memory {
     pub rule: Arc<str>,
     /// Whether the conditions have been met at any evaluation.
     pub was_met: bool,
-    /// Whether the rule had never released the node at the last evaluation.
+    /// Whether the rule has never released the node, so that gating it disrupts nothing.
     pub joining: bool,
     /// Whether the node had the taint at the last evaluation.
     pub tainted: bool,
@@ -259,21 +265,7 @@ pub struct Memory {
 impl Memory {
     /// The memories after these outcomes; `None` if they are unchanged.
     pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
-        let remember = |outcome: &Outcome<'_>| {
-            let uid = &outcome.rule.uid;
-            let before = memories.iter().find(|memory| memory.rule == *uid);
-            // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
-            let is_released =
-                !outcome.tainted && matches!(outcome.standing, Standing::Conflicted { .. });
-            (outcome.spec.mode == EnforcementMode::Continuous).then(|| Self {
-                rule: uid.clone(),
-                was_met: outcome.met || before.is_some_and(|before| before.was_met),
-                joining: outcome.joining && !is_released,
-                tainted: outcome.tainted,
-                unmet_since: outcome.unmet_since,
-            })
-        };
-        let remembered = || outcomes.iter().filter_map(remember);
-        (!remembered().eq(memories.iter().cloned())).then(|| remembered().collect())
+        let remembered = || outcomes.iter().filter_map(|it| it.memory.as_ref());
+        (!remembered().eq(memories)).then(|| remembered().cloned().collect())
     }
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::decision::{Decision, WaitReason, decide};
 use super::make::{Active, Draft};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{Finding, Origin, Outcome, Standing, evaluate, unmet};
+use super::outcome::{Finding, Memory, Origin, Outcome, Standing, evaluate, unmet};
 use super::patience::{Past, held_back, is_new};
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Trust, Watch};
@@ -76,25 +76,35 @@ impl<'a> Draft<'a> {
         };
         let (met, findings) = evaluate(spec, &Facts { trust, ..*facts });
 
-        let (mut joining, mut unmet_since, mut held) = (false, None, None);
+        let (mut memory, mut held) = (None, None);
         if spec.mode == EnforcementMode::Continuous {
             let mut memories = self.history.memories.iter();
+            let known = memories.find(|memory| memory.rule == rule.uid);
             let past = Past {
                 rule,
                 created: self.node.created,
                 joined: self.state.joined,
-                memory: memories.find(|memory| memory.rule == rule.uid),
+                memory: known,
                 is_known: self.history.is_known,
                 tainted,
                 owners,
                 met,
             };
-            joining = past.is_joining(now);
-            unmet_since = past.unmet_since(spec.policy, &findings, now);
+            let joining = past.is_joining(now);
+            let unmet_since = past.unmet_since(spec.policy, &findings, now);
             let may_gate = self.history.may_gate.contains(&rule.uid);
             held = unmet_since
                 .filter(|_| !joining)
                 .and_then(|since| held_back(spec, &findings, since, may_gate, now));
+            // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
+            let is_governed = governing.is_some() && !governs && !spec.dry_run;
+            memory = Some(Memory {
+                rule: rule.uid.clone(),
+                was_met: met || known.is_some_and(|known| known.was_met),
+                joining: joining && (tainted || !is_governed),
+                tainted,
+                unmet_since,
+            });
         }
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
         // A remove-only rule never gates again, so its record does no harm.
@@ -157,8 +167,7 @@ impl<'a> Draft<'a> {
             origin: self
                 .origin((rule, spec), tainted, owners)
                 .filter(|_| governs && is_held),
-            joining,
-            unmet_since,
+            memory,
             rebooted: rebooted.map(|reboot| reboot.seen),
             bootstrap,
             deadline,
@@ -310,7 +319,7 @@ impl<'a> Draft<'a> {
         decision: Decision,
         owners: &[Ownership<'_>],
     ) {
-        let (rule, spec, joining) = (outcome.rule, outcome.spec, outcome.joining);
+        let (rule, spec, joining) = (outcome.rule, outcome.spec, outcome.joining());
         let owns = match decision {
             Decision::Gate => true,
             Decision::Hold => !owners.is_empty() || self.is_to_own(outcome),

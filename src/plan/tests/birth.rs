@@ -38,7 +38,7 @@ fn a_node_that_is_gated_at_birth_is_owned_and_not_written_until_it_is_released()
             let plan = world.plan();
             assert!(!plan.writes_node(), "{name}, after {after} s: {plan:?}");
             assert!(!plan.outcomes[0].adopts(), "{name}: nobody else's taint");
-            assert_eq!(plan.outcomes[0].joining, is_continuous, "{name}");
+            assert_eq!(plan.outcomes[0].joining(), is_continuous, "{name}");
         }
         let ready = waiting
             .sees(&born(met(), "r", is_continuous), at(3))

@@ -12,7 +12,7 @@ fn careful() -> RuleBuilder {
 }
 
 fn is_joining(world: &World) -> bool {
-    world.plan().outcomes[0].joining
+    world.plan().outcomes[0].joining()
 }
 
 fn waits_until(world: &World, seconds: i64) -> bool {

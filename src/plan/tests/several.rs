@@ -306,9 +306,8 @@ fn a_change_is_the_rules_that_makes_it() {
 fn what_is_remembered_of_a_rule_is_its_own() {
     let others = rule("other").waits_for("Other").taint(OTHER, "NoSchedule");
     let met_once = world(&met()).with_rules(&[gate("r"), others]);
-    let first = Memory::after(&met_once.plan().outcomes, &[]).unwrap();
-    let unmet = met_once.sees(&unmet(), at(10));
-    let then = Memory::after(&unmet.plan().outcomes, &first).unwrap();
+    let unmet = met_once.evaluated(at(5)).sees(&unmet(), at(10));
+    let then = Memory::after(&unmet.plan().outcomes, &[]).unwrap();
     let was_met: Vec<_> = then
         .iter()
         .map(|memory| (&*memory.rule, memory.was_met))

@@ -335,10 +335,10 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_another() {
     let unmet = network("False", 0, 0);
     let joining = world(&unmet).rule(&careful()).joined(at(5));
     assert_eq!(writes(&joining), GATED);
-    assert!(joining.plan().outcomes[0].joining);
+    assert!(joining.plan().outcomes[0].joining());
 
     let gated = joining.carried_out();
-    assert!(gated.plan().outcomes[0].joining, "while it is gated");
+    assert!(gated.plan().outcomes[0].joining(), "while it is gated");
     let not_held = gated
         .evaluated(at(10))
         .sees(&network("True", 20, 20), at(20));
@@ -347,19 +347,22 @@ fn a_joining_node_is_gated_at_once_whatever_would_hold_back_another() {
         .sees(&unmet, at(30))
         .evaluated(at(30));
     assert!(
-        !not_held.plan().outcomes[0].joining,
+        !not_held.plan().outcomes[0].joining(),
         "not once it was released"
     );
     assert!(matches!(decision(&not_held), Decision::Wait(_)));
 
     let before_our_time = world(&unmet).rule(&careful());
     assert!(
-        !before_our_time.plan().outcomes[0].joining,
+        !before_our_time.plan().outcomes[0].joining(),
         "what nobody has gated may have run something"
     );
     let registered = world(&unmet.taint(GATE, "NoSchedule")).rule(&careful());
-    assert!(!registered.plan().outcomes[0].joining, "nor what has been");
-    assert!(registered.joined(at(5)).plan().outcomes[0].joining);
+    assert!(
+        !registered.plan().outcomes[0].joining(),
+        "nor what has been"
+    );
+    assert!(registered.joined(at(5)).plan().outcomes[0].joining());
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn what_is_published_stays_as_it_is() {
     let plan = unseen.plan();
     assert!(plan.conditions.is_empty(), "{:?}", plan.conditions);
     // If they are still unmet then, the grace period has been running since.
-    assert_eq!(plan.outcomes[0].unmet_since, Some(at(50)));
+    assert_eq!(plan.outcomes[0].unmet_since(), Some(at(50)));
 }
 
 #[test]
