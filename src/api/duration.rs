@@ -15,8 +15,15 @@ const MAX_NANOS: u64 = i64::MAX.unsigned_abs();
 ///
 /// Parses what Go's `time.ParseDuration` parses, except negative durations: decimal numbers, each with a unit of `h`, `m`, `s`,
 /// `ms`, `us` or `ns`. Prints the shortest form in hours, minutes and seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Duration(time::Duration);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+pub struct Duration(
+    #[schemars(
+        with = "String",
+        length(max = 32),
+        regex(pattern = r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$")
+    )]
+    time::Duration,
+);
 
 /// Why a string is not a [`Duration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -142,24 +149,6 @@ impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
-    }
-}
-
-impl JsonSchema for Duration {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "maxLength": 32,
-            "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$",
-        })
     }
 }
 

@@ -1,10 +1,9 @@
 //! What happens to a node that never becomes ready (Karpenter's readiness TTL RFC).
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::Duration;
@@ -36,6 +35,7 @@ pub struct Repair {
     /// the rule) are past their readiness TTL or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
     /// where absent, and 0 pauses repair.
     #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(with = "IntOrString", extend("maxLength" = 4))]
     #[x_kube(validation = (
         "type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",
         "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%",
@@ -120,20 +120,6 @@ impl From<MaxUnhealthy> for IntOrString {
             MaxUnhealthy::Nodes(nodes) => Self::Int(i32::try_from(nodes).unwrap_or(i32::MAX)),
             MaxUnhealthy::Percent(_) => Self::String(limit.to_string()),
         }
-    }
-}
-
-impl JsonSchema for MaxUnhealthy {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "MaxUnhealthy".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "x-kubernetes-int-or-string": true, "maxLength": 4 })
     }
 }
 

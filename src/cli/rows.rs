@@ -466,7 +466,7 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
         Decision::NotHeld if met => return None,
         Decision::NotHeld => {
             let spec = rule.spec.as_ref().ok()?;
-            if spec.taint_policy == TaintPolicy::RemoveOnly {
+            if spec.ours.taint_policy == TaintPolicy::RemoveOnly {
                 "the rule only removes its taint, and never adds it".into()
             } else if rule.leaves_alone(node.created) {
                 "the node is older than the rule, which leaves such nodes alone (existingNodes: Leave)".into()

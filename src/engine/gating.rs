@@ -81,7 +81,7 @@ pub(super) fn guard_for(
     known: Option<Guard>,
     defaults: Limits,
 ) -> Option<Guard> {
-    let limits = Limits::of(spec?.disruption.as_ref()?, defaults);
+    let limits = Limits::of(spec?.ours.disruption.as_ref()?, defaults);
     let mut guard = known.unwrap_or_else(|| Guard::new(limits));
     guard.set_limits(limits);
     Some(guard)

@@ -286,7 +286,7 @@ pub(super) fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
 
 /// What keeps a rule from repairing any node, if anything does.
 pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
-    let repair = rule.active()?.repair.as_ref()?;
+    let repair = rule.active()?.ours.repair.as_ref()?;
     if repair.action != RepairAction::DeleteNodeClaim {
         return None;
     }
@@ -303,7 +303,7 @@ pub(super) fn prospects(
 ) -> Prospects {
     let mut prospects = Prospects::default();
     let repair = rule.active().filter(|spec| spec.dry_run);
-    let Some(repair) = repair.and_then(|spec| spec.repair.as_ref()) else {
+    let Some(repair) = repair.and_then(|spec| spec.ours.repair.as_ref()) else {
         return prospects;
     };
     let late: BTreeSet<_> = tally.would_repair().collect();

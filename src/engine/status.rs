@@ -313,7 +313,7 @@ fn joining(tally: &Tally<'_>, rule: &Rule) -> Option<String> {
         .found()
         .filter(|it| it.unmet && matches!(it.standing, Standing::DryRun(Decision::NotHeld)))
         .collect();
-    if left_alone.is_empty() || spec.taint_policy == TaintPolicy::RemoveOnly {
+    if left_alone.is_empty() || spec.ours.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
     let lacking = spec.conditions.iter().enumerate().filter(|(index, asked)| {

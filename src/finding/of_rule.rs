@@ -193,10 +193,10 @@ fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding {
 
 /// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do.
 fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
-    if spec.effect != TaintEffect::NoExecute || spec.taint_policy == TaintPolicy::RemoveOnly {
+    if spec.effect != TaintEffect::NoExecute || spec.ours.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
-    let limit = match spec.disruption {
+    let limit = match spec.ours.disruption {
         Some(_) => "",
         None => ", or set spec.nodegate.disruption to limit how fast",
     };

@@ -83,8 +83,9 @@ impl<'a> Draft<'a> {
         owners: &[Ownership<'_>],
     ) -> Option<(String, String, &'static str)> {
         let first = claims.iter().find(|(_, spec)| !spec.dry_run);
-        let deleted_governor = first
-            .filter(|(rule, spec)| rule.deleting && spec.taint_policy == TaintPolicy::AddAndRemove);
+        let deleted_governor = first.filter(|(rule, spec)| {
+            rule.deleting && spec.ours.taint_policy == TaintPolicy::AddAndRemove
+        });
         let mut rules = self.cluster.rules.rules().iter();
         let left_it_behind = rules.find(|rule| {
             rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()

@@ -20,7 +20,7 @@ impl<'a> Draft<'a> {
         decision: Decision,
         now: Timestamp,
     ) -> Option<Result<Deadline, NoTtl>> {
-        let repair = spec.repair.as_ref().filter(|_| {
+        let repair = spec.ours.repair.as_ref().filter(|_| {
             spec.mode == EnforcementMode::BootstrapOnly
                 && decision.holds()
                 && !has_been_released(self.node, rule)
@@ -74,7 +74,7 @@ impl<'a> Draft<'a> {
         if self.plan.repair_is_postponed {
             return None;
         }
-        let (repair, karpenter) = (spec.repair.as_ref()?, self.state.karpenter);
+        let (repair, karpenter) = (spec.ours.repair.as_ref()?, self.state.karpenter);
         // A dry run would repair nodes that it had gated.
         let is_held = tainted || spec.dry_run;
         let verdict = judge(self.node, rule, repair, is_held, karpenter, census);
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
                 outcome.rule.uid == rule.uid
                     && matches!(outcome.standing, Standing::Conflicted { .. })
             });
-            spec.repair.is_some()
+            spec.ours.repair.is_some()
                 && self.state.selecting.contains(&index)
                 && !is_governed_by_another
         };

@@ -116,7 +116,7 @@ impl<'a> Outcome<'a> {
 
     /// Whether the rule only reports late nodes.
     pub(crate) fn only_reports(&self) -> bool {
-        let repair = self.spec.repair.as_ref();
+        let repair = self.spec.ours.repair.as_ref();
         repair.is_some_and(|repair| repair.action == RepairAction::None)
     }
 

@@ -117,14 +117,14 @@ pub(super) fn held_back(
     now: Timestamp,
 ) -> Option<WaitReason> {
     let is_ours = |finding: &Finding<'_>| finding.requirement.source.is_synthesized();
-    let grace = match spec.grace_period {
+    let grace = match spec.ours.grace_period {
         Some(period) => unmet_since.checked_add(period.as_std()).ok(),
         None if unmet(findings).all(is_ours) => unmet_since.checked_add(FLICKER).ok(),
         None => None,
     };
     match grace {
         Some(until) if now < until => Some(WaitReason::Grace { until }),
-        _ if spec.disruption.is_some() && !may_gate => Some(WaitReason::Disruption),
+        _ if spec.ours.disruption.is_some() && !may_gate => Some(WaitReason::Disruption),
         _ => None,
     }
 }

@@ -67,9 +67,9 @@ impl<'a> Draft<'a> {
             .state
             .observations
             .reboot(bootstrap.last_boot())
-            .filter(|_| spec.regate_on.contains(&RegateOn::Reboot) && !bootstrap.counts());
+            .filter(|_| spec.ours.regate_on.contains(&RegateOn::Reboot) && !bootstrap.counts());
         let trust = Trust {
-            heartbeat_timeout: spec.heartbeat_timeout,
+            heartbeat_timeout: spec.ours.heartbeat_timeout,
             sees_heartbeats: !self.cluster.stale.contains(&Watch::Nodes),
             rebooted,
             is_held: tainted,
@@ -108,9 +108,16 @@ impl<'a> Draft<'a> {
         }
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
         // A remove-only rule never gates again, so its record does no harm.
-        let is_early = spec.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
-        let (mut decision, mut completes) =
-            decide(spec.mode, spec.taint_policy, met, tainted, completed, held);
+        let is_early =
+            spec.ours.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
+        let (mut decision, mut completes) = decide(
+            spec.mode,
+            spec.ours.taint_policy,
+            met,
+            tainted,
+            completed,
+            held,
+        );
         completes &= !is_early;
         if rule.is_suspended() {
             let nothing = if tainted {
@@ -244,7 +251,7 @@ impl<'a> Draft<'a> {
             && decision.holds()
         {
             self.set_annotation(Deadline::key(&rule.uid), deadline.value());
-        } else if is_over && outcome.spec.repair.is_some() {
+        } else if is_over && outcome.spec.ours.repair.is_some() {
             self.forget_deadline(&rule.uid);
         }
     }
@@ -341,7 +348,7 @@ impl<'a> Draft<'a> {
 
     /// Whether to record now that the rule owns a taint that someone else added.
     fn is_to_own(&mut self, outcome: &Outcome<'a>) -> bool {
-        if !outcome.adopts() || outcome.spec.taint_policy == TaintPolicy::RemoveOnly {
+        if !outcome.adopts() || outcome.spec.ours.taint_policy == TaintPolicy::RemoveOnly {
             return false;
         }
         let joined = self.state.joined;

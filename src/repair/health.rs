@@ -84,7 +84,7 @@ impl Census {
         let repairing: Vec<_> = rules
             .iter()
             .filter_map(|rule| Some((rule, rule.active()?)))
-            .filter(|(rule, spec)| spec.repair.is_some() && !rule.deleting)
+            .filter(|(rule, spec)| spec.ours.repair.is_some() && !rule.deleting)
             .collect();
         let mut census = Self::default();
         for (node, pool) in nodes {
@@ -128,7 +128,7 @@ impl Census {
 pub(crate) fn may_be_late(node: &Node, rule: &Rule, now: Timestamp) -> bool {
     rule.active().is_some_and(|spec| {
         let is_past = |deadline: Deadline| deadline.has_passed(now);
-        spec.repair.is_some()
+        spec.ours.repair.is_some()
             && (spec.dry_run || Deadline::recorded(node, &rule.uid).is_some_and(is_past))
     })
 }

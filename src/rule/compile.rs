@@ -12,8 +12,8 @@ use super::requirement::RequiredCondition;
 use super::taint_key::is_foreign;
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, FINALIZER};
 use crate::api::{
-    ConditionPolicy, Disruption, Duration, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec,
-    RegateOn, Repair, TaintEffect, TaintPolicy,
+    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, NodegateSpec,
+    TaintEffect, TaintPolicy,
 };
 use crate::condition::CriticalComponentClass;
 use crate::object::{self, Taint};
@@ -78,10 +78,6 @@ pub struct Reach {
 
 /// A valid spec.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "the fields of the resource are what they are"
-)]
 pub struct CompiledSpec {
     pub conditions: Vec<RequiredCondition>,
     pub policy: ConditionPolicy,
@@ -89,19 +85,10 @@ pub struct CompiledSpec {
     /// The taint as the rule adds it.
     pub taint: Taint,
     pub effect: TaintEffect,
-    pub taint_policy: TaintPolicy,
     pub selector: Selector,
-    pub repair: Option<Repair>,
     pub dry_run: bool,
-    /// What happens to nodes that are older than the rule. A continuous rule never leaves them alone.
-    pub existing_nodes: ExistingNodes,
-    pub regate_on: Vec<RegateOn>,
-    /// How long the reporter of a condition on the Node may be silent.
-    pub heartbeat_timeout: Option<Duration>,
-    /// How long the conditions must have been unmet before a node that was released is gated again.
-    pub grace_period: Option<Duration>,
-    /// How fast nodes may be gated that are not joining.
-    pub disruption: Option<Disruption>,
+    /// What is under `nodegate`. A continuous rule never leaves existing nodes alone.
+    pub ours: NodegateSpec,
 }
 
 impl Rule {
@@ -144,8 +131,9 @@ impl Rule {
 
     /// The rule as observed at this time, given its previous state.
     pub fn seen(mut self, known: Option<&Self>, at: Timestamp) -> Self {
-        let adds =
-            |spec: &CompiledSpec| !spec.dry_run && spec.taint_policy == TaintPolicy::AddAndRemove;
+        let adds = |spec: &CompiledSpec| {
+            !spec.dry_run && spec.ours.taint_policy == TaintPolicy::AddAndRemove
+        };
         let known = known.filter(|known| known.uid == self.uid);
         self.refused |= known.is_some_and(|known| known.refused) && !self.finalizer;
         // A missing finalizer is added at once, so it does not matter here.
@@ -167,7 +155,7 @@ impl Rule {
 
     /// Whether the rule never taints a node that was created at this time, because the node is older than the rule.
     pub fn leaves_alone(&self, created: Option<Timestamp>) -> bool {
-        let leaves = |spec: &CompiledSpec| spec.existing_nodes == ExistingNodes::Leave;
+        let leaves = |spec: &CompiledSpec| spec.ours.existing_nodes == ExistingNodes::Leave;
         self.spec.as_ref().is_ok_and(leaves)
             && created
                 .zip(self.created)
@@ -237,7 +225,10 @@ impl CompiledSpec {
         }
         let selector = Selector::parse(&spec.node_selector)?;
         let taint_value = spec.taint.value.unwrap_or_default();
-        let ours = spec.nodegate.unwrap_or_default();
+        let mut ours = spec.nodegate.unwrap_or_default();
+        if spec.enforcement_mode == EnforcementMode::Continuous {
+            ours.existing_nodes = ExistingNodes::Gate;
+        }
         Ok(Self {
             conditions: spec
                 .conditions
@@ -248,18 +239,9 @@ impl CompiledSpec {
             mode: spec.enforcement_mode,
             taint: Taint::new(spec.taint.key, taint_value, spec.taint.effect),
             effect: spec.taint.effect,
-            taint_policy: ours.taint_policy,
             selector,
-            repair: ours.repair,
             dry_run: spec.dry_run,
-            existing_nodes: match spec.enforcement_mode {
-                EnforcementMode::BootstrapOnly => ours.existing_nodes,
-                EnforcementMode::Continuous => ExistingNodes::Gate,
-            },
-            regate_on: ours.regate_on,
-            heartbeat_timeout: ours.heartbeat_timeout,
-            grace_period: ours.grace_period,
-            disruption: ours.disruption,
+            ours,
         })
     }
 }

@@ -134,7 +134,7 @@ fn on_record<'a>(node: &'a Node, rule: &Rule) -> Option<&'a str> {
 
 /// The revisions of the `DaemonSet`s that a rule names, if it goes by them.
 fn revisions<'a>(spec: &CompiledSpec, facts: &Facts<'_, 'a>) -> SmallVec<[Revisions<'a>; 1]> {
-    if !spec.regate_on.contains(&RegateOn::Revision) {
+    if !spec.ours.regate_on.contains(&RegateOn::Revision) {
         return SmallVec::new();
     }
     let named = spec.daemon_sets();
@@ -149,8 +149,12 @@ impl<'a> BootstrapRecord<'a> {
             return Self::No;
         };
         let revisions = revisions(spec, facts);
-        let knows_boot = spec.regate_on.contains(&RegateOn::Reboot) && !node.boot_id.is_empty();
-        if !knows_boot && !spec.regate_on.contains(&RegateOn::Maintenance) && revisions.is_empty() {
+        let knows_boot =
+            spec.ours.regate_on.contains(&RegateOn::Reboot) && !node.boot_id.is_empty();
+        if !knows_boot
+            && !spec.ours.regate_on.contains(&RegateOn::Maintenance)
+            && revisions.is_empty()
+        {
             return Self::Done;
         }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
@@ -163,7 +167,7 @@ impl<'a> BootstrapRecord<'a> {
             Self::Outdated {
                 boot_id: value.boot_id,
             }
-        } else if spec.regate_on.contains(&RegateOn::Maintenance)
+        } else if spec.ours.regate_on.contains(&RegateOn::Maintenance)
             && value.maintenance
             && !is_in_maintenance
         {
@@ -173,7 +177,7 @@ impl<'a> BootstrapRecord<'a> {
                 daemon_set: revised.daemon_set(),
             }
         } else if (knows_boot && value.boot_id.is_empty())
-            || (spec.regate_on.contains(&RegateOn::Maintenance)
+            || (spec.ours.regate_on.contains(&RegateOn::Maintenance)
                 && is_in_maintenance
                 && !value.maintenance)
             || revisions.iter().any(is_unrecorded)
@@ -212,7 +216,7 @@ pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'
         let current = it.current(known.get(&key).map(String::as_str))?.to_owned();
         Some((key, current))
     };
-    let boot_id = if spec.regate_on.contains(&RegateOn::Reboot) {
+    let boot_id = if spec.ours.regate_on.contains(&RegateOn::Reboot) {
         &node.boot_id
     } else {
         ""
@@ -220,7 +224,8 @@ pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'
     let value = CompletionValue {
         rule_name: &rule.name,
         boot_id,
-        maintenance: spec.regate_on.contains(&RegateOn::Maintenance) && node.is_in_maintenance(),
+        maintenance: spec.ours.regate_on.contains(&RegateOn::Maintenance)
+            && node.is_in_maintenance(),
         revisions: revisions.iter().filter_map(revision).collect(),
     };
     serde_json::to_string(&value).unwrap_or_default()

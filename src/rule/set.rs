@@ -54,7 +54,8 @@ impl RuleSet {
             .iter()
             .filter_map(|rule| rule.active())
             .filter(|spec| {
-                spec.heartbeat_timeout.is_some() || spec.regate_on.contains(&RegateOn::Reboot)
+                spec.ours.heartbeat_timeout.is_some()
+                    || spec.ours.regate_on.contains(&RegateOn::Reboot)
             })
             .flat_map(|spec| &spec.conditions)
             .filter(|requirement| requirement.source == Source::Node)
@@ -66,7 +67,8 @@ impl RuleSet {
             .flat_map(|spec| &spec.conditions)
             .filter_map(|requirement| requirement.counted_resource().map(Arc::from))
             .collect();
-        let repairs = |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.repair.is_some());
+        let repairs =
+            |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.ours.repair.is_some());
         let repairing = rules.iter().filter(repairs);
         Self {
             repairing: repairing.map(|rule| rule.uid.clone()).collect(),

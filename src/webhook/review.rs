@@ -121,7 +121,7 @@ impl Subject {
         let before = self.before.as_ref();
         before.is_none_or(|before| match &before.spec {
             Ok(spec) => {
-                spec.dry_run || before.suspended || spec.existing_nodes == ExistingNodes::Leave
+                spec.dry_run || before.suspended || spec.ours.existing_nodes == ExistingNodes::Leave
             }
             Err(_) => true,
         })

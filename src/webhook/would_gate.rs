@@ -17,8 +17,9 @@ pub(super) fn would_gate<'a>(
         .conditions
         .iter()
         .partition(|it| it.source == Source::Node);
-    let acts = !spec.dry_run && !rule.suspended && spec.taint_policy == TaintPolicy::AddAndRemove;
-    let waits = spec.grace_period.is_some() || spec.disruption.is_some();
+    let acts =
+        !spec.dry_run && !rule.suspended && spec.ours.taint_policy == TaintPolicy::AddAndRemove;
+    let waits = spec.ours.grace_period.is_some() || spec.ours.disruption.is_some();
     // With `AnyOf`, a condition that is unknown here may be the one that is met.
     let is_open_question = spec.policy == ConditionPolicy::AnyOf && !others.is_empty();
     if !acts || waits || is_open_question || from_nodes.is_empty() {

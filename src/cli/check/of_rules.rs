@@ -127,7 +127,7 @@ fn runs_nowhere(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Fi
 /// A rule whose heartbeat timeout is too short for its reporters.
 fn heartbeat(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     const FIX: &str = "shorten the reporter's HEARTBEAT_PERIOD, or lengthen the heartbeatTimeout";
-    let Some(timeout) = spec.heartbeat_timeout else {
+    let Some(timeout) = spec.ours.heartbeat_timeout else {
         return Vec::new();
     };
     let conditions = spec.conditions.iter();

@@ -180,7 +180,7 @@ fn of_rule(
     }
     let held_already = of_state(State::Gating).filter(|it| held_before.contains(&it.node));
     let gated = of_state(State::Gating).chain(of_state(State::Waiting));
-    let grace = spec.and_then(|spec| spec.grace_period);
+    let grace = spec.and_then(|spec| spec.ours.grace_period);
     let grace = grace.filter(|_| states.contains_key(&State::Waiting));
     let mut preview = RulePreview {
         rule: written.name.clone(),

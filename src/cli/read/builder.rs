@@ -177,7 +177,7 @@ fn is_needed(watch: Watch, rules: &RuleSet, depth: Depth) -> bool {
         Watch::Pods(group) => decides && specs.any(|spec| waits(spec, group)),
         Watch::DaemonSets(group) => specs.any(|spec| waits(spec, group)),
         Watch::ResourceSlices(_) => true,
-        Watch::NodeClaims | Watch::NodePools => decides && specs.any(|it| it.repair.is_some()),
+        Watch::NodeClaims | Watch::NodePools => decides && specs.any(|it| it.ours.repair.is_some()),
     }
 }
 

@@ -311,7 +311,7 @@ proptest! {
         let governed = governed(&world);
         let world = settled(world.with_rules(&[rule.deleting()]));
         let spec = world.rules()[0].spec.as_ref();
-        if spec.is_ok_and(|spec| spec.taint_policy == TaintPolicy::AddAndRemove) {
+        if spec.is_ok_and(|spec| spec.ours.taint_policy == TaintPolicy::AddAndRemove) {
             for (key, effect) in governed {
                 prop_assert_eq!(world.node.taint(&key, effect), None);
             }

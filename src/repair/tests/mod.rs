@@ -99,7 +99,7 @@ impl Cluster {
         karpenter: Karpenter<'a>,
         now: Timestamp,
     ) -> Verdict<'a> {
-        let repair = self.rule.live().unwrap().repair.as_ref().unwrap();
+        let repair = self.rule.live().unwrap().ours.repair.as_ref().unwrap();
         let (node, census) = (&self.nodes[index], self.census(now));
         judge(node, &self.rule, repair, is_held, karpenter, &census)
     }
