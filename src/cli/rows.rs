@@ -13,9 +13,9 @@ use super::snapshot::Snapshot;
 use crate::api::{EnforcementMode, TaintPolicy};
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::condition::{Component, Source};
-use crate::engine::passed_over_message;
+use crate::finding::{left_out_on, summed_up};
 use crate::object::Node;
-use crate::plan::{Decision, Outcome, PassedOver, Standing, WaitReason, WhyPassedOver};
+use crate::plan::{Decision, Outcome, Standing, WaitReason};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{Reach, Rule};
@@ -395,8 +395,8 @@ fn remarks(
         remark(outcome, node).into_iter().collect()
     };
     if let Some(spec) = rule.spec.as_ref().ok().filter(|_| !is_unknown) {
-        let left_out = PassedOver::left_out_on(spec, snapshot.view.cluster(), node);
-        remarks.extend(passed_over_message(spec, &left_out, WhyPassedOver::ShutOut));
+        let left_out = left_out_on(spec, snapshot.view.cluster(), node);
+        remarks.extend(summed_up(left_out.iter()).map(|it| it.message));
     }
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
         remarks.push(match deadline {

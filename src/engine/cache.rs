@@ -23,10 +23,11 @@ use super::unreadable::Broken;
 use crate::condition::{
     ByGroup, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Scope, Watch,
 };
+use crate::finding::Backing;
 use crate::object::{CsiNode, DaemonSet, Node, NodePool, ObjectKey, Pod, ResourceSlice};
-use crate::plan::{Backing, ClusterState, NodeState};
+use crate::plan::{ClusterState, NodeState};
 use crate::repair::{Census, NodeClaims, may_be_late};
-use crate::rule::{CompiledSpec, Rule, RuleSet};
+use crate::rule::{Rule, RuleSet};
 use index::Index;
 pub(crate) use rules::CachedRule;
 
@@ -261,9 +262,18 @@ impl Cache {
     }
 
     /// What stands behind the conditions of a rule.
-    pub fn backing(&self, spec: &CompiledSpec) -> Backing {
+    pub(crate) fn backing(&self, rule: &Rule) -> Backing {
+        let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
+            return Backing::default();
+        };
         let has_csi_driver = |name: &str| self.csi_drivers().any(|driver| driver == name);
-        Backing::of(spec, self.cluster(), || self.nodes(), has_csi_driver)
+        Backing::of(
+            &rule.name,
+            spec,
+            self.cluster(),
+            || self.nodes(),
+            has_csi_driver,
+        )
     }
 
     /// How many objects of each watched kind are known.

@@ -47,6 +47,6 @@ pub use attempt::Pauses;
 pub use error::RequestError;
 pub use machine::{Engine, Settings};
 pub use pacer::Rate;
-pub(crate) use status::{REMARKS, passed_over_message, says_all_suspended};
+pub(crate) use status::{REMARKS, says_all_suspended};
 pub(crate) use survey::{RuleSurvey, Survey};
 pub(crate) use view::{RuleRemarks, View};

@@ -21,13 +21,14 @@ use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, NodegateStatus, TaintPolicy, TaintStatus,
 };
+use crate::finding::Backing;
 use crate::guard::Report;
-use crate::plan::{Backing, Decision, Standing, WaitReason};
+use crate::plan::{Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::wording::{counted, cut, enumerated};
 use conditions::conditions;
 pub(crate) use conditions::{FIELDS_PRUNED, says_all_suspended};
-pub(crate) use remarks::{REMARKS, partial_placements, passed_over_message, remarks};
+pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};
 use tally::Found;
 pub(super) use tally::{Record, Tally, has_work_for};
 pub(super) use written::WrittenStatus;
@@ -239,8 +240,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let risky = risky.count();
     let would_gate = would_gate(tally, basis);
     let joining = joining(tally, basis.rule);
-    let wrong = basis.rule.spec.iter();
-    let wrong = wrong.flat_map(|spec| remarks(spec, basis.backing));
+    let wrong = remarks(&basis.backing.findings).into_iter();
     let nodes = |number| counted(number, "node");
     let grace = if in_grace == 1 {
         "is within its grace period"

@@ -9,12 +9,11 @@ use super::io::{Now, until};
 use super::map::Map;
 use super::nodes::{Nodes, tally};
 use super::rules::{RuleWork, Rules};
-use super::status::Tally;
+use super::status::{OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
 use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
 use crate::guard::{Guard, Report};
 use crate::object::Node;
-use crate::plan::WhyPassedOver;
 use crate::rule::{CompiledSpec, Rule};
 
 #[derive(Debug, Default)]
@@ -150,12 +149,12 @@ impl RuleSurvey {
             (self.held, self.released) = (Some(held), Some(ready));
             let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
             self.blocked = kinds.zip(tally.blocked(spec)).collect();
-            let passed_over = |why| {
-                let them = work.backing.passed_over.iter();
-                them.filter(|it| it.why == why).count()
+            let passed_over = |kind| {
+                let findings = work.backing.findings.iter();
+                findings.filter(|it| it.is_published_as(kind)).count()
             };
-            self.shut_out = passed_over(WhyPassedOver::ShutOut);
-            self.outside_namespaces = passed_over(WhyPassedOver::OutsideNamespaces);
+            self.shut_out = passed_over(SHUT_OUT);
+            self.outside_namespaces = passed_over(OUTSIDE_NAMESPACES);
         }
     }
 }

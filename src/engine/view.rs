@@ -8,10 +8,10 @@ use super::cache::{Cache, CachedRule};
 use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Seen};
 use super::map::Map;
-use super::status::{partial_placements, remarks};
+use super::status::remarks;
 use super::unreadable::Broken;
 use crate::condition::{CriticalComponentClass, Scope, Watch};
-use crate::finding::Finding;
+use crate::finding::{Backing, Finding};
 use crate::guard::{Limits, Report};
 use crate::object::Node;
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
@@ -165,13 +165,10 @@ impl View {
 
     /// What the author of a rule should know of what it waits for.
     pub(crate) fn remarks(&self, rule: &Rule) -> RuleRemarks {
-        let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
-            return RuleRemarks::default();
-        };
-        let backing = self.cache.backing(spec);
+        let Backing { findings, notes } = self.cache.backing(rule);
         RuleRemarks {
-            wrong: remarks(spec, &backing),
-            notes: partial_placements(&backing).collect(),
+            wrong: remarks(&findings),
+            notes,
         }
     }
 

@@ -1,14 +1,18 @@
 //! What is wrong with rules, with what they wait for, and with an installation. Each message exists once: the status of a rule,
 //! the webhook and the command line print the same findings.
 
+mod backing;
 mod of_rule;
+#[cfg(test)]
+mod tests;
 
 use serde::Serialize;
 
 use crate::documentation;
-pub(crate) use of_rule::{
-    Facts, of_backing, of_empty_classes, of_passed_over, of_rule, on_no_node, short_heartbeat,
-};
+pub(crate) use backing::{Backing, left_out_on};
+#[cfg(test)]
+pub(crate) use of_rule::no_daemon_set;
+pub(crate) use of_rule::{Facts, of_empty_classes, of_rule, on_no_node, short_heartbeat};
 
 /// How many findings of one kind are told in full.
 const SHOWN: usize = 3;
@@ -124,6 +128,10 @@ impl Finding {
     /// The same with another severity.
     pub(crate) fn but(self, severity: Severity) -> Self {
         Self { severity, ..self }
+    }
+
+    pub(crate) fn is_published_as(&self, kind: &str) -> bool {
+        self.condition.is_some_and(|(of, _)| of == kind)
     }
 
     /// The same as a condition of this type and reason in the rule's status.

@@ -10,7 +10,6 @@ use crate::condition::{
     CriticalComponentClass, Source, can_share_a_node, is_under_our_domain, tolerates,
 };
 use crate::object::{DaemonSet, ObjectKey};
-use crate::plan::{Backing, PassedOver, WhyPassedOver, WhyUnmade};
 use crate::rule::{CompiledSpec, RequiredCondition};
 use crate::wording::counted;
 
@@ -19,6 +18,9 @@ const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
 /// The condition type of a rule's status that says that it waits for nothing.
 const NOTHING_TO_WAIT_FOR: &str = "NothingToWaitFor";
+
+/// The reason for conditions that nothing makes.
+const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
 
 /// What a cluster has for a rule. What could not be read is `None`, and nothing is said of it.
 #[derive(Debug)]
@@ -36,38 +38,6 @@ pub(crate) struct Facts<'a> {
     pub csi_drivers: Option<BTreeSet<&'a str>>,
 }
 
-/// What is wrong with a rule by the nodes that are there.
-pub(crate) fn of_backing(rule: &str, spec: &CompiledSpec, backing: &Backing) -> Vec<Finding> {
-    let mut missing: Vec<_> = backing.unmade.iter().collect();
-    missing.sort_by_key(|it| it.why);
-    let missing = missing
-        .into_iter()
-        .map(|it| unmade(rule, it.why, &it.missing));
-    let empty = backing.empty_classes.iter();
-    let empty = empty.map(|class| empty_class(rule, class));
-    let nowhere = backing.placements.iter().filter(|it| it.runs_on == 0);
-    let nowhere = nowhere.map(|it| on_no_node(rule, &it.daemon_set, it.selected));
-    let passed_over = backing
-        .passed_over
-        .iter()
-        .map(|it| of_passed_over(spec, it));
-    missing
-        .chain(empty)
-        .chain(nowhere)
-        .chain(passed_over)
-        .collect()
-}
-
-/// A `DaemonSet` that a rule does not wait for, or in vain.
-pub(crate) fn of_passed_over(spec: &CompiledSpec, it: &PassedOver) -> Finding {
-    match (it.why, &it.class) {
-        (WhyPassedOver::OutsideNamespaces, Some(class)) => {
-            outside_namespaces(&it.daemon_set, class)
-        }
-        (_, class) => shut_out(spec, &it.daemon_set, class.is_none()),
-    }
-}
-
 /// What is wrong with a rule by all that could ever be on its nodes. `heartbeat` is its heartbeat timeout.
 pub(crate) fn of_rule(
     rule: &str,
@@ -78,13 +48,21 @@ pub(crate) fn of_rule(
     let mut found: Vec<Finding> = evicts(rule, spec).into_iter().collect();
     found.extend(heartbeat.and_then(|timeout| short_heartbeat(rule, timeout)));
     let conditions = spec.conditions.iter();
-    found.extend(conditions.filter_map(|it| of_condition(rule, it, facts)));
+    let lacks_driver = |driver: &str| {
+        let known = facts.csi_drivers.as_ref();
+        facts.has_nodes && known.is_some_and(|known| !known.contains(driver))
+    };
+    let is_reported = |kind: &str| {
+        let known = facts.reported.as_ref();
+        known.is_none_or(|known| known.contains(kind))
+    };
+    found.extend(conditions.filter_map(|it| of_condition(rule, it, lacks_driver, is_reported)));
     let Some(daemon_sets) = &facts.daemon_sets else {
         return found;
     };
     let there = |key: &ObjectKey| daemon_sets.iter().find(|it| it.0.key == *key);
     let missing = spec.daemon_sets().filter(|key| there(key).is_none());
-    found.extend(missing.map(|key| unmade(rule, WhyUnmade::NoDaemonSet, &key.to_string())));
+    found.extend(missing.map(|key| no_daemon_set(rule, key)));
     for (daemon_set, labels) in daemon_sets {
         if !can_share_a_node(daemon_set, &spec.selector) {
             continue;
@@ -110,41 +88,71 @@ pub(crate) fn of_rule(
 }
 
 /// A condition that is met on no node.
-fn of_condition(rule: &str, condition: &RequiredCondition, facts: &Facts<'_>) -> Option<Finding> {
+pub(super) fn of_condition(
+    rule: &str,
+    condition: &RequiredCondition,
+    lacks_driver: impl Fn(&str) -> bool,
+    is_reported: impl Fn(&str) -> bool,
+) -> Option<Finding> {
     let kind = &*condition.kind;
-    match &condition.source {
-        Source::Nobody => Some(unmade(rule, WhyUnmade::NoSuchName, kind)),
-        Source::CsiDriver(driver) => {
-            let drivers = facts.csi_drivers.as_ref()?;
-            let is_missing = facts.has_nodes && !drivers.contains(driver.as_str());
-            let is_wanted = condition.required != ConditionStatus::False;
-            (is_missing && is_wanted).then(|| unmade(rule, WhyUnmade::NoCsiDriver, driver))
+    let (message, reason) = match &condition.source {
+        Source::Nobody => {
+            let message = format!(
+                "nothing makes conditions of type {kind}, though their prefix is Nodegate's: counted as absent on every node; \
+                 check the spelling"
+            );
+            (message, COUNTED_AS_ABSENT)
         }
-        Source::Node if is_under_our_domain(kind) => {
-            let is_reported = facts.reported.as_ref()?.contains(kind);
-            (!is_reported).then(|| unmade(rule, WhyUnmade::NoSuchPrefix, kind))
+        Source::CsiDriver(driver)
+            if condition.required != ConditionStatus::False && lacks_driver(driver) =>
+        {
+            let message = format!(
+                "no node has CSI driver {driver} today: until one has, no node meets the condition; check the driver's name"
+            );
+            (message, "NoSuchCSIDriver")
         }
-        _ => None,
-    }
+        Source::Node if is_under_our_domain(kind) && !is_reported(kind) => {
+            let message = format!(
+                "no node reports {kind}, and Nodegate makes no conditions with that prefix: counted as absent on every node; \
+                 check the spelling"
+            );
+            (message, COUNTED_AS_ABSENT)
+        }
+        _ => return None,
+    };
+    Some(not_made(Check::NOBODY, rule, message, reason))
 }
 
 fn of(check: Check, rule: &str, message: impl Into<String>, fix: impl Into<String>) -> Finding {
     Finding::new(check, format!("rule/{rule}"), message, fix)
 }
 
-fn unmade(rule: &str, why: WhyUnmade, missing: &str) -> Finding {
-    let (check, reason) = match why {
-        WhyUnmade::NoDaemonSet => (Check::NO_SUCH_DAEMON_SET, "NoSuchDaemonSet"),
-        WhyUnmade::NoCsiDriver => (Check::NOBODY, "NoSuchCSIDriver"),
-        WhyUnmade::NotServed => (Check::NOBODY, "NoSuchKind"),
-        WhyUnmade::NoSuchName | WhyUnmade::NoSuchPrefix | WhyUnmade::TooMany => {
-            (Check::NOBODY, "CountedAsAbsent")
-        }
-    };
-    of(check, rule, why.message(missing), "").published("ConditionsNotMade", reason)
+fn not_made(check: Check, rule: &str, message: String, reason: &'static str) -> Finding {
+    of(check, rule, message, "").published("ConditionsNotMade", reason)
 }
 
-fn empty_class(rule: &str, class: &str) -> Finding {
+pub(crate) fn no_daemon_set(rule: &str, key: &ObjectKey) -> Finding {
+    let message = format!(
+        "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
+    );
+    not_made(Check::NO_SUCH_DAEMON_SET, rule, message, "NoSuchDaemonSet")
+}
+
+pub(super) fn too_many(rule: &str, kind: &str) -> Finding {
+    let message = format!(
+        "earlier rules name as many others as are watched, so that nothing makes {kind}: counted as absent on every node"
+    );
+    not_made(Check::NOBODY, rule, message, COUNTED_AS_ABSENT)
+}
+
+pub(super) fn not_served(rule: &str, kind: &str) -> Finding {
+    let message = format!(
+        "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {kind}"
+    );
+    not_made(Check::NOBODY, rule, message, "NoSuchKind")
+}
+
+pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
     let message = format!(
         "no DaemonSet is of critical component class '{class}', for which the rule waits: it releases every node on which no \
          labelled pod runs"
@@ -164,7 +172,7 @@ pub(crate) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) ->
     found.published(NOTHING_TO_WAIT_FOR, "DaemonSetOnNoNode")
 }
 
-fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
+pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
     let (key, effect) = (&spec.taint.key, spec.effect);
     let (critical, waits) = if is_named {
         ("", "waited for in vain, as the rule names it")
@@ -181,7 +189,7 @@ fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Find
     found.published("DaemonSetsShutOut", "TaintNotTolerated")
 }
 
-fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding {
+pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding {
     let message = format!(
         "DaemonSet {daemon_set} is labelled as critical, but its namespace is none of class '{class}': it is not waited for"
     );

@@ -2,7 +2,6 @@
 //! another (`plan_taint`): it evaluates the conditions of each rule that names the taint (`evaluate`), decides by the table in
 //! `decision` (`decide`), and collects outcomes and writes in the [`NodePlan`].
 
-mod backing;
 mod clean_up;
 mod deadlines;
 mod decision;
@@ -16,9 +15,6 @@ mod taint;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub(crate) use backing::Unmade;
-pub(crate) use backing::{Backing, PassedOver, WhyPassedOver, WhyUnmade};
 pub(crate) use decision::{Decision, WaitReason};
 pub use make::plan;
 pub use node_plan::NodePlan;

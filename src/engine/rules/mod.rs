@@ -18,8 +18,8 @@ use super::notice::{self, Notice};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
 use super::told::{Subject, Told};
+use crate::finding::Backing;
 use crate::guard::{Guard, Limits};
-use crate::plan::Backing;
 use crate::rule::Rule;
 
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
@@ -46,7 +46,7 @@ pub struct RuleWork {
     /// Whether the rule is being deleted, and all of its nodes must be clean before it may go.
     is_cleaning: bool,
     /// What stood behind the rule's conditions at the last status.
-    pub backing: Backing,
+    pub(super) backing: Backing,
     pub(super) guard: Option<Guard>,
     /// What was announced about it.
     told: Told,

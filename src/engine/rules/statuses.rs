@@ -18,11 +18,10 @@ use crate::engine::outbox::{Job, Outbox};
 use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, Basis, Tally};
+use crate::engine::status::{self, Basis, OUTSIDE_NAMESPACES, SHUT_OUT, Tally, remarks};
 use crate::engine::told::Subject;
 use crate::guard::{Guard, Report};
 use crate::object::Version;
-use crate::plan::{Backing, WhyPassedOver};
 use crate::rule::Rule;
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -252,24 +251,19 @@ impl RuleWork {
 
     /// Finds out what stands behind the rule's conditions, and announces changes of what the rule does not wait for.
     fn update_backing(&mut self, rule: &Rule, cache: &Cache, out: &mut Outbox) {
-        let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
-            self.backing = Backing::default();
-            return;
-        };
-        self.backing = cache.backing(spec);
-        for (why, topic) in [
-            (WhyPassedOver::ShutOut, &notice::SHUT_OUT),
-            (
-                WhyPassedOver::OutsideNamespaces,
-                &notice::OUTSIDE_NAMESPACES,
-            ),
+        self.backing = cache.backing(rule);
+        let remarks = remarks(&self.backing.findings);
+        for (kind, topic) in [
+            (SHUT_OUT, &notice::SHUT_OUT),
+            (OUTSIDE_NAMESPACES, &notice::OUTSIDE_NAMESPACES),
         ] {
-            let note = status::passed_over_message(spec, &self.backing.passed_over, why);
-            if self.is_news(Subject::new(topic.reason), note.as_ref(), out)
+            let mut of_kind = remarks.iter().filter(|it| it.is_published_as(kind));
+            let note = of_kind.next().map(|it| &it.message);
+            if self.is_news(Subject::new(topic.reason), note, out)
                 && let Some(note) = note
             {
                 warn!(rule = %rule.name, "{note}");
-                out.tell(Notice::on_rule(rule, topic, note));
+                out.tell(Notice::on_rule(rule, topic, note.clone()));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::remarks::{partial_placements, remarks};
+use super::remarks::remarks;
 use super::tally::Tally;
 use super::{Basis, whole_second};
 use crate::api::NodeReadinessRuleStatus;
@@ -60,7 +60,7 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
         }
     };
     let is_suspended = rule.is_suspended();
-    let remarks = remarks(spec, basis.backing);
+    let remarks = remarks(&basis.backing.findings);
     // `kubectl get -o wide` shows this message and no other.
     let state = match (is_suspended, spec.dry_run) {
         (true, _) => "the rule is suspended",
@@ -70,7 +70,7 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     let wrong = remarks.iter().map(|it| it.message.clone());
     let parts: Vec<String> = std::iter::once(state.to_owned())
         .chain(wrong)
-        .chain(partial_placements(basis.backing))
+        .chain(basis.backing.notes.iter().cloned())
         .collect();
     let accepted = match rule.trouble() {
         Some(trouble) => condition(ACCEPTED, false, FIELDS_PRUNED, trouble),

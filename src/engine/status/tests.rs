@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::plan::{Backing, NodePlan, Unmade, WhyUnmade};
+use crate::finding::{Backing, no_daemon_set};
+use crate::plan::NodePlan;
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
 
 const KEY: &str = "readiness.k8s.io/gate";
 
 static NOTHING_WRONG: Backing = Backing {
-    unmade: Vec::new(),
-    empty_classes: Vec::new(),
-    passed_over: Vec::new(),
-    placements: Vec::new(),
+    findings: Vec::new(),
+    notes: Vec::new(),
 };
 
 /// A node that the rules in these tests select.
@@ -198,12 +197,8 @@ fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
     let unmet = || member("unmet").condition("Net", "False");
     let none = NodeReadinessRuleStatus::default();
     let missing = Backing {
-        unmade: vec![Unmade {
-            kind: "daemonset.nodegate.dev/a.b".into(),
-            missing: "a/b".into(),
-            why: WhyUnmade::NoDaemonSet,
-        }],
-        ..Backing::default()
+        findings: vec![no_daemon_set("r", &crate::object::ObjectKey::new("a", "b"))],
+        notes: Vec::new(),
     };
     let joining = "1 of 2 selected nodes is unmet and not held, and left alone: a node that joins would wait for Net";
     let there_is_none = "there is no DaemonSet a/b today: until there is one, no node meets the condition; check namespace and name";

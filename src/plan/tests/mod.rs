@@ -1,7 +1,6 @@
 //! Tables of named cases for the plans of nodes, and laws that every plan keeps.
 
 mod adoption;
-mod backing;
 mod birth;
 mod bootstrap;
 mod deadlines;

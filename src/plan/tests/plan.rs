@@ -1,7 +1,7 @@
 //! The decision table, as it takes effect on a node.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
-use crate::plan::{Decision, PassedOver, Standing, WhyPassedOver};
+use crate::plan::{Decision, Standing};
 use crate::testing::{Builder, GATE, NodeBuilder, at, daemon_set, pod, rule, world};
 
 #[test]
@@ -346,70 +346,4 @@ fn a_held_node_says_what_its_critical_components_lack() {
     assert!(released.write().changes[0].components_ready);
     let other = world(&gated(met())).rule(&gate("r"));
     assert!(!other.write().changes[0].components_ready);
-}
-
-#[test]
-fn a_daemon_set_that_a_rule_passes_over_is_named() {
-    let cni = daemon_set("kube-system/cni").critical();
-    let tolerant = daemon_set("kube-system/proxy")
-        .critical()
-        .toleration("{operator: Exists}");
-    let windows = daemon_set("kube-system/windows")
-        .critical()
-        .node_selector("kubernetes.io/os", "windows");
-    let tenant = daemon_set("tenant/agent").critical();
-    let gate = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
-    let passed = |why, daemon_set: &str| (why, daemon_set.to_owned(), Some("gardener"));
-    let shut_out = passed(WhyPassedOver::ShutOut, "kube-system/cni");
-    let outside = passed(WhyPassedOver::OutsideNamespaces, "tenant/agent");
-    let both = vec![shut_out, outside.clone()];
-    let tainted = |key: &str| unmet().taint(key, "NoSchedule");
-    for (name, node, rule, expected) in [
-        ("waits for the class", unmet(), gate.clone(), both.clone()),
-        (
-            "the taint is there",
-            tainted(GATE),
-            gate.clone(),
-            both.clone(),
-        ),
-        (
-            "another taint keeps it off",
-            tainted("dedicated"),
-            gate.clone(),
-            vec![],
-        ),
-        (
-            "another taint that will go",
-            tainted("node.kubernetes.io/not-ready"),
-            gate.clone(),
-            both,
-        ),
-        (
-            "waits for something else",
-            unmet(),
-            rule("r").waits_for(NETWORK),
-            vec![],
-        ),
-        (
-            "repels nobody",
-            unmet(),
-            gate.taint(GATE, "PreferNoSchedule"),
-            vec![outside],
-        ),
-    ] {
-        let world = world(&node)
-            .daemon_set(&cni)
-            .daemon_set(&tolerant)
-            .daemon_set(&windows)
-            .daemon_set(&tenant)
-            .rule(&rule);
-        let spec = world.rules()[0].spec.as_ref().unwrap();
-        let nodes = || std::iter::once(&world.node);
-        let passed_over = PassedOver::by_rule(spec, world.cluster(), nodes);
-        let names: Vec<_> = passed_over
-            .iter()
-            .map(|it| (it.why, it.daemon_set.to_string(), it.class.as_deref()))
-            .collect();
-        assert_eq!(names, expected, "{name}");
-    }
 }

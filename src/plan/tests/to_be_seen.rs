@@ -2,7 +2,6 @@
 
 use super::{NETWORK, gated_by, met, unmet, writes};
 use crate::condition::Watch;
-use crate::plan::{PassedOver, WhyPassedOver};
 use crate::testing::{NodeBuilder, RuleBuilder, World, at, daemon_set, pod, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -102,21 +101,6 @@ fn stale_pods_are_waited_for() {
     let unsure = world.with_stale(&[pods]);
     assert_eq!(writes(&unsure), [""; 0]);
     assert_eq!(unsure.plan().stale, [pods].into());
-}
-
-#[test]
-fn one_that_is_shut_out_is_named() {
-    let intolerant = daemon_set("tools/agent").selecting("app", "agent");
-    let world = world(&unmet())
-        .naming("tools/agent")
-        .daemon_set(&intolerant)
-        .rule(&agent());
-    let spec = world.rules()[0].spec.as_ref().unwrap();
-    let nodes = || std::iter::once(&world.node);
-    let passed_over = PassedOver::by_rule(spec, world.cluster(), nodes);
-    assert_eq!(passed_over.len(), 1);
-    assert_eq!(passed_over[0].why, WhyPassedOver::ShutOut);
-    assert_eq!(passed_over[0].daemon_set.to_string(), "tools/agent");
 }
 
 #[test]

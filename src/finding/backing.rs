@@ -1,0 +1,209 @@
+//! What stands behind a rule's conditions in the cluster, whether or not the rule has a node to gate today: what a node that
+//! joins now would wait for in vain, and what it would not wait for.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::of_rule::{
+    empty_class, no_daemon_set, not_served, of_condition, on_no_node, outside_namespaces, shut_out,
+    too_many,
+};
+use crate::api::ConditionStatus;
+use crate::condition::{
+    Component, ComponentGroup, CriticalComponentClass, Source, is_meant_for, tolerates,
+};
+use crate::object::{DaemonSet, Node, ObjectKey, Taint};
+use crate::plan::ClusterState;
+use crate::rule::{CompiledSpec, RequiredCondition};
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Backing {
+    pub findings: Vec<Finding>,
+    /// Which `DaemonSet`s run on only some of the rule's nodes. Nothing is wrong with that, but its author may not expect it.
+    pub notes: Vec<String>,
+}
+
+/// What a rule does not wait for, or in vain, by whether its namespace is the reason.
+type PassedOver<'a> = BTreeMap<(bool, &'a ObjectKey), Finding>;
+
+impl Backing {
+    /// What stands behind the conditions of a rule. `nodes` yields all nodes of the cluster; `has_csi_driver` says whether any
+    /// node has registered the CSI driver of this name.
+    pub(crate) fn of<'a, Nodes: Iterator<Item = &'a Node>>(
+        rule: &str,
+        spec: &CompiledSpec,
+        cluster: ClusterState<'_>,
+        nodes: impl Fn() -> Nodes,
+        has_csi_driver: impl Fn(&str) -> bool,
+    ) -> Self {
+        let selected = || nodes().filter(|node| spec.selector.matches(&node.labels));
+        let lacks_driver = |driver: &str| selected().next().is_some() && !has_csi_driver(driver);
+        let is_reported = |kind: &str| selected().any(|node| node.condition(kind).is_some());
+        let unmade = spec.conditions.iter().filter_map(|it| {
+            of_component(rule, it, cluster)
+                .or_else(|| of_condition(rule, it, lacks_driver, is_reported))
+        });
+        let mut findings: Vec<Finding> = unmade.collect();
+        let empty = empty_classes(spec, cluster);
+        findings.extend(empty.map(|class| empty_class(rule, &class.name)));
+        let mut notes = Vec::new();
+        for (key, runs_on, all) in placements(spec, cluster, selected) {
+            if runs_on == 0 && all > 0 {
+                findings.push(on_no_node(rule, key, all));
+            } else if runs_on < all {
+                notes.push(format!(
+                    "DaemonSet {key} runs on {runs_on} of the {all} nodes that the rule selects; the others do not wait for it"
+                ));
+            }
+        }
+        let is_wanted = |daemon_set: &DaemonSet| {
+            selected().any(|node| is_meant_for(daemon_set, node, &staying(spec, cluster, node)))
+        };
+        let mut passed_over = PassedOver::new();
+        for key in spec.daemon_sets() {
+            if let Some(daemon_set) = named(key, cluster)
+                && !tolerates(daemon_set, &spec.taint)
+                && is_wanted(daemon_set)
+            {
+                passed_over.insert((false, key), shut_out(spec, key, true));
+            }
+        }
+        of_classes(&mut passed_over, spec, cluster, is_wanted);
+        findings.extend(passed_over.into_values());
+        Self { findings, notes }
+    }
+}
+
+/// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all
+/// `DaemonSet`s.
+pub(crate) fn left_out_on(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'_>,
+    node: &Node,
+) -> Vec<Finding> {
+    let staying = staying(spec, cluster, node);
+    let is_wanted = |daemon_set: &DaemonSet| is_meant_for(daemon_set, node, &staying);
+    let mut left_out = PassedOver::new();
+    of_classes(&mut left_out, spec, cluster, is_wanted);
+    left_out.retain(|(is_outside, _), _| !is_outside);
+    let all = spec
+        .components()
+        .find(|it| **it == Component::AllDaemonSets);
+    if let Some(named) = all.and_then(|all| cluster.named(all)) {
+        for (key, daemon_set) in cluster.daemon_sets(named.group) {
+            let counts = !daemon_set.deleting && !daemon_set.ignored;
+            if counts && !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
+                left_out.insert((false, key), shut_out(spec, key, false));
+            }
+        }
+    }
+    left_out.into_values().collect()
+}
+
+/// A condition that waits for something by name and is met on no node.
+fn of_component(
+    rule: &str,
+    condition: &RequiredCondition,
+    cluster: ClusterState<'_>,
+) -> Option<Finding> {
+    let Source::Component(component) = &condition.source else {
+        return None;
+    };
+    let Some(known) = cluster.named(component) else {
+        return Some(too_many(rule, &condition.kind));
+    };
+    if !known.is_served {
+        return Some(not_served(rule, &condition.kind));
+    }
+    match component {
+        Component::DaemonSet(key) if condition.required != ConditionStatus::False => {
+            let is_lacking = known.is_seen && named(key, cluster).is_none();
+            is_lacking.then(|| no_daemon_set(rule, key))
+        }
+        _ => None,
+    }
+}
+
+/// A `DaemonSet` that rules name, if it is there.
+fn named<'a>(key: &ObjectKey, cluster: ClusterState<'a>) -> Option<&'a DaemonSet> {
+    let known = cluster.named(&Component::DaemonSet(key.clone()))?;
+    let there = cluster.daemon_sets(known.group).get(key);
+    there.filter(|it| !it.deleting)
+}
+
+/// Only classes that some rule in force waits for are watched, so that what is unknown is not taken for empty.
+fn empty_classes<'a>(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'a>,
+) -> impl Iterator<Item = &'a CriticalComponentClass> {
+    let classes = cluster.classes.iter().enumerate();
+    let empty = classes.filter(move |(index, class)| {
+        let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(*index));
+        spec.waits_for_class(*index)
+            && cluster.rules.waits_for_class(*index)
+            && !daemon_sets.values().any(|it| class.has(it))
+    });
+    empty.map(|(_, class)| class)
+}
+
+/// The `DaemonSet`s that the rule names and waits for, each with the number of its nodes on which it runs, and of all.
+fn placements<'a, 's, Nodes: Iterator<Item = &'a Node>>(
+    spec: &'s CompiledSpec,
+    cluster: ClusterState<'_>,
+    selected: impl Fn() -> Nodes,
+) -> Vec<(&'s ObjectKey, usize, usize)> {
+    let there = spec.daemon_sets().filter_map(|key| {
+        let daemon_set = named(key, cluster)?;
+        tolerates(daemon_set, &spec.taint).then_some((key, daemon_set, 0))
+    });
+    let mut waited_for: Vec<_> = there.collect();
+    if waited_for.is_empty() {
+        return Vec::new();
+    }
+    let mut all = 0;
+    for node in selected() {
+        all += 1;
+        let staying = staying(spec, cluster, node);
+        for (_, daemon_set, runs_on) in &mut waited_for {
+            *runs_on += usize::from(is_meant_for(daemon_set, node, &staying));
+        }
+    }
+    let placements = waited_for.into_iter();
+    placements
+        .map(|(key, _, runs_on)| (key, runs_on, all))
+        .collect()
+}
+
+/// Adds the `DaemonSet`s of classes that the rule waits for, and that it does not wait for. One that waits for all `DaemonSet`s
+/// leaves out those of no class in silence.
+fn of_classes<'a>(
+    found: &mut PassedOver<'a>,
+    spec: &CompiledSpec,
+    cluster: ClusterState<'a>,
+    is_wanted: impl Fn(&DaemonSet) -> bool,
+) {
+    let classes = cluster.classes.iter().enumerate();
+    for (index, class) in classes.filter(|(index, _)| spec.waits_for_class(*index)) {
+        let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(index)).iter();
+        for (key, daemon_set) in daemon_sets.filter(|(_, it)| class.labels(it)) {
+            let is_outside = !class.namespaces.contains(&key.namespace);
+            if !(is_outside || !tolerates(daemon_set, &spec.taint)) || !is_wanted(daemon_set) {
+                continue;
+            }
+            found.entry((is_outside, key)).or_insert_with(|| {
+                if is_outside {
+                    outside_namespaces(key, &class.name)
+                } else {
+                    shut_out(spec, key, false)
+                }
+            });
+        }
+    }
+}
+
+/// The node's taints that will not go once the rule is in force.
+fn staying<'a>(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &'a Node) -> Vec<&'a Taint> {
+    let mut staying = cluster.rules.staying(node);
+    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+    staying
+}

@@ -1,0 +1,224 @@
+//! What stands behind a rule's conditions.
+
+use super::{Backing, Finding};
+use crate::testing::{Builder, GATE, NodeBuilder, World, daemon_set, node, rule, world};
+
+const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
+const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
+
+fn backing(world: &World, registered: &[&str]) -> Backing {
+    let spec = world.rules()[0].spec.as_ref().unwrap();
+    let nodes = || std::iter::once(&world.node);
+    let has = |driver: &str| registered.contains(&driver);
+    Backing::of("r", spec, world.cluster(), nodes, has)
+}
+
+/// Which conditions are met on no node, as reason and message.
+fn unmade(world: &World, registered: &[&str]) -> Vec<(&'static str, String)> {
+    let made = |it: Finding| {
+        let (_, reason) = it.condition.filter(|it| it.0 == "ConditionsNotMade")?;
+        Some((reason, it.message))
+    };
+    let findings = backing(world, registered).findings.into_iter();
+    findings.filter_map(made).collect()
+}
+
+/// The passed-over `DaemonSet`s, with the check that says why.
+fn passed_over(world: &World) -> Vec<(&'static str, String)> {
+    let findings = backing(world, &[]).findings.into_iter();
+    let found = findings.filter(|it| it.object.starts_with("daemonset/"));
+    found.map(|it| (it.id, it.object)).collect()
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn a_condition_that_is_met_on_no_node_is_named() {
+    let here = || node("n");
+    let elsewhere = || node("n").label("kubernetes.io/os", "windows");
+    let reports = |kind: &str| here().condition(kind, "False");
+    let of = |node: NodeBuilder, kind: &str, required: &str| {
+        let asks = rule("r").spec(&format!(
+            "conditions: [{{type: {kind}, requiredStatus: '{required}'}}]"
+        ));
+        let linux = asks.selects("kubernetes.io/os", "linux");
+        world(&node).naming("tools/agent").rule(&linux)
+    };
+    for (kind, required, node, registered, expected) in [
+        (
+            AGENT,
+            "True",
+            here(),
+            &[][..],
+            Some(("NoSuchDaemonSet", "no DaemonSet tools/agent today")),
+        ),
+        (
+            AGENT,
+            "True",
+            elsewhere(),
+            &[],
+            Some(("NoSuchDaemonSet", "no DaemonSet tools/agent today")),
+        ),
+        (AGENT, "False", here(), &[], None),
+        (
+            "daemonset.nodegate.dev/a.other",
+            "True",
+            here(),
+            &[],
+            Some(("CountedAsAbsent", "earlier rules name as many others")),
+        ),
+        (
+            DRIVER,
+            "True",
+            here(),
+            &[],
+            Some(("NoSuchCSIDriver", "driver ebs.csi.aws.com today")),
+        ),
+        (DRIVER, "True", here(), &["ebs.csi.aws.com"], None),
+        (DRIVER, "True", elsewhere(), &[], None),
+        (
+            "csidriver.nodegate.dev/",
+            "True",
+            here(),
+            &[],
+            Some((
+                "CountedAsAbsent",
+                "nothing makes conditions of type csidriver.nodegate.dev/,",
+            )),
+        ),
+        (
+            "resource.nodegate.dev/",
+            "True",
+            here(),
+            &[],
+            Some((
+                "CountedAsAbsent",
+                "nothing makes conditions of type resource.nodegate.dev/,",
+            )),
+        ),
+        (
+            "daemon-sets.nodegate.dev/x",
+            "True",
+            here(),
+            &[],
+            Some((
+                "CountedAsAbsent",
+                "no node reports daemon-sets.nodegate.dev/x,",
+            )),
+        ),
+        (
+            "daemon-sets.nodegate.dev/x",
+            "True",
+            reports("daemon-sets.nodegate.dev/x"),
+            &[],
+            None,
+        ),
+        (
+            "nodegate.dev/x",
+            "True",
+            elsewhere(),
+            &[],
+            Some(("CountedAsAbsent", "no node reports nodegate.dev/x,")),
+        ),
+        ("mynodegate.dev/x", "True", here(), &[], None),
+        ("example.com/Ready", "True", here(), &[], None),
+        (
+            "resource.nodegate.dev/nvidia.com/gpu",
+            "True",
+            here(),
+            &[],
+            None,
+        ),
+    ] {
+        let found = unmade(&of(node, kind, required), registered);
+        let is_expected = match (&found[..], expected) {
+            ([(reason, message)], Some((why, words))) => *reason == why && message.contains(words),
+            (found, expected) => found.is_empty() && expected.is_none(),
+        };
+        assert!(is_expected, "{kind} {required}: {found:?}");
+    }
+    let world = of(here(), AGENT, "True");
+    let unseen = unmade(&world.clone().before_it_is_seen(), &[]);
+    assert!(unseen.is_empty(), "it has not been seen yet");
+    let there = world.daemon_set(&daemon_set("tools/agent"));
+    assert!(unmade(&there, &[]).is_empty());
+}
+
+#[test]
+fn the_rules_own_taint_does_not_count_where_a_dry_run_finds_it() {
+    let tainted = node("n").taint(GATE, "NoSchedule");
+    let asks = rule("r").waits_for(AGENT).dry_run();
+    let world = world(&tainted).naming("tools/agent");
+    let world = world.daemon_set(&daemon_set("tools/agent")).rule(&asks);
+    assert_eq!(passed_over(&world).len(), 1);
+}
+
+#[test]
+fn one_by_name_that_is_shut_out_is_named() {
+    let intolerant = daemon_set("tools/agent").selecting("app", "agent");
+    let world = world(&node("n"))
+        .naming("tools/agent")
+        .daemon_set(&intolerant)
+        .rule(&rule("r").waits_for(AGENT));
+    assert_eq!(
+        passed_over(&world),
+        [("NG002", "daemonset/tools/agent".into())]
+    );
+}
+
+#[test]
+fn a_daemon_set_that_a_rule_passes_over_is_named() {
+    let cni = daemon_set("kube-system/cni").critical();
+    let tolerant = daemon_set("kube-system/proxy")
+        .critical()
+        .toleration("{operator: Exists}");
+    let windows = daemon_set("kube-system/windows")
+        .critical()
+        .node_selector("kubernetes.io/os", "windows");
+    let tenant = daemon_set("tenant/agent").critical();
+    let gate = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
+    let shut_out = ("NG002", "daemonset/kube-system/cni".to_owned());
+    let outside = ("NG004", "daemonset/tenant/agent".to_owned());
+    let both = vec![shut_out, outside.clone()];
+    let tainted = |key: &str| node("n").taint(key, "NoSchedule");
+    for (name, node, rule, expected) in [
+        ("waits for the class", node("n"), gate.clone(), both.clone()),
+        (
+            "the taint is there",
+            tainted(GATE),
+            gate.clone(),
+            both.clone(),
+        ),
+        (
+            "another taint keeps it off",
+            tainted("dedicated"),
+            gate.clone(),
+            vec![],
+        ),
+        (
+            "another taint that will go",
+            tainted("node.kubernetes.io/not-ready"),
+            gate.clone(),
+            both,
+        ),
+        (
+            "waits for something else",
+            node("n"),
+            rule("r").waits_for("example.com/Network"),
+            vec![],
+        ),
+        (
+            "repels nobody",
+            node("n"),
+            gate.taint(GATE, "PreferNoSchedule"),
+            vec![outside],
+        ),
+    ] {
+        let world = world(&node)
+            .daemon_set(&cni)
+            .daemon_set(&tolerant)
+            .daemon_set(&windows)
+            .daemon_set(&tenant)
+            .rule(&rule);
+        assert_eq!(passed_over(&world), expected, "{name}");
+    }
+}
