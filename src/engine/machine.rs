@@ -455,7 +455,7 @@ impl Engine {
         match end {
             WriteEnd::Failed | WriteEnd::Read(None) => {}
             WriteEnd::Read(Some(node)) => {
-                self.cache.apply_answer(Object::Node(*node), self.out.now)
+                self.cache.apply_answer(Object::Node(*node), self.out.now);
             }
             WriteEnd::Refused(changes, why) => {
                 if let Some(state) = self.cache.node(name) {

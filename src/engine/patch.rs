@@ -227,8 +227,8 @@ mod tests {
             ),
         ] {
             let plan = TaintPlan {
-                changes,
                 annotations,
+                changes,
                 ..TaintPlan::default()
             };
             assert_eq!(json!(node(&node_before, &plan)), expected, "{name}");

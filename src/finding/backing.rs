@@ -187,7 +187,8 @@ fn of_classes<'a>(
         let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(index)).iter();
         for (key, daemon_set) in daemon_sets.filter(|(_, it)| class.labels(it)) {
             let is_outside = !class.namespaces.contains(&key.namespace);
-            if !(is_outside || !tolerates(daemon_set, &spec.taint)) || !is_wanted(daemon_set) {
+            let is_waited_for = !is_outside && tolerates(daemon_set, &spec.taint);
+            if is_waited_for || !is_wanted(daemon_set) {
                 continue;
             }
             found.entry((is_outside, key)).or_insert_with(|| {

@@ -36,6 +36,11 @@ pub enum WaitReason {
 }
 
 impl Decision {
+    /// The decision that changes nothing.
+    pub(super) fn nothing(tainted: bool) -> Self {
+        if tainted { Self::Hold } else { Self::NotHeld }
+    }
+
     /// Whether the node has the taint once the decision is carried out.
     pub fn holds(self) -> bool {
         matches!(self, Self::Hold | Self::Gate)

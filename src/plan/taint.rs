@@ -13,7 +13,7 @@ use super::patience::{Past, held_back, is_new};
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Trust, Watch};
 use crate::object::Taint;
-use crate::repair::{Deadline, Verdict, has_been_released};
+use crate::repair::{Deadline, NoTtl, Verdict, has_been_released};
 use crate::rule::Rule;
 use crate::rule::ownership::{BootstrapRecord, Ownership, completion_value, owner_key};
 
@@ -107,25 +107,14 @@ impl<'a> Draft<'a> {
             });
         }
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
+        let policy = spec.ours.taint_policy;
         // A remove-only rule never gates again, so its record does no harm.
-        let is_early =
-            spec.ours.taint_policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
-        let (mut decision, mut completes) = decide(
-            spec.mode,
-            spec.ours.taint_policy,
-            met,
-            tainted,
-            completed,
-            held,
-        );
+        let is_early = policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
+        let (mut decision, mut completes) =
+            decide(spec.mode, policy, met, tainted, completed, held);
         completes &= !is_early;
         if rule.is_suspended() {
-            let nothing = if tainted {
-                Decision::Hold
-            } else {
-                Decision::NotHeld
-            };
-            (decision, completes) = (nothing, false);
+            (decision, completes) = (Decision::nothing(tainted), false);
         }
         if let Some(instead) = self.instead((rule, spec), (decision, completes), governs, &findings)
         {
@@ -146,16 +135,7 @@ impl<'a> Draft<'a> {
             (decision, completes) = (Decision::Hold, false);
         }
 
-        let rechecks = findings.iter().map(|it| it.condition.as_ref()?.recheck);
-        self.recheck(rechecks.flatten().min());
-        if let Decision::Wait(WaitReason::Grace { until }) = decision {
-            self.recheck(Some(until));
-        }
-        if let Some(Ok(Deadline::At(at))) = deadline
-            && at > now
-        {
-            self.recheck(Some(at));
-        }
+        self.requeue(&findings, decision, deadline.as_ref());
         let is_held = decision == Decision::Hold && !met && !rule.is_suspended();
         Outcome {
             rule,
@@ -179,6 +159,25 @@ impl<'a> Draft<'a> {
             bootstrap,
             deadline,
             verdict,
+        }
+    }
+
+    /// Schedules the next evaluation for when a condition, a grace period or a deadline may change it.
+    fn requeue(
+        &mut self,
+        findings: &[Finding<'_>],
+        decision: Decision,
+        deadline: Option<&Result<Deadline, NoTtl>>,
+    ) {
+        let rechecks = findings.iter().map(|it| it.condition.as_ref()?.recheck);
+        self.recheck(rechecks.flatten().min());
+        if let Decision::Wait(WaitReason::Grace { until }) = decision {
+            self.recheck(Some(until));
+        }
+        if let Some(Ok(Deadline::At(at))) = deadline
+            && *at > self.now
+        {
+            self.recheck(Some(*at));
         }
     }
 
@@ -208,9 +207,7 @@ impl<'a> Draft<'a> {
         };
         let early = unmet(findings).any(is_early).then_some(Watch::Nodes);
         let mut stale = self.cluster.stale_for(spec).chain(early).peekable();
-        if stale.peek().is_none() {
-            return None;
-        }
+        stale.peek()?;
         self.plan.stale.extend(stale);
         self.plan.awaiting.push(rule.uid.clone());
         Some(instead)

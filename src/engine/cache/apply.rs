@@ -91,7 +91,7 @@ impl Cache {
         match object {
             Object::Node(node) => {
                 if let Some((key, node)) = self.read(watch, key, node) {
-                    self.put_node(key.name, node, now);
+                    self.put_node(&key.name, node, now);
                 }
             }
             Object::CsiNode(csi_node) => {
@@ -123,17 +123,18 @@ impl Cache {
                 }
             }
             // An unreadable one is dropped, so that the controller never deletes it.
-            Object::NodeClaim(claim) => match self.read(watch, key.clone(), claim) {
-                Some((_, claim)) => self.put_claim(claim),
-                None => {
+            Object::NodeClaim(claim) => {
+                if let Some((_, claim)) = self.read(watch, key.clone(), claim) {
+                    self.put_claim(&claim);
+                } else {
                     self.index.remove(watch, &key);
                     self.remove_claim(&key.name);
                 }
-            },
+            }
             // For an unreadable one, the last readable state stays.
             Object::NodePool(pool) => {
                 if let Some((key, pool)) = self.read(watch, key, pool) {
-                    self.put_pool(key.name, pool);
+                    self.put_pool(&key.name, pool);
                 }
             }
         }

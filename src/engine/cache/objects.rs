@@ -15,11 +15,11 @@ use crate::repair::{Karpenter, NoClaim, pool_name};
 
 impl Cache {
     /// Keeps a node and updates its observations, whatever showed it: the watch may never show a state that an answer shows.
-    pub(super) fn put_node(&mut self, name: Arc<str>, mut node: Node, now: Now) {
+    pub(super) fn put_node(&mut self, name: &Arc<str>, mut node: Node, now: Now) {
         node.name = name.clone();
         let joined = self.earliest_join(now);
         let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
-        let entry = entry(&mut self.entries, &name);
+        let entry = entry(&mut self.entries, name);
         let known = entry.node.take();
         if known.as_ref().is_none_or(|known| known.uid != node.uid) {
             entry.joined = joined;
@@ -39,7 +39,7 @@ impl Cache {
         let is_news = is_alive || known.is_none_or(|it| is_news(it, &node, &rules.counted));
         entry.node = Some(node);
         if is_news {
-            self.mark(&name);
+            self.mark(name);
         }
     }
 
@@ -246,11 +246,11 @@ impl Cache {
         pool_name(node, self.claims.find(node).ok())
     }
 
-    pub(super) fn put_claim(&mut self, claim: NodeClaim) {
+    pub(super) fn put_claim(&mut self, claim: &NodeClaim) {
         let known = self.claims.put(claim.clone());
         let is_same = known.as_ref().is_some_and(|known| {
             let version = claim.version;
-            claim
+            *claim
                 == NodeClaim {
                     version,
                     ..known.clone()
@@ -269,10 +269,10 @@ impl Cache {
         }
     }
 
-    pub(super) fn put_pool(&mut self, name: Arc<str>, pool: NodePool) {
+    pub(super) fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) {
         let known = self.pools.insert(name.clone(), pool);
-        if known.as_ref() != self.pools.get(&name) {
-            self.mark_where(|_, pool| pool == Some(&*name));
+        if known.as_ref() != self.pools.get(name) {
+            self.mark_where(|_, pool| pool == Some(&**name));
         }
     }
 
