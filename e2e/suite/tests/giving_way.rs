@@ -26,11 +26,19 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
         writes.retain(|write| write.resource != "leases");
         writes.len()
     };
-    let (start, before) = (Instant::now(), writes());
     rule("network", TAINT)
         .waits_for(CONDITION)
         .create(&client)
         .await?;
+    // A new leader first proves that its view is current, which takes seconds.
+    eventually("the first node is gated", PROMPTLY, async || {
+        Ok(cluster
+            .controllers_writes()
+            .iter()
+            .any(|write| write.resource == "nodes"))
+    })
+    .await?;
+    let (start, before) = (Instant::now(), writes());
     let mut last = (0, Duration::ZERO);
     never("there are too many", Duration::from_secs(6), async || {
         let elapsed = start.elapsed();
