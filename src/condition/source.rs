@@ -122,9 +122,9 @@ fn key(name: &str) -> Option<ObjectKey> {
 }
 
 /// Whether Nodegate published a condition of this type and reason, with this or an earlier configuration, so that it may remove
-/// it.
+/// it. A class's prefix ends with a slash, too.
 pub(crate) fn is_ours(kind: &str, reason: &str) -> bool {
-    let name = kind.rsplit_once('/').map_or(kind, |(_, name)| name);
-    (split(kind).is_some() || Question::from_name(name).is_some())
+    let name = kind.rsplit_once('/').map(|(_, name)| name);
+    name.is_some_and(|name| split(kind).is_some() || Question::from_name(name).is_some())
         && detail::is_synthesized_reason(reason)
 }
