@@ -8,7 +8,6 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::condition::Watch;
 use crate::serve::{Server, probed};
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
@@ -23,18 +22,11 @@ pub(crate) struct Readiness {
     pub synced: bool,
     /// Why the webhook, if enabled, cannot be called yet.
     pub webhook: Option<String>,
-    problems: BTreeMap<&'static str, String>,
+    /// Why watches do not work, by the watch's name.
+    pub problems: BTreeMap<&'static str, String>,
 }
 
 impl Readiness {
-    pub(crate) fn set_problem(&mut self, watch: Watch, problem: String) {
-        self.problems.insert(watch.name(), problem);
-    }
-
-    pub(crate) fn clear_problem(&mut self, watch: Watch) {
-        self.problems.remove(watch.name());
-    }
-
     /// Why the controller is not ready. `knows_brake`: whether the state of the emergency brake is known. A watch that breaks
     /// later does not make a synced controller unready, since a restart would not fix it.
     fn problem(&self, knows_brake: bool) -> Option<String> {
@@ -66,17 +58,11 @@ pub(crate) fn serve(
     brake: watch::Receiver<Option<bool>>,
     pulse: watch::Receiver<Option<Instant>>,
 ) {
+    let alive = async move || probed(stall(*pulse.borrow(), Instant::now()));
+    let ready = async move || probed(readiness.borrow().problem(brake.borrow().is_some()));
     let router = Router::new()
-        .route(
-            "/healthz",
-            get(move || async move { probed(stall(*pulse.borrow(), Instant::now())) }),
-        )
-        .route(
-            "/readyz",
-            get(
-                move || async move { probed(readiness.borrow().problem(brake.borrow().is_some())) },
-            ),
-        );
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready));
     let server = Server {
         name: "the probes",
         connections: 128,

@@ -8,7 +8,7 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use k8s_openapi::NamespaceResourceScope;
 use kube::core::Status;
 use kube::runtime::watcher::{self, Config, Event, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use prometheus::IntCounter;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -35,7 +35,7 @@ const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
 /// The least time between two starts of a watch: an API server may end each at once.
 const SPACING: Duration = Duration::from_secs(1);
 
-pub(crate) type Events = BoxStream<'static, watcher::Result<Event<Object>>>;
+pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
 
 /// What all watches report to.
 #[derive(Clone)]
@@ -117,23 +117,23 @@ pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
     };
     let namespace = scope.namespace.as_deref();
     match watch {
-        Watch::Nodes => wrapped::<Node>(Api::all(client), config, Object::Node),
-        Watch::CsiNodes => wrapped::<CsiNode>(Api::all(client), config, Object::CsiNode),
-        Watch::Rules => wrapped::<RuleObject>(Api::all(client), config, Object::Rule),
+        Watch::Nodes => shown::<Node>(watch, Api::all(client), config, Object::Node),
+        Watch::CsiNodes => shown::<CsiNode>(watch, Api::all(client), config, Object::CsiNode),
+        Watch::Rules => shown::<RuleObject>(watch, Api::all(client), config, Object::Rule),
         Watch::Pods(group) => {
             let wrap = move |pod| Object::Pod(group, pod);
-            wrapped::<Pod>(within(client, namespace), config, wrap)
+            shown::<Pod>(watch, within(client, namespace), config, wrap)
         }
         Watch::DaemonSets(group) => {
             let wrap = move |it| Object::DaemonSet(group, it);
-            wrapped::<DaemonSet>(within(client, namespace), config, wrap)
+            shown::<DaemonSet>(watch, within(client, namespace), config, wrap)
         }
         Watch::ResourceSlices(group) => {
             let wrap = move |it| Object::ResourceSlice(group, it);
-            wrapped::<ResourceSlice>(Api::all(client), config, wrap)
+            shown::<ResourceSlice>(watch, Api::all(client), config, wrap)
         }
-        Watch::NodeClaims => wrapped::<NodeClaim>(Api::all(client), config, Object::NodeClaim),
-        Watch::NodePools => wrapped::<NodePool>(Api::all(client), config, Object::NodePool),
+        Watch::NodeClaims => shown::<NodeClaim>(watch, Api::all(client), config, Object::NodeClaim),
+        Watch::NodePools => shown::<NodePool>(watch, Api::all(client), config, Object::NodePool),
     }
 }
 
@@ -147,7 +147,8 @@ where
     }
 }
 
-fn wrapped<T>(
+fn shown<T>(
+    watch: Watch,
     api: Api<Watched<T>>,
     config: Config,
     wrap: impl Fn(Watched<T>) -> Object + Send + 'static,
@@ -155,14 +156,17 @@ fn wrapped<T>(
 where
     T: Kind + Send + 'static,
 {
-    let wrap = move |event| match event {
-        Event::Init => Event::Init,
-        Event::InitApply(object) => Event::InitApply(wrap(object)),
-        Event::InitDone => Event::InitDone,
-        Event::Apply(object) => Event::Apply(wrap(object)),
-        Event::Delete(object) => Event::Delete(wrap(object)),
+    let seen = move |event: Event<Watched<T>>| match event {
+        Event::Init => Seen::Init(watch, Instant::now()),
+        Event::InitDone => Seen::InitDone(watch),
+        // A bookmark.
+        Event::Apply(object) if object.meta().name.is_none() => {
+            Seen::Progress(watch, object::resource_version(object.meta()))
+        }
+        Event::InitApply(object) | Event::Apply(object) => Seen::Apply(wrap(object)),
+        Event::Delete(object) => Seen::Delete(wrap(object)),
     };
-    watcher(api, config).map_ok(wrap).boxed()
+    watcher(api, config).map_ok(seen).boxed()
 }
 
 /// One watch.
@@ -179,14 +183,19 @@ impl Feed {
     /// Passes on what the watch shows, until nobody receives it.
     async fn run(mut self, mut events: Events) {
         let mut last_start: Option<Instant> = None;
+        let mut is_listing = false;
         while let Some(event) = events.next().await {
             let now = Instant::now();
             let (seen, pause) = match event {
-                Ok(event) => {
-                    if matches!(event, Event::Apply(_) | Event::Delete(_)) {
-                        self.feeder.last_event.send_replace(now);
+                Ok(seen) => {
+                    match seen {
+                        Seen::Init(..) => is_listing = true,
+                        Seen::InitDone(_) => is_listing = false,
+                        _ if is_listing => {}
+                        _ => {
+                            self.feeder.last_event.send_replace(now);
+                        }
                     }
-                    let seen = self.seen(event, now);
                     if !matches!(seen, Seen::Init(..)) {
                         self.works();
                     }
@@ -206,18 +215,6 @@ impl Feed {
                 return;
             }
             tokio::time::sleep(pause).await;
-        }
-    }
-
-    fn seen(&self, event: Event<Object>, now: Instant) -> Seen {
-        match event {
-            Event::Init => Seen::Init(self.watch, now),
-            Event::InitDone => Seen::InitDone(self.watch),
-            Event::Apply(object) if object.meta().name.is_none() => {
-                Seen::Progress(self.watch, object::resource_version(object.meta()))
-            }
-            Event::InitApply(object) | Event::Apply(object) => Seen::Apply(object),
-            Event::Delete(object) => Seen::Delete(object),
         }
     }
 
@@ -243,7 +240,7 @@ impl Feed {
         warn!(watch = %watch.name(), "{problem}; trying again");
         self.feeder
             .readiness
-            .send_modify(|readiness| readiness.set_problem(watch, problem.clone()));
+            .send_modify(|it| drop(it.problems.insert(watch.name(), problem.clone())));
         self.problem = Some(problem);
     }
 
@@ -255,7 +252,7 @@ impl Feed {
             info!(watch = %watch.name(), "watch works again");
             self.feeder
                 .readiness
-                .send_modify(|readiness| readiness.clear_problem(watch));
+                .send_modify(|it| drop(it.problems.remove(watch.name())));
         }
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::stream::{self, LocalBoxStream, StreamExt};
 use jiff::Timestamp;
 use kube::Resource;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use tokio::time::sleep;
 
 use super::builder::{Configured, due, kind, now, snapshot};
@@ -100,9 +100,9 @@ impl<'a> Live<'a> {
     }
 
     /// Processes what a watch shows, and starts or stops watches accordingly.
-    fn take(&mut self, watch: Watch, event: watcher::Result<Event<Object>>) {
-        let event = match event {
-            Ok(event) => event,
+    fn take(&mut self, watch: Watch, seen: watcher::Result<Seen>) {
+        let seen = match seen {
+            Ok(seen) => seen,
             Err(error) => {
                 if let ObjectSource::Cluster(cluster) = self.source
                     && let Some(problem) = explain(&error, watch, &cluster.server)
@@ -113,25 +113,21 @@ impl<'a> Live<'a> {
             }
         };
         // `Init` only means that the watch is being tried.
-        if !matches!(event, Event::Init) {
+        if !matches!(seen, Seen::Init(..)) {
             self.problems.remove(&watch);
         }
         let Snapshot { view, rules, .. } = &mut self.snapshot;
         view.go_on(now(Timestamp::now()));
-        match event {
-            Event::Init => view.apply(Seen::Init(watch, Instant::now())),
+        match &seen {
             // It only tells how far the watch has come.
-            Event::Apply(object) if object.meta().name.is_none() => return,
-            Event::InitApply(object) | Event::Apply(object) => {
-                if let Object::Rule(rule) = &object {
-                    rules.retain(|it| it.metadata.name != rule.meta().name);
-                    rules.extend(rule.clone().read());
-                }
-                view.apply(Seen::Apply(object));
+            Seen::Progress(..) => return,
+            Seen::Apply(Object::Rule(rule)) => {
+                rules.retain(|it| it.metadata.name != rule.meta().name);
+                rules.extend(rule.clone().read());
             }
-            Event::Delete(object) => view.apply(Seen::Delete(object)),
-            Event::InitDone => view.apply(Seen::InitDone(watch)),
+            _ => {}
         }
+        view.apply(seen);
         let orders = view.orders();
         if orders.is_empty() && watch != Watch::Rules {
             return;
