@@ -24,8 +24,6 @@ use crate::object::{self, Version};
 
 /// How often the leader renews the lease, and the others read it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
-/// How often releasing is retried if the Lease changes meanwhile.
-const RELEASE_ATTEMPTS: usize = 3;
 /// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -187,21 +185,19 @@ impl Election {
     /// Releases the lease, so that another instance need not wait for it to expire.
     pub(super) async fn release(&mut self) {
         let release = async {
-            for _ in 0..RELEASE_ATTEMPTS {
+            loop {
                 match self.try_release().await {
-                    Ok(true) => info!(lease = LEASE_NAME, "released"),
-                    Ok(false) => {}
-                    Err(RequestError::Conflict) => continue,
-                    Err(error) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
+                    // Another client wrote the Lease meanwhile.
+                    Err(RequestError::Conflict) => {}
+                    released => return released,
                 }
-                return;
             }
         };
-        if tokio::time::timeout(RELEASE_TIMEOUT, release)
-            .await
-            .is_err()
-        {
-            warn!(lease = LEASE_NAME, "could not release the lease in time");
+        match tokio::time::timeout(RELEASE_TIMEOUT, release).await {
+            Ok(Ok(true)) => info!(lease = LEASE_NAME, "released"),
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => warn!(lease = LEASE_NAME, "cannot release the lease: {error}"),
+            Err(_) => warn!(lease = LEASE_NAME, "could not release the lease in time"),
         }
     }
 
@@ -233,35 +229,23 @@ impl Election {
         if self.holder().as_ref() != Some(&self.identity) {
             self.read().await?;
         }
-        let Some((lease, since)) = &self.seen else {
+        let answer = if let Some((lease, since)) = &self.seen {
+            let claim = reading(lease, *since).claim(&self.identity);
+            if claim == LeaseClaim::Wait {
+                return Ok(false);
+            }
+            self.replace(&self.written(lease.clone(), claim)).await
+        } else {
             let lease = self.written(Lease::default(), LeaseClaim::Take);
             let params = PostParams::default();
-            let created = within(REQUEST_TIMEOUT, self.api.create(&params, &lease)).await;
-            return self.hold(created);
+            within(REQUEST_TIMEOUT, self.api.create(&params, &lease)).await
         };
-        let claim = reading(lease, *since).claim(&self.identity);
-        if claim == LeaseClaim::Wait {
-            return Ok(false);
-        }
-        let lease = self.written(lease.clone(), claim);
-        let replaced = self.replace(&lease).await;
-        self.hold(replaced)
-    }
-
-    /// Records the answer to a write of the Lease.
-    fn hold(&mut self, answer: Result<Lease, RequestError>) -> Result<bool, RequestError> {
-        match answer {
-            Ok(lease) => {
-                self.see(Some(&lease));
-                self.seen = Some((lease, Instant::now()));
-                Ok(true)
-            }
-            Err(error) => {
-                // Another client may have written the Lease: re-read it before the next attempt.
-                self.seen = None;
-                Err(error)
-            }
-        }
+        // After a failure, another client may have written the Lease: it is re-read before the next attempt.
+        self.seen = None;
+        let lease = answer?;
+        self.see(Some(&lease));
+        self.seen = Some((lease, Instant::now()));
+        Ok(true)
     }
 
     /// Records the Lease's current state. If the version goes backwards, the cluster was restored from a backup.
@@ -281,12 +265,9 @@ impl Election {
         match lease {
             None => self.seen = None,
             Some(lease) => {
-                let version = |lease: &Lease| lease.metadata.resource_version.clone();
-                let is_known = self
-                    .seen
-                    .as_ref()
-                    .is_some_and(|(seen, _)| version(seen) == version(&lease));
-                if !is_known {
+                let known = self.seen.as_ref().map(|(seen, _)| &seen.metadata);
+                let version = &lease.metadata.resource_version;
+                if known.is_none_or(|known| known.resource_version != *version) {
                     self.seen = Some((lease, Instant::now()));
                 }
             }
@@ -295,9 +276,10 @@ impl Election {
     }
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, RequestError> {
+        let params = PostParams::default();
         within(
             REQUEST_TIMEOUT,
-            self.api.replace(LEASE_NAME, &PostParams::default(), lease),
+            self.api.replace(LEASE_NAME, &params, lease),
         )
         .await
     }
@@ -307,10 +289,8 @@ impl Election {
         let now = MicroTime(Timestamp::now());
         let mut spec = lease.spec.unwrap_or_default();
         if claim == LeaseClaim::Take {
-            spec.lease_transitions = Some(
-                spec.lease_transitions
-                    .map_or(0, |count| count.saturating_add(1)),
-            );
+            let earlier = spec.lease_transitions;
+            spec.lease_transitions = Some(earlier.map_or(0, |count| count.saturating_add(1)));
             spec.acquire_time = Some(now.clone());
         }
         spec.holder_identity = Some(self.identity.clone());
@@ -329,14 +309,11 @@ impl Election {
 /// The claim in a Lease that has not changed since this time.
 fn reading(lease: &Lease, since: Instant) -> LeaseReading<'_> {
     let spec = lease.spec.as_ref();
-    let duration = spec.and_then(|spec| spec.lease_duration_seconds);
+    let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
+    let seconds = spec.and_then(|spec| u64::try_from(spec.lease_duration_seconds?).ok());
     LeaseReading {
-        holder: spec
-            .and_then(|spec| spec.holder_identity.as_deref())
-            .unwrap_or_default(),
-        duration: duration
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .map(Duration::from_secs),
+        holder: holder.unwrap_or_default(),
+        duration: seconds.map(Duration::from_secs),
         unchanged: since.elapsed(),
     }
 }
