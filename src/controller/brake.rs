@@ -8,16 +8,6 @@ use tracing::info;
 
 use crate::api::names::{LEASE as LEASE_NAME, SUSPEND_ALL};
 
-/// The emergency brake.
-#[derive(Debug, Clone, clap::Args)]
-pub struct BrakeArgs {
-    /// Suspend all rules: no node is changed, except that rules being deleted clean up. With leader election the
-    /// annotation `nodegate.dev/suspend-all: "true"` on the Lease does the same, without a restart
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub suspend_all: bool,
-}
-
 /// Whether all rules are suspended; `None` until that is known.
 #[derive(Debug, Clone)]
 pub(super) struct Brake {
@@ -28,8 +18,7 @@ pub(super) struct Brake {
 
 impl Brake {
     /// With leader election, the Lease sets the brake too.
-    pub(super) fn new(args: &BrakeArgs, elects: bool) -> Self {
-        let always = args.suspend_all;
+    pub(super) fn new(always: bool, elects: bool) -> Self {
         let is_known = always || !elects;
         Self {
             is_on: cell::Sender::new(is_known.then_some(always)),
@@ -44,11 +33,9 @@ impl Brake {
     /// Records the Lease's current state; without a Lease, the brake is off.
     // One lock for both the read and the write: a `borrow` held across a `send` would deadlock.
     pub(super) fn see(&self, lease: Option<&Lease>) {
-        let mut annotations = lease
-            .iter()
-            .flat_map(|it| it.metadata.annotations.iter().flatten());
-        let is_on =
-            self.always || annotations.any(|(key, value)| key == SUSPEND_ALL && value == "true");
+        let annotations = lease.and_then(|lease| lease.metadata.annotations.as_ref());
+        let asked = annotations.and_then(|annotations| annotations.get(SUSPEND_ALL));
+        let is_on = self.always || asked.is_some_and(|value| value == "true");
         self.is_on.send_if_modified(|known| {
             if known.unwrap_or_default() != is_on {
                 let what = if is_on { "suspended" } else { "going on" };

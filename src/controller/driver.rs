@@ -47,7 +47,7 @@ impl Leadership {
     }
 }
 
-/// What the loop receives.
+/// What the loop receives, and where it says that it runs.
 pub(super) struct Inputs {
     pub seen: mpsc::Receiver<Seen>,
     pub leadership: watch::Receiver<Leadership>,
@@ -56,11 +56,6 @@ pub(super) struct Inputs {
     /// Changes when the cluster was restored from a backup.
     pub restored: watch::Receiver<()>,
     pub surveys: mpsc::Receiver<SurveyRequest>,
-}
-
-/// What the loop publishes.
-pub(super) struct Signals {
-    pub readiness: watch::Sender<Readiness>,
     /// When the loop last started a round.
     pub pulse: watch::Sender<Option<Instant>>,
 }
@@ -71,7 +66,7 @@ pub(super) struct Driver {
     engine: Engine,
     requester: Requester,
     watches: Watches,
-    signals: Signals,
+    readiness: watch::Sender<Readiness>,
     metrics: Metrics,
     counter: Counter,
     under_way: JoinSet<Answered>,
@@ -84,14 +79,14 @@ impl Driver {
         engine: Engine,
         requester: Requester,
         watches: Watches,
-        signals: Signals,
+        readiness: watch::Sender<Readiness>,
         metrics: Metrics,
     ) -> Self {
         Self {
             engine,
             requester,
             watches,
-            signals,
+            readiness,
             counter: Counter::new(metrics.clone()),
             metrics,
             under_way: JoinSet::new(),
@@ -113,7 +108,7 @@ impl Driver {
         let mut suspends_all = false;
         let ended = loop {
             let now = Instant::now();
-            self.signals.pulse.send_replace(Some(now));
+            inputs.pulse.send_replace(Some(now));
             let brake = inputs.brake.borrow_and_update().unwrap_or_default();
             if std::mem::replace(&mut suspends_all, brake) != brake {
                 self.inputs.push(Input::SuspendAll(brake));
@@ -172,7 +167,7 @@ impl Driver {
         let started = Instant::now();
         let effects = self.engine.take(self.inputs.drain(..), now());
         if self.engine.has_synced() {
-            self.signals.readiness.send_if_modified(|readiness| {
+            self.readiness.send_if_modified(|readiness| {
                 let is_news = !readiness.synced;
                 readiness.synced = true;
                 is_news

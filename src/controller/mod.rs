@@ -35,7 +35,7 @@ use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::shutdown::told_to_stop;
 use crate::webhook;
 use brake::Brake;
-use driver::{Driver, Inputs, Leadership, Signals};
+use driver::{Driver, Inputs, Leadership};
 use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
@@ -52,6 +52,7 @@ const CHANGES: usize = 1024;
 
 /// Keeps pods off Kubernetes nodes until everything the node needs is really there, as `NodeReadinessRule`s say.
 // As elsewhere in Kubernetes, what is appended to a Deployment's arguments wins.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = "nodegate-controller", version, args_override_self = true,
           after_help = format!("Documentation: {}", documentation::page("introduction.md")))]
@@ -96,9 +97,11 @@ pub struct ControllerArgs {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_karpenter: bool,
 
-    /// The emergency brake.
-    #[command(flatten)]
-    pub brake: brake::BrakeArgs,
+    /// Suspend all rules: no node is changed, except that rules being deleted clean up. With leader election the
+    /// annotation `nodegate.dev/suspend-all: "true"` on the Lease does the same, without a restart
+    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub suspend_all: bool,
 
     /// Metrics.
     #[command(flatten)]
@@ -194,7 +197,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let (readiness, probe) = cell::channel(Readiness::default());
     let (pulse, beats) = cell::channel(None);
     let (survey, surveys) = mpsc::channel(1);
-    let brake = Brake::new(&args.brake, args.leader_elect);
+    let brake = Brake::new(args.suspend_all, args.leader_elect);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listener = listen(address, "health probes", "--health-probe-bind-address")?;
         health::serve(listener, probe, brake.subscribe(), beats);
@@ -234,16 +237,16 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         readiness: readiness.subscribe(),
         seen: sight,
     };
-    let signals = Signals { readiness, pulse };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
     let engine = Engine::new(settings(&args, config, &classes), now);
-    let driver = Driver::new(engine, requester, watches, signals, metrics);
+    let driver = Driver::new(engine, requester, watches, readiness, metrics);
     let inputs = Inputs {
         seen,
         leadership,
         brake: brake.subscribe(),
         restored: is_restored,
         surveys,
+        pulse,
     };
     let run = Box::pin(driver.run(inputs, shutdown));
     let ended = if args.leader_elect {
