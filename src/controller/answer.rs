@@ -54,14 +54,12 @@ impl From<kube::Error> for RequestError {
         if is_of_a_webhook(&status.message) {
             return Self::Failed(status.message);
         }
-        let seconds = status
-            .details
-            .as_ref()
-            .map_or(0, |it| it.retry_after_seconds);
+        let details = status.details.as_ref();
+        let seconds = details.map_or(0, |it| it.retry_after_seconds);
         let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
         // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
         // UID is one that names only `metadata.uid`.
-        let is_another = status.details.as_ref().is_some_and(|details| {
+        let is_another = details.is_some_and(|details| {
             let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
             match details.causes.as_slice() {
                 [] => details.name.is_empty(),

@@ -14,28 +14,14 @@ use crate::engine::io::Effect;
 use crate::engine::{Count, RuleCount};
 use crate::plan::{ChangeKind, TaintChange};
 
-/// Label of a taint that was added.
-const OPERATION_ADD: &str = "add";
-/// Label of a taint that was removed.
-const OPERATION_REMOVE: &str = "remove";
-
-/// Who added the taint under which a node's bootstrap completed.
-const CONTROLLER: &str = "controller";
-const ADOPTED: &str = "adopted";
-
 /// Of a metric that has no labels.
 const NONE: &[&str] = &[];
 
 const fn operation(kind: ChangeKind) -> &'static str {
     match kind {
-        ChangeKind::Added => OPERATION_ADD,
-        ChangeKind::Removed => OPERATION_REMOVE,
+        ChangeKind::Added => "add",
+        ChangeKind::Removed => "remove",
     }
-}
-
-/// The latency histogram's label for the same operation.
-fn latency_operation(operation: &str) -> String {
-    format!("{operation}_taint")
 }
 
 #[derive(Debug)]
@@ -135,7 +121,12 @@ impl Counter {
                 if let Some(hold) = hold
                     && let Some(since) = hold.since
                 {
-                    let origin = if hold.is_adopted { ADOPTED } else { CONTROLLER };
+                    // Who added the taint under which the bootstrap completed.
+                    let origin = if hold.is_adopted {
+                        "adopted"
+                    } else {
+                        "controller"
+                    };
                     let duration = metrics.bootstrap_hold.with_label_values(&[name, origin]);
                     duration.observe(seconds_between(since, now));
                 }
@@ -158,11 +149,10 @@ impl Counter {
         ] {
             counter.with_label_values(&[rule]);
         }
-        for operation in [OPERATION_ADD, OPERATION_REMOVE] {
-            metrics
-                .taint_operations
-                .with_label_values(&[rule, operation]);
-            metrics.api_conflicts.with_label_values(&[rule, operation]);
+        for kind in [ChangeKind::Added, ChangeKind::Removed] {
+            let labels = [rule, operation(kind)];
+            metrics.taint_operations.with_label_values(&labels);
+            metrics.api_conflicts.with_label_values(&labels);
         }
         for reason in [ADD_TAINT_ERROR, REMOVE_TAINT_ERROR, EVALUATION_ERROR] {
             metrics.failures.with_label_values(&[rule, reason]);
@@ -185,15 +175,11 @@ impl Counter {
         }
         if let Some(transition) = change.transition {
             let took = seconds_between(transition, now);
-            for (latency, operation) in [
-                (
-                    &metrics.reconciliation_latency,
-                    &*latency_operation(operation),
-                ),
-                (&metrics.enforcement_latency, operation),
-            ] {
-                latency.with_label_values(&[rule, operation]).observe(took);
-            }
+            let latency = &metrics.enforcement_latency;
+            latency.with_label_values(&[rule, operation]).observe(took);
+            let operation = &*format!("{operation}_taint");
+            let latency = &metrics.reconciliation_latency;
+            latency.with_label_values(&[rule, operation]).observe(took);
         }
     }
 }

@@ -31,11 +31,8 @@ impl Metrics {
             }
         }
         for ((class, kind, status), number) in &survey.synthesized {
-            set(
-                &self.synthesized_conditions,
-                &[class, kind, status],
-                *number,
-            );
+            let labels: [&str; 3] = [class, kind, status];
+            set(&self.synthesized_conditions, &labels, *number);
         }
     }
 

@@ -172,18 +172,13 @@ impl Requester {
         let result = within(DEADLINE, request).await;
         let duration = self.metrics.write_duration.with_label_values(&[object]);
         duration.observe(started.elapsed().as_secs_f64());
-        match &result {
-            Err(RequestError::Conflict) => {
-                let conflicts = self.metrics.write_conflicts.with_label_values(&[object]);
-                conflicts.inc();
-            }
-            Err(error) => {
-                if let Some(reason) = reason(error) {
-                    let labels = [object, reason];
-                    self.metrics.write_failures.with_label_values(&labels).inc();
-                }
-            }
-            Ok(_) => {}
+        if let Err(RequestError::Conflict) = result {
+            let conflicts = self.metrics.write_conflicts.with_label_values(&[object]);
+            conflicts.inc();
+        }
+        if let Some(reason) = result.as_ref().err().and_then(reason) {
+            let labels = [object, reason];
+            self.metrics.write_failures.with_label_values(&labels).inc();
         }
         result
     }
