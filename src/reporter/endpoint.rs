@@ -38,29 +38,10 @@ pub(super) enum EndpointCheck {
     },
 }
 
-/// Why a text is not an endpoint; continues a sentence that starts with the variable's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum EndpointError {
-    #[error("is {0:?}, which starts with no known scheme; write {FORMS}")]
-    Scheme(String),
-    #[error("is {0:?}, which is no address of the form {1}")]
-    Form(String, &'static str),
-    /// The condition's message would show the password to everyone who may read Nodes.
-    #[error("must not contain a user or password: conditions can be read by many")]
-    Password,
-    #[error(
-        "is {0:?}; name the program by its absolute path, as in exec:/usr/local/bin/check --fast"
-    )]
-    Relative(String),
-    #[error(
-        "has {0:?}, but no shell reads it: words are split at spaces; put the command into a script and name that"
-    )]
-    Shell(char),
-}
-
 impl Endpoint {
-    pub(super) fn parse(text: &str) -> Result<Self, EndpointError> {
-        let unknown = || EndpointError::Scheme(text.to_owned());
+    /// Parses an endpoint. The error continues a sentence that starts with the variable's name.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let unknown = || format!("is {text:?}, which starts with no known scheme; write {FORMS}");
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
         let check = match scheme {
             "http" | "https" => {
@@ -100,11 +81,11 @@ impl fmt::Display for Endpoint {
     }
 }
 
-fn grpc(text: &str) -> Result<EndpointCheck, EndpointError> {
+fn grpc(text: &str) -> Result<EndpointCheck, String> {
     let form = "grpc://HOST:PORT[/SERVICE]";
     let uri = address(text, form, true)?;
     if uri.query().is_some() {
-        return Err(EndpointError::Form(text.to_owned(), form));
+        return Err(not_of(form, text));
     }
     Ok(EndpointCheck::Grpc {
         authority: authority(&uri),
@@ -112,17 +93,17 @@ fn grpc(text: &str) -> Result<EndpointCheck, EndpointError> {
     })
 }
 
-fn tcp(text: &str) -> Result<EndpointCheck, EndpointError> {
+fn tcp(text: &str) -> Result<EndpointCheck, String> {
     let form = "tcp://HOST:PORT";
     let uri = address(text, form, true)?;
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        return Err(EndpointError::Form(text.to_owned(), form));
+        return Err(not_of(form, text));
     }
     Ok(EndpointCheck::Tcp(authority(&uri)))
 }
 
-fn unix(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
-    let wrong = || EndpointError::Form(text.to_owned(), "unix:///SOCKET[:/PATH]");
+fn unix(text: &str, rest: &str) -> Result<EndpointCheck, String> {
+    let wrong = || not_of("unix:///SOCKET[:/PATH]", text);
     let rest = rest.strip_prefix("//").unwrap_or(rest);
     let (socket, path) = match rest.split_once(':') {
         Some((socket, path)) => (socket, Some(path)),
@@ -134,23 +115,23 @@ fn unix(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
     let Some(path) = path else {
         return Ok(EndpointCheck::Unix(socket.into()));
     };
-    let uri = format!("http://localhost{path}").parse();
-    Ok(EndpointCheck::Http {
-        uri: uri
-            .ok()
-            .filter(|_| path.starts_with('/'))
-            .ok_or_else(wrong)?,
-        socket: Some(socket.into()),
-    })
+    let uri = format!("http://localhost{path}").parse().ok();
+    let uri = uri.filter(|_| path.starts_with('/')).ok_or_else(wrong)?;
+    let socket = Some(socket.into());
+    Ok(EndpointCheck::Http { uri, socket })
 }
 
-fn command(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
+fn command(text: &str, rest: &str) -> Result<EndpointCheck, String> {
     if let Some(found) = rest.chars().find(|c| SHELL_CHARACTERS.contains(c)) {
-        return Err(EndpointError::Shell(found));
+        return Err(format!(
+            "has {found:?}, but no shell reads it: words are split at spaces; put the command into a script and name that"
+        ));
     }
     let mut words = rest.split_whitespace();
     let program = words.next().filter(|program| program.starts_with('/'));
-    let program = program.ok_or_else(|| EndpointError::Relative(text.to_owned()))?;
+    let program = program.ok_or_else(|| {
+        format!("is {text:?}; name the program by its absolute path, as in exec:/usr/local/bin/check --fast")
+    })?;
     Ok(EndpointCheck::Command {
         program: program.into(),
         arguments: words.map(str::to_owned).collect(),
@@ -158,12 +139,13 @@ fn command(text: &str, rest: &str) -> Result<EndpointCheck, EndpointError> {
 }
 
 /// Parses an address that has a host and, if it must have one, a port.
-fn address(text: &str, form: &'static str, needs_port: bool) -> Result<Uri, EndpointError> {
-    let wrong = || EndpointError::Form(text.to_owned(), form);
+fn address(text: &str, form: &str, needs_port: bool) -> Result<Uri, String> {
+    let wrong = || not_of(form, text);
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let authority = uri.authority().ok_or_else(wrong)?;
     if authority.as_str().contains('@') {
-        return Err(EndpointError::Password);
+        // The condition's message would show the password to everyone who may read Nodes.
+        return Err("must not contain a user or password: conditions can be read by many".into());
     }
     let host = authority.host();
     // A port that is not a number is none to `port_u16`.
@@ -176,6 +158,10 @@ fn address(text: &str, form: &'static str, needs_port: bool) -> Result<Uri, Endp
         return Err(wrong());
     }
     Ok(uri)
+}
+
+fn not_of(form: &str, text: &str) -> String {
+    format!("is {text:?}, which is no address of the form {form}")
 }
 
 fn authority(uri: &Uri) -> String {
@@ -258,7 +244,7 @@ mod tests {
             ("exec:/bin/sh -c 'true'", "no shell reads it"),
             ("exec:/bin/true | cat", "no shell reads it"),
         ] {
-            let error = Endpoint::parse(text).unwrap_err().to_string();
+            let error = Endpoint::parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
             assert!(
                 !error.contains("secret") && !error.contains('\n'),

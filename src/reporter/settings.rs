@@ -190,7 +190,7 @@ fn node_name(text: &str) -> Result<String, String> {
 fn endpoint(text: &str) -> Result<Endpoint, String> {
     match text {
         "" => Err("is not set; say what to check, as in http://localhost:9099/readiness".into()),
-        text => Endpoint::parse(text).map_err(|error| error.to_string()),
+        text => Endpoint::parse(text),
     }
 }
 
@@ -268,11 +268,9 @@ fn verify(args: &ReporterArgs, endpoint: &Endpoint) -> Result<Verify, SettingErr
 /// A reporter's phase, at least 0 and below 1: stable across restarts, and different for each Node and condition.
 fn phase(node: &str, condition_type: &str) -> f64 {
     // FNV-1a, because the hash in `std` may change with its version.
-    let hash = [node, "\0", condition_type]
-        .iter()
-        .flat_map(|text| text.bytes())
-        .fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+    let text = [node, "\0", condition_type].concat();
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     f64::from(hash) / (f64::from(u32::MAX) + 1.0)
 }
