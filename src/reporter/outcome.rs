@@ -1,6 +1,7 @@
 //! The outcome of one check. Pure.
 
 use crate::api::ConditionStatus;
+use crate::wording::cut;
 
 const MAX_MESSAGE: usize = 512;
 
@@ -22,9 +23,10 @@ pub(super) enum CheckFinding {
 }
 
 impl CheckOutcome {
-    /// The outcome of a check of this endpoint, with a message of one line and at most [`MAX_MESSAGE`] characters.
+    /// The outcome of a check of this endpoint, with a message of one line and at most [`MAX_MESSAGE`] bytes.
     pub(super) fn of(self, endpoint: impl std::fmt::Display) -> Self {
-        let message = one_line(&format!("{endpoint} {}", self.message), MAX_MESSAGE);
+        let message = one_line(&format!("{endpoint} {}", self.message));
+        let message = cut(message, MAX_MESSAGE);
         Self { message, ..self }
     }
 }
@@ -62,15 +64,10 @@ impl CheckFinding {
     }
 }
 
-fn one_line(text: &str, longest: usize) -> String {
+fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-    let mut line = words.join(" ");
-    if let Some((end, _)) = line.char_indices().nth(longest) {
-        line.truncate(end);
-        line.push_str("...");
-    }
-    line
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -84,9 +81,10 @@ mod tests {
             ("ok", "ok"),
             (" two\r\n\tlines\n", "two lines"),
             ("a\u{0}b\u{1b}[31m", "a b [31m"),
-            ("öäü-and-more", "öäü-and-mo..."),
         ] {
-            assert_eq!(one_line(text, 10), expected, "{text:?}");
+            assert_eq!(one_line(text), expected, "{text:?}");
         }
+        let long = CheckFinding::Ok.because("long ".repeat(1000));
+        assert_eq!(long.of("http://a").message.len(), MAX_MESSAGE);
     }
 }

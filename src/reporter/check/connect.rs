@@ -1,6 +1,7 @@
 //! Connections to the checked endpoint, each for one check.
 
 use std::error::Error;
+use std::io;
 use std::path::Path;
 
 use http_body_util::Full;
@@ -11,26 +12,16 @@ use hyper::{Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tower::service_fn;
 
 use crate::causes::with_causes;
 use crate::reporter::AGENT;
 use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 
-pub(super) async fn tcp(address: &str) -> Result<String, CheckOutcome> {
-    accepted(TcpStream::connect(address).await.err())
-}
-
-pub(super) async fn unix(socket: &Path) -> Result<String, CheckOutcome> {
-    accepted(UnixStream::connect(socket).await.err())
-}
-
-fn accepted(problem: Option<std::io::Error>) -> Result<String, CheckOutcome> {
-    match problem {
-        None => Ok("accepts connections".to_owned()),
-        Some(error) => Err(unconnected(&error)),
-    }
+pub(super) fn accepted<S>(connected: io::Result<S>) -> Result<String, CheckOutcome> {
+    let accepted = connected.map(|_| "accepts connections".to_owned());
+    accepted.map_err(|error| unconnected(&error))
 }
 
 fn unconnected(error: &dyn Error) -> CheckOutcome {

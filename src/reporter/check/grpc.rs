@@ -25,14 +25,8 @@ pub(super) async fn check(authority: &str, service: &str) -> Result<String, Chec
     let call = Request::post(format!("http://{authority}{METHOD}"))
         .header(CONTENT_TYPE, "application/grpc")
         .header(TE, "trailers");
-    let unanswered = "did not answer as gRPC";
-    let answer = ask(
-        HttpConnector::new(),
-        true,
-        call,
-        request(service),
-        unanswered,
-    );
+    let (connector, body) = (HttpConnector::new(), request(service));
+    let answer = ask(connector, true, call, body, "did not answer as gRPC");
     read(answer.await?).await
 }
 

@@ -25,13 +25,8 @@ pub(super) async fn check(
     let mut uri = uri.clone();
     for _ in 0..=REDIRECTS {
         let request = Request::get(&uri).header(ACCEPT, "*/*");
-        let answer = ask(
-            connector.clone(),
-            false,
-            request,
-            Vec::new(),
-            "did not answer",
-        );
+        let connector = connector.clone();
+        let answer = ask(connector, false, request, Vec::new(), "did not answer");
         let mut response = answer.await?;
         let status = response.status();
         if status.is_success() {
