@@ -14,6 +14,7 @@ mod state;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use kube::api::GetParams;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 use tracing::{info, warn};
@@ -77,7 +78,13 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let (health, probe) = watch::channel(ReporterHealth::new());
     let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
     let patience = patience.max(MISSED_CHECKS.1);
-    serve(&settings, metrics.clone(), probe, patience);
+    if let BindAddress(Some(address)) = settings.metrics {
+        match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS") {
+            Ok(listener) => metrics::serve(listener, metrics.clone(), probe, patience),
+            // Another reporter on the host network may have taken the address.
+            Err(problem) => warn!("going on without metrics and probes: {problem}"),
+        }
+    }
     info!(
         node = settings.node,
         condition = settings.condition_type,
@@ -89,6 +96,7 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let (sender, outcomes) = mpsc::channel(OUTCOMES);
     let reporter = Reporter {
         state: ReporterState::new(settings.policy.clone()),
+        has_resumed: false,
         settings: &settings,
         node,
         metrics: metrics.clone(),
@@ -110,29 +118,12 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     Ok(())
 }
 
-/// Serves metrics and probes, if enabled. If the address is taken, for example by another reporter on the host network, the
-/// reporter runs without them.
-fn serve(
-    settings: &ReporterSettings,
-    metrics: ReporterMetrics,
-    health: watch::Receiver<ReporterHealth>,
-    patience: Duration,
-) {
-    let BindAddress(Some(address)) = settings.metrics else {
-        return;
-    };
-    match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS") {
-        Ok(listener) => metrics::serve(listener, metrics, health, patience),
-        Err(problem) => warn!("going on without metrics and probes: {problem}"),
-    }
-}
-
 /// Makes checks until the receiver of the outcomes is dropped.
 ///
 /// The first check runs at once, since a node may be waiting for it. The second one comes early, by this reporter's phase, so
 /// that reporters that start together spread out.
 async fn check_on_and_on(
-    checker: &Checker,
+    checker: &Checker<'_>,
     settings: &ReporterSettings,
     metrics: &ReporterMetrics,
     health: &watch::Sender<ReporterHealth>,
@@ -164,6 +155,8 @@ struct Reporter<'a> {
     settings: &'a ReporterSettings,
     node: ReportedNode,
     state: ReporterState,
+    /// Whether the condition that an earlier process left has been read.
+    has_resumed: bool,
     metrics: ReporterMetrics,
     health: watch::Sender<ReporterHealth>,
     retry: Backoff,
@@ -175,8 +168,8 @@ impl Reporter<'_> {
     /// Reports until the outcomes end, or until success if that is configured.
     async fn run(mut self, mut outcomes: mpsc::Receiver<CheckOutcome>) {
         let mut last_check = Timestamp::now();
-        let mut resumed = false;
         loop {
+            let retry = self.retry.due();
             // Outcomes are processed while a retry is pending, so that a later write has the latest state.
             tokio::select! {
                 outcome = outcomes.recv() => {
@@ -184,32 +177,38 @@ impl Reporter<'_> {
                     last_check = Timestamp::now();
                     self.state.observe(&outcome, last_check);
                 }
-                () = until_retry(&self.retry) => {}
+                () = sleep_until(retry.unwrap_or_else(Instant::now).into()), if retry.is_some() => {}
             }
             if self.retry.not_before(Instant::now()).is_some() {
                 continue;
             }
-            if !resumed {
-                resumed = self.resume().await;
-                if !resumed {
-                    continue;
-                }
+            match self.report(last_check).await {
+                // This also ends the retry of a write that a later check has made unnecessary.
+                Ok(()) => self.retry = Backoff::default(),
+                Err(problem) => self.failed(problem),
             }
-            if self.state.is_reread_due(Instant::now()) && !self.reread().await {
-                continue;
-            }
-            self.write_if_due(last_check).await;
             if self.settings.once && self.state.is_good() {
                 return;
             }
         }
     }
 
-    /// Resumes from the Node's condition, if it was written during this boot. Returns whether the read succeeded.
-    async fn resume(&mut self) -> bool {
-        let Some(found) = self.read(false).await else {
-            return false;
-        };
+    /// Makes the requests that are due: reads of the Node, and the write of its condition.
+    async fn report(&mut self, last_check: Timestamp) -> Result<(), RequestFailure> {
+        if !self.has_resumed {
+            self.resume().await?;
+            self.has_resumed = true;
+        }
+        if self.state.is_reread_due(Instant::now()) {
+            self.reread().await?;
+        }
+        self.write_if_due(last_check).await
+    }
+
+    /// Resumes from the Node's condition, if it was written during this boot.
+    async fn resume(&mut self) -> Result<(), RequestFailure> {
+        let found = self.node.read(&GetParams::default()).await?;
+        self.succeeded();
         let boot = Boot::read();
         let is_of_this_boot = |found: &FoundCondition| {
             let boot = boot.as_ref().zip(found.written);
@@ -224,14 +223,12 @@ impl Reporter<'_> {
             ),
             None => {}
         }
-        true
+        Ok(())
     }
 
-    /// Re-reads the Node's condition. Returns whether the read succeeded.
-    async fn reread(&mut self) -> bool {
-        let Some(found) = self.read(true).await else {
-            return false;
-        };
+    async fn reread(&mut self) -> Result<(), RequestFailure> {
+        let found = self.node.read(&GetParams::at("0")).await?;
+        self.succeeded();
         let there = found.map(|found| found.condition.status);
         if there != self.state.published_status() {
             info!(
@@ -241,31 +238,15 @@ impl Reporter<'_> {
             );
         }
         self.state.reread(there, Instant::now());
-        true
+        Ok(())
     }
 
-    /// The condition on the Node, if it has one; `None` where the Node could not be read.
-    async fn read(&mut self, is_cached: bool) -> Option<Option<FoundCondition>> {
-        match self.node.read(is_cached).await {
-            Ok(found) => {
-                self.succeeded();
-                Some(found)
-            }
-            Err(problem) => {
-                self.failed(problem);
-                None
-            }
-        }
-    }
-
-    async fn write_if_due(&mut self, last_check: Timestamp) {
+    async fn write_if_due(&mut self, last_check: Timestamp) -> Result<(), RequestFailure> {
         let Some(condition) = self.state.due(Instant::now()).cloned() else {
             self.metrics.wrote(SKIPPED);
-            return self.show_status();
+            return Ok(());
         };
-        if let Err(problem) = self.node.write(&condition, last_check).await {
-            return self.failed(problem);
-        }
+        self.node.write(&condition, last_check).await?;
         self.metrics.wrote(SUCCESS);
         self.succeeded();
         if self.state.published_status() != Some(condition.status) {
@@ -278,17 +259,11 @@ impl Reporter<'_> {
                 "reported"
             );
         }
+        let kind = &self.settings.condition_type;
+        self.metrics.set_status(kind, condition.status);
+        self.health.send_modify(|health| health.unready = None);
         self.state.published(condition, Instant::now());
-        self.show_status();
-    }
-
-    /// Records the status on the Node, if this process has written one.
-    fn show_status(&self) {
-        if let Some(status) = self.state.published_status() {
-            let kind = &self.settings.condition_type;
-            self.metrics.set_status(kind, status);
-            self.health.send_modify(|health| health.unready = None);
-        }
+        Ok(())
     }
 
     /// Logs a failed request, once for each problem, and schedules a retry.
@@ -307,20 +282,11 @@ impl Reporter<'_> {
     }
 
     fn succeeded(&mut self) {
-        self.retry = Backoff::default();
         if self.problem.take().is_some() {
             info!(
                 node = self.settings.node,
                 "the API server accepts reports again"
             );
         }
-    }
-}
-
-/// Resolves when a failed request may be retried; never, if nothing has failed.
-async fn until_retry(retry: &Backoff) {
-    match retry.due() {
-        Some(at) => sleep_until(at.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::{GetParams, Patch, PatchParams, PostParams, Request};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -83,17 +83,12 @@ impl ReportedNode {
         })
     }
 
-    /// Reads the condition: consistently, or from the API server's cache, which may be slightly stale and spares etcd.
+    /// Reads the condition: consistently, or at version 0 from the API server's cache, which may be slightly stale and spares etcd.
     pub(super) async fn read(
         &self,
-        is_cached: bool,
+        version: &GetParams,
     ) -> Result<Option<FoundCondition>, RequestFailure> {
-        let version = if is_cached {
-            GetParams::at("0")
-        } else {
-            GetParams::default()
-        };
-        let node: Watched<Node> = self.get(&version).await?;
+        let node: Watched<Node> = self.get(version).await?;
         let node = node.read().map_err(|why| RequestFailure {
             words: format!("Node {} cannot be parsed: {why}", self.name),
             kind: FailureKind::Other,
@@ -208,20 +203,18 @@ fn explain(error: kube::Error) -> (String, FailureKind) {
         error => return (with_causes(&error), FailureKind::Other),
     };
     let is_policy = status.message.contains("ValidatingAdmissionPolicy");
+    let page = documentation::page("reporter.md");
+    let grant = format!("grant it with `kubectl apply -k config/reporter`, see {page}");
     let (kind, remedy) = match status.code {
-        404 => {
-            let remedy = "is NODE_NAME right? Take it from the downward API: spec.nodeName";
-            (FailureKind::Other, remedy.to_owned())
-        }
-        403 if !is_policy => {
-            let page = documentation::page("reporter.md");
-            let remedy = format!("grant it with `kubectl apply -k config/reporter`, see {page}");
-            (FailureKind::NotGranted, remedy)
-        }
-        401 => {
-            let remedy = "the API server does not accept these credentials";
-            (FailureKind::Other, remedy.to_owned())
-        }
+        401 => (
+            FailureKind::Other,
+            "the API server does not accept these credentials",
+        ),
+        403 if !is_policy => (FailureKind::NotGranted, &*grant),
+        404 => (
+            FailureKind::Other,
+            "is NODE_NAME right? Take it from the downward API: spec.nodeName",
+        ),
         409 => return (status.message, FailureKind::Conflict),
         _ => return (status.message, FailureKind::Other),
     };
@@ -265,10 +258,7 @@ fn put(node: &mut Value, condition: &Value) {
 
 /// A time in the API's precision, whole seconds.
 fn whole_seconds(time: Timestamp) -> Timestamp {
-    let round = TimestampRound::new()
-        .smallest(Unit::Second)
-        .mode(RoundMode::Trunc);
-    time.round(round).unwrap_or(time)
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 #[cfg(test)]

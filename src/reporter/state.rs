@@ -145,13 +145,9 @@ impl ReporterState {
 
     pub(super) fn published(&mut self, condition: ReportedCondition, now: Instant) {
         // The first heartbeat comes early, by this reporter's phase; the others follow at equal intervals.
-        let pause = match self.published {
-            Some(_) => self.policy.heartbeat,
-            None => self
-                .policy
-                .heartbeat
-                .mul_f64(f64::midpoint(1.0, self.policy.phase)),
-        };
+        let heartbeat = self.policy.heartbeat;
+        let first = heartbeat.mul_f64(f64::midpoint(1.0, self.policy.phase));
+        let pause = self.published.as_ref().map_or(first, |_| heartbeat);
         self.published = Some(LastReport {
             condition,
             since: now,
