@@ -17,12 +17,9 @@ pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
     }
-    let full = if text.starts_with(':') {
-        format!("[::]{text}")
-    } else {
-        text.to_owned()
-    };
-    full.parse()
+    let host = if text.starts_with(':') { "[::]" } else { "" };
+    format!("{host}{text}")
+        .parse()
         .map(|address| BindAddress(Some(address)))
         .map_err(|_| "expected [HOST]:PORT, such as :8081 or 127.0.0.1:8081, or 0 for none".into())
 }

@@ -16,11 +16,13 @@ use super::ServeError;
 use super::access::AccessGuard;
 use super::address::{BindAddress, listen, parse_address};
 use super::server::Server;
-use super::tls::{CertificateError, Certificates, follow, self_signed};
+use super::tls::{CertificateError, Certificates, follow, issue};
 use crate::instance::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the process's own certificate is valid: it is used only while the process runs.
+const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The Service of `config/prometheus`, through which Prometheus may reach this process.
 const SERVICE: &str = "nrr-controller-manager-metrics-service";
 
@@ -89,13 +91,8 @@ pub(crate) fn serve(
 /// A certificate for scrapers that do not verify it; its names are valid for those that do.
 fn own_certificate() -> Result<Certificates, CertificateError> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
-    let names = [
-        "localhost".into(),
-        "127.0.0.1".into(),
-        "::1".into(),
-        service,
-    ];
-    self_signed(&names, Timestamp::now()).map(Certificates::from)
+    let names = ["localhost", "127.0.0.1", "::1", &service].map(String::from);
+    issue(&names, Timestamp::now(), LIFETIME).map(Certificates::from)
 }
 
 /// Waits for the loop to update the gauges. If it times out, the counters are served all the same.

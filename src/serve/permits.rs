@@ -53,10 +53,8 @@ impl Permits {
 
     fn of(&self, address: IpAddr) -> Arc<Semaphore> {
         // No panic elsewhere leaves a half-made change.
-        let mut addresses = self
-            .addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let addresses = self.addresses.lock();
+        let mut addresses = addresses.unwrap_or_else(PoisonError::into_inner);
         addresses.retain(|_, permits| Arc::strong_count(permits) > 1);
         let own = addresses.entry(address);
         own.or_insert_with(|| Arc::new(Semaphore::new(self.each)))

@@ -63,10 +63,8 @@ impl Server {
                 }
                 continue;
             };
-            let (tls, router) = (
-                tls.clone(),
-                self.router.clone().layer(Extension(Peer(peer))),
-            );
+            let tls = tls.clone();
+            let router = self.router.clone().layer(Extension(Peer(peer)));
             tokio::spawn(async move {
                 let _permit = permit;
                 if let Err(error) = serve(stream, tls, router).await {

@@ -24,9 +24,6 @@ const AUTHORITY: &str = "nodegate-ca";
 /// How far back validity begins, for clients whose clocks run slow.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
-/// How long a self-signed certificate is valid. The process uses it only while it runs.
-const SELF_SIGNED_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-
 /// A certificate chain with the private key of its first certificate, both PEM.
 #[derive(Clone)]
 pub(crate) struct ServingCertificate {
@@ -148,17 +145,9 @@ fn in_words(error: &pem::Error, expected: &str) -> String {
     }
 }
 
-/// Makes a certificate for these DNS names and IP addresses, under a new CA that no client trusts.
-pub(crate) fn self_signed(
-    names: &[String],
-    now: Timestamp,
-) -> Result<ServingCertificate, CertificateError> {
-    issue(names, now, SELF_SIGNED_LIFETIME)
-}
-
 /// Makes a CA, and a server certificate under it for these DNS names and IP addresses. The CA's key is discarded, so it can
 /// never sign anything else: another certificate needs another CA.
-pub(super) fn issue(
+pub(crate) fn issue(
     names: &[String],
     now: Timestamp,
     lifetime: Duration,
@@ -184,19 +173,12 @@ pub(super) fn issue(
     ServingCertificate::from_pem(ca.pem(), chain, key)
 }
 
-fn set_validity(
-    params: &mut CertificateParams,
-    common_name: &str,
-    now: Timestamp,
-    lifetime: Duration,
-) {
+fn set_validity(params: &mut CertificateParams, name: &str, now: Timestamp, lifetime: Duration) {
     let since_epoch = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
     let now = rcgen::date_time_ymd(1970, 1, 1) + since_epoch;
     params.not_before = now - CLOCK_SKEW;
     params.not_after = now + lifetime;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, common_name);
+    params.distinguished_name.push(DnType::CommonName, name);
 }
 
 #[cfg(test)]
@@ -323,8 +305,8 @@ mod tests {
     }
 
     #[test]
-    fn a_self_signed_certificate_can_be_served() {
-        assert!(self_signed(&names(&["localhost"]), now()).is_ok());
-        assert!(self_signed(&names(&["ä"]), now()).is_err());
+    fn a_name_that_no_certificate_can_have_is_an_error() {
+        assert!(issue(&names(&["localhost"]), now(), DAY).is_ok());
+        assert!(issue(&names(&["ä"]), now(), DAY).is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! The certificate's names come from the same configuration: the API server calls the webhook by them. A renewal replaces the
 //! CA too; the previous CA stays trusted for one more round, because a replica may still serve the previous certificate.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use axum::http::Uri;
@@ -48,7 +49,8 @@ const SHORTLY: Duration = Duration::from_millis(100);
 const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct ManagedCertificate {
-    namespace: String,
+    /// The Secret's namespace and name.
+    secret: String,
     secrets: Api<Secret>,
     configurations: Api<ValidatingWebhookConfiguration>,
 }
@@ -72,7 +74,7 @@ impl ManagedCertificate {
     pub(crate) fn follow(client: &Client, namespace: &str) -> Certificates {
         let certificates = Certificates::none("the webhook's certificate has not been read yet");
         let managed = Self {
-            namespace: namespace.to_owned(),
+            secret: format!("{namespace}/{SECRET}"),
             secrets: Api::namespaced(client.clone(), namespace),
             configurations: Api::all(client.clone()),
         };
@@ -127,13 +129,13 @@ impl ManagedCertificate {
                  `kubectl apply -k config/webhook`"
             )));
         }
-        let what = format!("read Secret {}/{SECRET}", self.namespace);
+        let what = format!("read Secret {}", self.secret);
         let secret = request(&what, self.secrets.get(SECRET)).await?;
         if is_foreign(&secret) {
-            let namespace = &self.namespace;
             return Err(Setback::Problem(format!(
-                "Secret {namespace}/{SECRET} is somebody else's: serve from it with --webhook-cert-dir, or delete it and make \
-                 Nodegate's with `kubectl apply -k config/webhook`"
+                "Secret {} is somebody else's: serve from it with --webhook-cert-dir, or delete it and make Nodegate's with \
+                 `kubectl apply -k config/webhook`",
+                self.secret
             )));
         }
         let stored = match stored(&secret) {
@@ -149,7 +151,7 @@ impl ManagedCertificate {
             return Ok(wait);
         }
         if current.as_ref() != Some(&stored) {
-            info!(secret = %format_args!("{}/{SECRET}", self.namespace), "certificate loaded");
+            info!(secret = self.secret, "certificate loaded");
             certificates.replace(stored);
         }
         Ok(INTERVAL)
@@ -167,13 +169,10 @@ impl ManagedCertificate {
         issued.ca = bundle(&issued.ca, outdated.as_ref().map(|it| it.ca.as_str()));
         let object = filled(secret, &issued);
         let params = PostParams::default();
-        let what = format!("write Secret {}/{SECRET}", self.namespace);
+        let what = format!("write Secret {}", self.secret);
         request(&what, self.secrets.replace(SECRET, &params, &object)).await?;
-        info!(
-            secret = %format_args!("{}/{SECRET}", self.namespace),
-            names = names.join(","),
-            "certificate made"
-        );
+        let names = names.join(",");
+        info!(secret = self.secret, names, "certificate made");
         Ok(issued)
     }
 
@@ -224,10 +223,8 @@ fn is_current(stored: &ServingCertificate, names: &[String], now: Timestamp) -> 
 /// The new CA, followed by the latest earlier one.
 fn bundle(ca: &str, earlier: Option<&str>) -> String {
     const END: &str = "-----END CERTIFICATE-----\n";
-    let latest = earlier
-        .and_then(|earlier| earlier.split_inclusive(END).next())
-        .unwrap_or_default();
-    format!("{ca}{latest}")
+    let latest = earlier.and_then(|earlier| earlier.split_inclusive(END).next());
+    format!("{ca}{}", latest.unwrap_or_default())
 }
 
 /// The Secret with this certificate; its other content stays.
@@ -243,19 +240,16 @@ fn filled(mut secret: Secret, issued: &ServingCertificate) -> Secret {
 
 fn is_foreign(secret: &Secret) -> bool {
     let labels = secret.metadata.labels.as_ref();
-    let mark = labels.and_then(|labels| labels.get(MARK.0));
-    mark.map(String::as_str) != Some(MARK.1)
+    labels
+        .and_then(|it| it.get(MARK.0))
+        .is_none_or(|mark| mark != MARK.1)
 }
 
 /// The names by which the API server calls the webhooks, and which it verifies in the certificate.
 fn names(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
     let webhooks = configuration.webhooks.iter().flatten();
-    let mut names: Vec<_> = webhooks
-        .filter_map(|webhook| name(&webhook.client_config))
-        .collect();
-    names.sort();
-    names.dedup();
-    names
+    let names: BTreeSet<_> = webhooks.filter_map(|it| name(&it.client_config)).collect();
+    names.into_iter().collect()
 }
 
 fn name(client: &WebhookClientConfig) -> Option<String> {
@@ -284,10 +278,10 @@ async fn request<T>(
             };
             format!("cannot {what} ({}){remedy}", status.message)
         }
-        Err(error) => {
-            let why = with_causes(&error);
-            format!("cannot reach the API server to {what}: {why}")
-        }
+        Err(error) => format!(
+            "cannot reach the API server to {what}: {}",
+            with_causes(&error)
+        ),
     };
     Err(Setback::Problem(problem))
 }

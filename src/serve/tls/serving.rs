@@ -104,12 +104,13 @@ mod tests {
     use tokio_rustls::rustls::pki_types::pem::PemObject;
     use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
-    use super::super::certificate::{issue, self_signed};
+    use super::super::certificate::issue;
     use super::*;
 
     #[test]
     fn a_certificate_that_is_there_stays_unless_it_is_withdrawn() {
-        let made = self_signed(&["localhost".into()], Timestamp::now());
+        let lifetime = std::time::Duration::from_secs(3600);
+        let made = issue(&["localhost".into()], Timestamp::now(), lifetime);
         let certificates = Certificates::none("not yet");
         let state = certificates.subscribe();
         let why = || state.borrow().clone().err();
