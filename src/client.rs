@@ -104,7 +104,8 @@ pub(crate) async fn write<T: DeserializeOwned>(
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<T> {
     let mut request = request.map_err(kube::Error::BuildRequest)?;
-    answer_with_metadata(&mut request);
+    let metadata_only = HeaderValue::from_static(METADATA_ONLY);
+    request.headers_mut().insert(ACCEPT, metadata_only);
     send(client, Ok(request)).await
 }
 
@@ -148,11 +149,6 @@ fn no_details() -> StatusDetails {
         causes: Vec::new(),
         retry_after_seconds: 0,
     }
-}
-
-pub(crate) fn answer_with_metadata<B>(request: &mut Request<B>) {
-    let metadata_only = HeaderValue::from_static(METADATA_ONLY);
-    request.headers_mut().insert(ACCEPT, metadata_only);
 }
 
 /// The message itself, without the lines of the file that it quotes.

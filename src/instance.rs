@@ -32,12 +32,8 @@ pub(crate) fn is_nodegate(identity: &str) -> bool {
 /// The namespace of this process: the pod's, or the one in the manifests.
 pub(crate) fn own_namespace() -> String {
     const FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-    std::env::var("POD_NAMESPACE")
-        .or_else(|_| std::fs::read_to_string(FILE))
-        .map_or_else(
-            |_| NAMESPACE.into(),
-            |namespace| namespace.trim().to_owned(),
-        )
+    let own = std::env::var("POD_NAMESPACE").or_else(|_| std::fs::read_to_string(FILE));
+    own.map_or_else(|_| NAMESPACE.into(), |own| own.trim().to_owned())
 }
 
 #[cfg(test)]

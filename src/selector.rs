@@ -40,10 +40,8 @@ impl Selector {
             }
             Requirement::parse(it)
         });
-        labels
-            .chain(expressions)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let requirements: Result<_, _> = labels.chain(expressions).collect();
+        requirements.map(Self)
     }
 
     /// Matches objects with this label.
@@ -88,11 +86,8 @@ impl Selector {
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |values: &BTreeSet<String>| {
-            values
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(",")
+            let values: Vec<_> = values.iter().map(String::as_str).collect();
+            values.join(",")
         };
         for (index, Requirement { key, operator }) in self.0.iter().enumerate() {
             if index > 0 {

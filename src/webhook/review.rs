@@ -61,11 +61,7 @@ impl Subject {
 /// Everything that makes a rule unusable.
 fn faults(rule: &RuleObject) -> Vec<Rejection> {
     match &rule.spec {
-        Ok(spec) => {
-            let mut faults = Rejection::all(spec);
-            faults.extend(Rejection::of_conditions(spec));
-            faults
-        }
+        Ok(spec) => [Rejection::all(spec), Rejection::of_conditions(spec)].concat(),
         Err(complaint) => vec![Rejection::Unreadable(complaint.clone())],
     }
 }
@@ -154,11 +150,8 @@ fn conflicts(rule: &Rule, rules: &[Rule]) -> Vec<Conflict> {
 }
 
 fn in_words(conflicts: &[Conflict]) -> String {
-    let named: Vec<_> = conflicts
-        .iter()
-        .take(NAMED_CONFLICTS)
-        .map(ToString::to_string)
-        .collect();
+    let named = conflicts.iter().take(NAMED_CONFLICTS);
+    let named: Vec<_> = named.map(ToString::to_string).collect();
     let named = named.join("; ");
     match conflicts.len().saturating_sub(NAMED_CONFLICTS) {
         0 => named,

@@ -83,11 +83,8 @@ async fn answer(
         "kind": "AdmissionReview",
         "response": response,
     });
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        review.to_string(),
-    )
-        .into_response()
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (json, review.to_string()).into_response()
 }
 
 impl Webhook {
@@ -122,9 +119,7 @@ fn forbidden(why: &str) -> Status {
 
 /// The answer when no review is possible now. It must not read as if the rule were wrong.
 fn unavailable(why: &str) -> Status {
-    Status::failure(
-        &format!("cannot tell whether the rule conflicts with another: {why}"),
-        "ServiceUnavailable",
-    )
-    .with_code(StatusCode::SERVICE_UNAVAILABLE.as_u16())
+    let why = format!("cannot tell whether the rule conflicts with another: {why}");
+    let code = StatusCode::SERVICE_UNAVAILABLE.as_u16();
+    Status::failure(&why, "ServiceUnavailable").with_code(code)
 }
