@@ -22,10 +22,7 @@ use crate::cluster::watch::NoAnswer;
 use crate::condition::{Scope, Watch};
 use crate::engine::io::{Object, Seen};
 use crate::engine::{Backoff, Pauses, WATCH_LENGTH};
-use crate::object::{
-    self, CsiNode, DaemonSet, Kind, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject,
-    Watched,
-};
+use crate::object::{self, Kind, Watched};
 
 /// The pauses before a watch that failed goes on. They are short: until then, an API server that is back goes unnoticed, and a
 /// few requests a second are cheap.
@@ -117,23 +114,23 @@ pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
     };
     let namespace = scope.namespace.as_deref();
     match watch {
-        Watch::Nodes => shown::<Node>(watch, Api::all(client), config, Object::Node),
-        Watch::CsiNodes => shown::<CsiNode>(watch, Api::all(client), config, Object::CsiNode),
-        Watch::Rules => shown::<RuleObject>(watch, Api::all(client), config, Object::Rule),
+        Watch::Nodes => shown(watch, Api::all(client), config, Object::Node),
+        Watch::CsiNodes => shown(watch, Api::all(client), config, Object::CsiNode),
+        Watch::Rules => shown(watch, Api::all(client), config, Object::Rule),
         Watch::Pods(group) => {
-            let wrap = move |pod| Object::Pod(group, pod);
-            shown::<Pod>(watch, within(client, namespace), config, wrap)
+            let wrap = move |it| Object::Pod(group, it);
+            shown(watch, within(client, namespace), config, wrap)
         }
         Watch::DaemonSets(group) => {
             let wrap = move |it| Object::DaemonSet(group, it);
-            shown::<DaemonSet>(watch, within(client, namespace), config, wrap)
+            shown(watch, within(client, namespace), config, wrap)
         }
         Watch::ResourceSlices(group) => {
             let wrap = move |it| Object::ResourceSlice(group, it);
-            shown::<ResourceSlice>(watch, Api::all(client), config, wrap)
+            shown(watch, Api::all(client), config, wrap)
         }
-        Watch::NodeClaims => shown::<NodeClaim>(watch, Api::all(client), config, Object::NodeClaim),
-        Watch::NodePools => shown::<NodePool>(watch, Api::all(client), config, Object::NodePool),
+        Watch::NodeClaims => shown(watch, Api::all(client), config, Object::NodeClaim),
+        Watch::NodePools => shown(watch, Api::all(client), config, Object::NodePool),
     }
 }
 
