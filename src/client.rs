@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 
 use crate::causes::with_causes;
 
-/// Asks the API server for an object's metadata only.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Why no API server can be reached.

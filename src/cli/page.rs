@@ -21,7 +21,6 @@ const SHOWN: usize = 10;
 pub(super) trait Render: Serialize {
     /// The version of its form as JSON and YAML.
     const API_VERSION: &'static str = "cli.nodegate.dev/v1alpha1";
-    /// Its kind in JSON and YAML.
     const KIND: &'static str;
 
     fn blocks(&self, _: &Page) -> Vec<Block> {
@@ -183,7 +182,6 @@ impl<T: Into<String>> From<T> for Line {
     }
 }
 
-/// A line with branches below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Branch {
     pub line: Line,
@@ -210,7 +208,6 @@ impl<T: Into<Line>> From<T> for Branch {
     }
 }
 
-/// A part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
     Tree(Branch),
@@ -241,7 +238,6 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// No colour, no wrapping.
     pub(super) const fn plain(now: Timestamp) -> Self {
         Self {
             width: None,
@@ -309,7 +305,6 @@ impl Page {
         }
     }
 
-    /// Writes a line as it is.
     fn put(&self, out: &mut String, line: &str) {
         let line = line.replace(JOINT, " ");
         let line = line.trim_end();

@@ -113,7 +113,6 @@ impl State {
         self.holds() || matches!(self, Self::Waiting | Self::WouldHold | Self::Suspended)
     }
 
-    /// The state as words for people, and how they look.
     pub(super) const fn words(self) -> (Look, &'static str) {
         match self {
             Self::Held => (Look::Bad, "held"),
@@ -160,7 +159,6 @@ impl NodeVerdict {
         Self::LeftAlone,
     ];
 
-    /// The state by all rows of the node.
     pub(super) fn of(rows: &[RuleOnNode], is_left_alone: bool) -> Self {
         let of_row = |row: &RuleOnNode| match row.state {
             State::Held | State::Gating => Self::Held,
@@ -197,7 +195,6 @@ impl NodeVerdict {
     }
 }
 
-/// What nodes lack, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Lacking {
@@ -223,7 +220,6 @@ pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lac
     lacking
 }
 
-/// The first row of each node.
 pub(super) fn first_of_nodes<'a>(
     rows: impl IntoIterator<Item = &'a RuleOnNode>,
 ) -> Vec<RuleOnNode> {
@@ -381,7 +377,6 @@ pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Unr
     kinds.iter().find_map(|kind| snapshot.gap(*kind))
 }
 
-/// What else there is to say about the rule on the node.
 fn remarks(
     outcome: &Outcome<'_>,
     node: &Node,

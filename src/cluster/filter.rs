@@ -20,7 +20,6 @@ impl Filter {
         Self::default().is("metadata.name", name)
     }
 
-    /// One object by namespace and name.
     pub(crate) fn one(namespace: &str, name: &str) -> Self {
         Self::named(name).within(Some(namespace))
     }

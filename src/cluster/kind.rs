@@ -22,7 +22,6 @@ macro_rules! kinds {
         }
 
         impl ResourceKind {
-            /// All kinds.
             pub(crate) const ALL: &[Self] = &[$(Self::$kind),+];
 
             /// The resource's name in the API.

@@ -24,7 +24,6 @@ const ATTEMPTS: usize = 3;
 /// The objects of a list, as JSON. It ends with the list, or with an error.
 pub(crate) type Objects<'a> = LocalBoxStream<'a, Result<String, Unreadable>>;
 
-/// An API server.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub client: Client,
@@ -56,7 +55,6 @@ impl ListPage<'_> {
 }
 
 impl Cluster {
-    /// Connects to the cluster of this kubeconfig and context.
     pub(crate) async fn connect(
         kubeconfig: Option<&Path>,
         context: Option<&str>,

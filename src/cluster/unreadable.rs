@@ -23,7 +23,6 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// It failed for this reason.
     pub(crate) fn failed(kind: ResourceKind, why: impl Into<String>) -> Self {
         Self {
             kind,
@@ -33,7 +32,6 @@ impl Unreadable {
         }
     }
 
-    /// The cluster has no such resource.
     pub(crate) fn absent(kind: ResourceKind) -> Self {
         Self {
             absent: true,

@@ -131,7 +131,6 @@ fn cannot_go_on(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 404 | 410)
 }
 
-/// The parameters of a watch.
 #[derive(Debug, PartialEq, Eq)]
 struct WatchRequest {
     version: String,

@@ -17,7 +17,6 @@ pub(crate) use of_rule::{Facts, of_empty_classes, of_rule, on_no_node, short_hea
 /// How many findings of one kind are told in full.
 const SHOWN: usize = 3;
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Severity {
@@ -31,7 +30,6 @@ pub(crate) enum Severity {
     Ok,
 }
 
-/// Something that is checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Check {
     pub id: &'static str,
@@ -84,7 +82,6 @@ checks! {
     DELETIONS: Error "NG108" "deletions";
 }
 
-/// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
@@ -125,7 +122,6 @@ impl Finding {
         }
     }
 
-    /// The same with another severity.
     pub(crate) fn but(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }

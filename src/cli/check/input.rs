@@ -12,7 +12,6 @@ impl Snapshot {
         self.gap(kind).is_none()
     }
 
-    /// The nodes that a rule selects.
     pub(super) fn selected(&self, spec: &CompiledSpec) -> impl Iterator<Item = &Node> {
         let nodes = self.view.nodes();
         nodes.filter(|node| spec.selector.matches(&node.labels))

@@ -40,7 +40,6 @@ use crate::wording::counted;
 
 /// The name of the policy that taints nodes at creation, and of its binding.
 const BIRTH: &str = "nrr-gate-at-birth";
-/// The name of the webhook's configuration.
 const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 /// The oldest supported Kubernetes version.
 const OLDEST: (u32, u32) = (1, 33);
@@ -272,7 +271,6 @@ fn fields(definition: &CustomResourceDefinition) -> BTreeSet<&str> {
     fields().into_iter().flatten().map(|it| &**it.0).collect()
 }
 
-/// Whether the API server has mutating admission policies.
 async fn has_policies(cluster: &Cluster) -> Result<bool, String> {
     let group = "admissionregistration.k8s.io/v1";
     let listed = cluster.client.list_api_group_resources(group);

@@ -19,13 +19,10 @@ use crate::wording::counted;
 pub(crate) use input::waits_for;
 pub(super) use installation::installation;
 
-/// The result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Checkup {
-    /// How many rules were checked.
     pub rules: usize,
-    /// How many `DaemonSet`s were checked.
     pub daemon_sets: usize,
     /// The parts of the installation, and what is wrong with rules and cluster, errors first.
     pub findings: Vec<Finding>,

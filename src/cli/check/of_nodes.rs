@@ -40,7 +40,6 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     found
 }
 
-/// A taint on nodes that no rule removes.
 fn stray_taint(stray: &StrayTaint) -> Finding {
     let StrayTaint {
         taint,
@@ -60,7 +59,6 @@ fn stray_taint(stray: &StrayTaint) -> Finding {
     Finding::new(Check::STRAY_TAINT, format!("node/{example}"), what, fix)
 }
 
-/// Startup taints of a pool that no rule removes.
 fn stray_of_pool(snapshot: &Snapshot, pool: &Pool) -> Vec<Finding> {
     let selects = |rule: &Rule| {
         let spec = rule.spec.as_ref();

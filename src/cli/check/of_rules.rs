@@ -53,7 +53,6 @@ fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item =
     conflicts.map(|conflict| of(Check::CONFLICT, rule, conflict.to_string(), FIX))
 }
 
-/// What is wrong with what the rule waits for.
 fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let daemon_sets = &snapshot.manifests.daemon_sets;
     let all = daemon_sets.iter().map(|it| (&it.daemon_set, &it.labels));

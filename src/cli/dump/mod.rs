@@ -83,7 +83,6 @@ fn private_folder(path: &Path) -> io::Result<()> {
     options.recursive(true).create(path)
 }
 
-/// Creates a file that only its owner can read.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]

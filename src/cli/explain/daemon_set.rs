@@ -12,7 +12,6 @@ use crate::cli::snapshot::Snapshot;
 use crate::object::ObjectKey;
 use crate::rule::{CompiledSpec, Rule};
 
-/// What waits for a `DaemonSet`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DaemonSetExplanation {

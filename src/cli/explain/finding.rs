@@ -44,7 +44,6 @@ pub struct ConditionOnNode {
     /// Whether it is as it is because nothing that it could wait for is meant for the node.
     #[serde(skip)]
     pub(crate) is_vacuous: bool,
-    /// What keeps it unmet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) causes: Vec<Cause>,
 }
@@ -136,7 +135,6 @@ impl ConditionOnNode {
     }
 }
 
-/// The line, with the age of what it says.
 fn dated(line: Line, since: Option<Timestamp>, page: &Page) -> Line {
     match since {
         Some(since) => line.faint(format!(" ({})", page.age(since))),
@@ -282,7 +280,6 @@ impl Cause {
         Self::new(format!("node/{name}"), message).then(say, pods)
     }
 
-    /// The same with what to do next.
     pub(super) fn then(self, say: impl Into<String>, command: impl Into<String>) -> Self {
         Self {
             next: Some(NextStep::new(say, command)),
@@ -290,7 +287,6 @@ impl Cause {
         }
     }
 
-    /// What to do about the deepest cause.
     pub(super) fn deepest_step(&self) -> Option<NextStep> {
         let below = self.causes.iter().find_map(Self::deepest_step);
         below.or_else(|| self.next.clone())
@@ -307,7 +303,6 @@ impl Cause {
     }
 }
 
-/// A `DaemonSet` without a pod on the node.
 fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     let ObjectKey { namespace, name } = key;
     // A pod that is being deleted still shows the reason.

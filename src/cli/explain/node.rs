@@ -17,7 +17,6 @@ use crate::engine::unreadable::Broken;
 use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
 use crate::rule::{RuleSet, WhyStray};
 
-/// Why a node is held, or not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeExplanation {
@@ -39,7 +38,6 @@ pub(crate) struct NodeExplanation {
     pub notes: Vec<String>,
 }
 
-/// Explains a node; `None` if it does not exist.
 pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplanation> {
     let view = &snapshot.view;
     let node = view.node(name)?.node;

@@ -13,7 +13,6 @@ use crate::cli::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
 use crate::object::Taint;
 use crate::wording::counted;
 
-/// Why a pod is not running or not Ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodExplanation {
@@ -26,7 +25,6 @@ pub(crate) struct PodExplanation {
     /// Why it is not Ready; `None` if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The nodes that match an unbound pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<Candidates>,
     #[serde(skip_serializing_if = "Option::is_none")]

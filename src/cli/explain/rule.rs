@@ -13,7 +13,6 @@ use crate::cli::status::{RuleState, RuleStatus};
 use crate::rule::CompiledSpec;
 use crate::wording::counted;
 
-/// Why a rule acts as it does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RuleExplanation {
@@ -48,7 +47,6 @@ pub(crate) struct ConditionOfRule {
     pub unmet: usize,
 }
 
-/// Explains a rule; `None` if it does not exist.
 pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplanation> {
     let view = &snapshot.view;
     let cached = view.cached_rules().get(name)?;

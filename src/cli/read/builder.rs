@@ -231,7 +231,6 @@ fn refused(
     Ok(())
 }
 
-/// Reads objects as written.
 async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapshot) {
     let Snapshot {
         manifests, gaps, ..
@@ -273,7 +272,6 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     }
 }
 
-/// The kind of a watch's objects.
 pub(super) const fn kind(watch: Watch) -> ResourceKind {
     match watch {
         Watch::Nodes => ResourceKind::Nodes,

@@ -21,7 +21,6 @@ pub(crate) const ABOUT: &str = "dump.json";
 /// The version of the dump format. It increases when older binaries could no longer read it.
 pub(crate) const FORM: u32 = 1;
 
-/// The description of a dump.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AboutDump {
@@ -34,7 +33,6 @@ pub(crate) struct AboutDump {
     pub missing: Vec<Unreadable>,
 }
 
-/// The objects of a dump.
 pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
     let file = folder.join(ABOUT);
     let unusable = |why: String| CliError::file(&file, why);

@@ -85,7 +85,6 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The snapshot at this time.
     pub(crate) fn at(&mut self, at: Timestamp) -> &Snapshot {
         let snapshot = &mut self.snapshot;
         snapshot.at = at;

@@ -69,7 +69,6 @@ impl ObjectSource {
         }
     }
 
-    /// The objects of a kind that pass the filter.
     pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let lists = match self {
             Self::Cluster(cluster) => return cluster.list(kind, filter),

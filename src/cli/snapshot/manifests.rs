@@ -12,11 +12,9 @@ use serde_json::Value;
 use crate::cluster::ResourceKind;
 use crate::object::{DaemonSet, ObjectKey, Watched};
 
-/// Objects as written.
 #[derive(Debug, Default)]
 pub(crate) struct Manifests {
     pub(crate) daemon_sets: Vec<Agent>,
-    /// Karpenter's `NodePool`s.
     pub(crate) node_pools: Vec<Pool>,
     pub(crate) deployments: Vec<Deployment>,
     /// The CSI drivers without which the scheduler keeps pods with their volumes off a node (KEP-5030).
@@ -27,7 +25,6 @@ pub(crate) struct Manifests {
     pub(crate) unreadable: Vec<(String, String)>,
 }
 
-/// A `DaemonSet` with its own labels and its containers.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     pub daemon_set: DaemonSet,
@@ -35,7 +32,6 @@ pub(crate) struct Agent {
     pub containers: Vec<Container>,
 }
 
-/// A `NodePool`, and what its nodes are like.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pool {
     pub name: String,

@@ -25,10 +25,8 @@ pub(crate) use pod::{
 /// The cluster at one time.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// When it was read.
     pub(crate) at: Timestamp,
     pub(crate) view: View,
-    /// The lists that were read.
     pub(super) listed: Vec<(Watch, Scope)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Scope)>,
@@ -36,11 +34,8 @@ pub struct Snapshot {
     pub(crate) rules: Vec<RuleObject>,
     /// The controller's limits, if found in its Deployment.
     pub(crate) limits: Option<Limits>,
-    /// The leader, according to the Lease.
     pub(crate) leader: Option<Leader>,
-    /// The controller's instances.
     pub(crate) controllers: Vec<Controller>,
-    /// The pods that are not Ready.
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
     pub(crate) manifests: Manifests,
     /// The lists that could not be read, at all or to their end.
@@ -96,7 +91,6 @@ impl Wanted {
         }
     }
 
-    /// What `check` wants.
     pub(super) fn checkup() -> Self {
         Self {
             depth: Depth::Checkup,
@@ -120,7 +114,6 @@ impl Snapshot {
         self.view.prepare();
     }
 
-    /// The gap of this kind, if any.
     pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Unreadable> {
         self.gaps.iter().find(|gap| gap.kind == kind)
     }

@@ -12,7 +12,6 @@ use serde_json::json;
 use crate::condition::{is_meant_for, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey, Taint, Toleration, Watched};
 
-/// A pod that is not Ready.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnreadyPod {
     pub pod: Pod,
@@ -20,7 +19,6 @@ pub(crate) struct UnreadyPod {
     pub events: Vec<Event>,
 }
 
-/// The condition of this type.
 pub(crate) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     let conditions = pod.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == kind)
@@ -57,7 +55,6 @@ pub(crate) fn owner(pod: &Pod) -> Option<&OwnerReference> {
     owners.find(|owner| owner.controller == Some(true))
 }
 
-/// When an event was last seen.
 pub(crate) fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref();
     let series = series.and_then(|it| it.last_observed_time.as_ref());
@@ -176,7 +173,6 @@ impl Culprit<'_> {
     }
 }
 
-/// A pod to explain.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingPod {
     pub unready: UnreadyPod,
@@ -185,7 +181,6 @@ pub(crate) struct PendingPod {
 }
 
 impl PendingPod {
-    /// Parses a pod in JSON.
     pub(crate) fn read(json: &str) -> Option<Self> {
         let pod: Pod = serde_json::from_str(json).ok()?;
         let mut spec = pod.spec.clone().unwrap_or_default();
@@ -219,7 +214,6 @@ impl PendingPod {
         is_meant_for(&self.placement, node, &[])
     }
 
-    /// The node's taints that it does not tolerate.
     pub(crate) fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
         let taints = node.taints.iter();
         taints.filter(|taint| !tolerates(&self.placement, taint))

@@ -18,7 +18,6 @@ use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
 use crate::wording::counted;
 
-/// The cluster on one screen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterStatus {

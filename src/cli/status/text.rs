@@ -113,7 +113,6 @@ fn versions(status: &ClusterStatus) -> Line {
     line.plain(images.collect::<String>())
 }
 
-/// The line of node counts.
 fn nodes(nodes: &NodeCounts) -> Line {
     let mut line = Line::new()
         .faint("nodes       ")

@@ -29,10 +29,8 @@ pub(super) struct Suggestions {
     /// `DaemonSet`s that a rule already waits for, with the rule's name.
     #[serde(skip)]
     pub already: Vec<(String, String)>,
-    /// How many `DaemonSet`s were checked.
     #[serde(skip)]
     pub checked: usize,
-    /// Remarks on what was read.
     #[serde(skip)]
     pub notes: Vec<String>,
 }
@@ -194,7 +192,6 @@ impl Render for Suggestions {
     }
 }
 
-/// Writes comments, each on its line.
 fn comment<T: Into<String>>(out: &mut String, lines: impl IntoIterator<Item = T>) {
     for line in lines {
         out.push_str("# ");
