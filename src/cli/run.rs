@@ -20,10 +20,11 @@ use super::dump::dump;
 use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule};
 use super::failure::CliError;
 use super::page::{Render, Typed};
-use super::preview::{self, Before, File};
+use super::preview;
 use super::printable::{printable, printable_lines};
 use super::read::{Live, ObjectSource, manifests, names, pod, unknown, with_rules};
 use super::report::report;
+use super::rows::rows;
 use super::snapshot::{CHECKED, Wanted, node_of};
 use super::status::status;
 use super::suggest::suggest;
@@ -210,18 +211,16 @@ async fn explain(
 }
 
 async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let files: Vec<File> = files
-        .iter()
-        .map(|path| file(path))
-        .collect::<Result<_, _>>()?;
+    let files = files.iter().map(|path| file(path));
+    let files: Vec<(String, String)> = files.collect::<Result<_, _>>()?;
     let written = preview::rules(&files).map_err(CliError::Input)?;
     let (source, read) = opened(&common.access, &Wanted::default()).await?;
-    let (at, before) = (read.at, Before::of(&read));
+    let (at, before) = (read.at, rows(&read));
     let rules = written.iter();
-    let rules = rules.map(|it| it.applied(before.rule(&it.name), at));
+    let rules = rules.map(|it| it.applied(read.rule(&it.name), at));
     let rules = rules.collect::<Result<_, _>>().map_err(CliError::Input)?;
     let answers = written.iter().map(async |it| {
-        let there = before.rule(&it.name);
+        let there = read.rule(&it.name);
         let version = there.and_then(|rule| rule.metadata.resource_version.as_deref());
         source.dry_run(&it.object, version).await
     });
@@ -231,16 +230,15 @@ async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result
     say(&preview, common, at)
 }
 
-fn file(path: &Path) -> Result<File, CliError> {
+/// The name and text of a file, or of standard input.
+fn file(path: &Path) -> Result<(String, String), CliError> {
     let text = if path == Path::new("-") {
         io::read_to_string(io::stdin())
     } else {
         std::fs::read_to_string(path)
     };
-    Ok(File {
-        name: path.display().to_string(),
-        text: text.map_err(|error| CliError::file(path, error))?,
-    })
+    let text = text.map_err(|error| CliError::file(path, error))?;
+    Ok((path.display().to_string(), text))
 }
 
 /// Waits until no node is held, or until the timeout; standard error says what for.

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::check::check;
 use super::explain::{explain_node, explain_pod, explain_rule};
 use super::page::{Page, Render};
-use super::preview::{self, Before, File};
+use super::preview;
 use super::read::{Lists, ObjectSource, snapshot, with_rules};
+use super::rows::rows;
 use super::snapshot::{PendingPod, Snapshot, Wanted};
 use super::status::status;
 use crate::cluster::ResourceKind;
@@ -139,19 +140,19 @@ fn read(source: &ObjectSource, wanted: &Wanted) -> Snapshot {
 
 /// What a rule that two nodes do not fulfil would do.
 fn previewed(source: &ObjectSource) -> preview::Preview {
-    let file = File {
-        name: "rule.yaml".into(),
-        text: "{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: security}, spec: {\
+    let file = (
+        "rule.yaml".into(),
+        "{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: security}, spec: {\
             enforcementMode: bootstrap-only, conditions: [{type: example.com/RuntimeSecurityAgentReady, requiredStatus: 'True'}], \
             taint: {key: readiness.k8s.io/security, effect: NoSchedule}, nodeSelector: {matchLabels: {kubernetes.io/os: linux}}}}"
             .into(),
-    };
+    );
     let written = preview::rules(&[file]).unwrap();
     let read = read(source, &Wanted::default());
-    let before = Before::of(&read);
+    let before = rows(&read);
     let rules = written.iter().map(|it| it.applied(None, at(NOW)).unwrap());
     let after = with_rules(source, read, rules.collect()).now_or_never();
-    preview::preview(&before, &after.unwrap().unwrap(), &written, &[])
+    preview::preview(&before, &after.unwrap().unwrap(), &written, &[Ok(None)])
 }
 
 /// What each command prints at this width.

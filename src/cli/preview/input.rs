@@ -5,24 +5,18 @@ use serde_json::{Value, json};
 use crate::api::names::{FINALIZER, GROUP, KIND};
 use crate::object::RuleObject;
 
-/// A file, or standard input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct File {
-    pub name: String,
-    pub text: String,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
     pub name: String,
     pub object: Value,
 }
 
-pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
+/// The rules in these files, each with its name and text.
+pub(crate) fn rules(files: &[(String, String)]) -> Result<Vec<Written>, String> {
     let mut all: Vec<Written> = Vec::new();
-    for file in files {
-        for rule in in_file(file)? {
-            let (file, name) = (&file.name, &rule.name);
+    for (file, text) in files {
+        for rule in in_file(file, text)? {
+            let name = &rule.name;
             if all.iter().any(|known| known.name == *name) {
                 return Err(format!("{file}: rule {name} is there twice; remove one"));
             }
@@ -32,7 +26,7 @@ pub(crate) fn rules(files: &[File]) -> Result<Vec<Written>, String> {
     Ok(all)
 }
 
-fn in_file(File { name, text }: &File) -> Result<Vec<Written>, String> {
+fn in_file(name: &str, text: &str) -> Result<Vec<Written>, String> {
     let mut lines = text.lines().enumerate();
     if let Some((index, line)) = lines.find(|(_, line)| line.contains("{{")) {
         let (line, rest) = (index + 1, line.trim());
@@ -128,10 +122,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<String>, String> {
-        let file = File {
-            name: "r.yaml".into(),
-            text: text.into(),
-        };
+        let file = ("r.yaml".to_owned(), text.to_owned());
         Ok(rules(&[file])?.into_iter().map(|it| it.name).collect())
     }
 

@@ -11,15 +11,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::page::{Block, Branch, Line, Look, Page, Render, notes};
-use super::read::DryRunAnswer;
 use super::rows::{Lacking, RuleOnNode, State, clock, first_of_nodes, gap, lacking, rows};
 use super::snapshot::Snapshot;
 use crate::api::misplaced;
 use crate::finding::Severity;
-use crate::object::RuleObject;
 use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::wording::counted;
-pub(super) use input::{File, Written, rules};
+pub(super) use input::{Written, rules};
 
 const IMMUTABLE: [&str; 4] = [
     "conditions",
@@ -77,53 +75,27 @@ pub(super) struct RulePreview {
     pub warnings: Vec<String>,
 }
 
-/// The rules and their effects before the change.
-#[derive(Debug)]
-pub(super) struct Before {
-    rows: Vec<RuleOnNode>,
-    rules: Vec<RuleObject>,
-}
-
-impl Before {
-    pub(super) fn of(snapshot: &Snapshot) -> Self {
-        Self {
-            rows: rows(snapshot),
-            rules: snapshot.rules.clone(),
-        }
-    }
-
-    pub(super) fn rule(&self, name: &str) -> Option<&RuleObject> {
-        let mut rules = self.rules.iter();
-        rules.find(|it| it.metadata.name.as_deref() == Some(name))
-    }
-}
-
-/// What these rules change, compared to the state before. `answers` is what the API server says of each.
+/// What these rules change, compared to the rows `before`. `answers` has for each why the API server refuses it, if it does, or
+/// why it was not asked.
 pub(super) fn preview(
-    before: &Before,
+    before: &[RuleOnNode],
     after: &Snapshot,
     written: &[Written],
-    answers: &[DryRunAnswer],
+    answers: &[Result<Option<String>, String>],
 ) -> Preview {
     let rows = rows(after);
-    let (held_before, held_after) = (held(&before.rows), held(&rows));
-    let previews = written.iter().map(|it| {
-        let there = before.rule(&it.name);
-        of_rule(it, there, after, &rows, &held_before)
-    });
-    let mut previews: Vec<RulePreview> = previews.collect();
-    let mut unasked = BTreeSet::new();
-    for ((preview, answer), written) in previews.iter_mut().zip(answers).zip(written) {
-        match answer {
-            // It says all that is wrong with the fields, but not where an unknown one belongs.
-            DryRunAnswer::Refused(why) => {
-                preview.refusals = misplaced(&written.object["spec"]);
-                preview.refusals.push(why.clone());
-            }
-            DryRunAnswer::NotAsked(why) => drop(unasked.insert(why)),
-            DryRunAnswer::Accepted => {}
+    let (held_before, held_after) = (held(before), held(&rows));
+    let previews = written.iter().zip(answers).map(|(it, answer)| {
+        let mut preview = of_rule(it, after, &rows, &held_before);
+        // It says all that is wrong with the fields, but not where an unknown one belongs.
+        if let Ok(Some(why)) = answer {
+            preview.refusals = misplaced(&it.object["spec"]);
+            preview.refusals.push(why.clone());
         }
-    }
+        preview
+    });
+    let previews: Vec<RulePreview> = previews.collect();
+    let unasked: BTreeSet<_> = answers.iter().filter_map(|it| it.as_ref().err()).collect();
     let mut notes = after.notes();
     if after.limits.is_none() && previews.iter().any(|rule| rule.guard.is_some()) {
         let limits = "the controller's arguments could not be read from its Deployment: the default disruption limits are assumed";
@@ -132,7 +104,7 @@ pub(super) fn preview(
     let not_asked = "whether the API server takes the rules was not asked";
     notes.extend(unasked.into_iter().map(|why| format!("{not_asked}: {why}")));
     let was_waiting = |it: &RuleOnNode| {
-        let mut before = before.rows.iter();
+        let mut before = before.iter();
         before.any(|was| (&was.node, &was.rule, was.state) == (&it.node, &it.rule, State::Waiting))
     };
     let gates = rows.iter().filter(|it| !held_before.contains(&it.node));
@@ -140,7 +112,7 @@ pub(super) fn preview(
         gates.filter(|it| it.state.holds() || it.state == State::Waiting && !was_waiting(it));
     let mut gates: Vec<_> = gates.collect();
     gates.sort_by_key(|it| it.state == State::Waiting);
-    let releases = before.rows.iter().filter(|it| it.state.holds());
+    let releases = before.iter().filter(|it| it.state.holds());
     let releases = releases.filter(|it| !held_after.contains(&it.node));
     Preview {
         gates: first_of_nodes(gates),
@@ -160,12 +132,11 @@ fn held(rows: &[RuleOnNode]) -> BTreeSet<Arc<str>> {
 
 fn of_rule(
     written: &Written,
-    there: Option<&RuleObject>,
     after: &Snapshot,
     rows: &[RuleOnNode],
     held_before: &BTreeSet<Arc<str>>,
 ) -> RulePreview {
-    let view = &after.view;
+    let (view, there) = (&after.view, after.rule(&written.name));
     let rule = view.cached_rules().get(&*written.name);
     let rule = rule.map(|cached| &*cached.rule);
     let spec = rule.and_then(|rule| rule.spec.as_ref().ok());
@@ -441,9 +412,9 @@ mod tests {
         };
         let there = there.map(RuleBuilder::object);
         let applied = written.applied(there.as_ref(), at(60)).unwrap();
-        let after = scene().object(applied).read(at(60));
-        let written = [written];
-        let preview = preview(&Before::of(&before), &after, &written, &[]);
+        let mut after = scene().object(applied).read(at(60));
+        after.rules.clone_from(&before.rules);
+        let preview = preview(&rows(&before), &after, &[written], &[Ok(None)]);
         let page = Page::plain(at(60));
         (preview.text(&page), preview.is_no())
     }

@@ -21,7 +21,7 @@ pub(super) use files::put;
 pub(super) use files::{ABOUT, AboutDump, FORM, dump_in, manifests};
 pub(super) use live::Live;
 pub use source::Lists;
-pub(crate) use source::{DryRunAnswer, ObjectSource};
+pub(crate) use source::ObjectSource;
 
 /// A snapshot from objects in memory, for simulations.
 ///
@@ -78,5 +78,41 @@ pub(super) async fn unknown(
     name: &str,
 ) -> CliError {
     let names = names(source, kind, namespace).await;
-    CliError::unknown(kind, namespace, name, names.iter().map(String::as_str))
+    let offer = match near_names(name, &names).join(", ").as_str() {
+        "" => String::new(),
+        near => format!("; did you mean {near}?"),
+    };
+    let namespace = namespace.map_or_else(String::new, |it| format!("{it}/"));
+    let kind = kind.singular();
+    CliError::Input(format!("there is no {kind} {namespace}{name}{offer}"))
+}
+
+/// The most similar names, best first: those that contain the name or are contained in it, and those within a few edits.
+fn near_names<'a>(name: &str, names: &'a [String]) -> Vec<&'a str> {
+    const SHOWN: usize = 3;
+    let near = names.iter().filter_map(|other| {
+        let changes = strsim::levenshtein(name, other);
+        let is_part = name.len() >= 3 && (other.contains(name) || name.contains(other.as_str()));
+        let is_near = changes <= name.len() / 3 + 1;
+        let changes = if is_part { changes.min(1) } else { changes };
+        (is_part || is_near).then_some((changes, other.as_str()))
+    });
+    let mut near: Vec<(usize, &str)> = near.collect();
+    near.sort_unstable();
+    near.into_iter().take(SHOWN).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_offered_nearest_first() {
+        let names = ["worker-1", "worker-2", "worker-11", "control-plane"];
+        let names = names.map(str::to_owned);
+        let near = |name| near_names(name, &names);
+        assert_eq!(near("worker1"), ["worker-1", "worker-11", "worker-2"]);
+        assert_eq!(near("control"), ["control-plane"]);
+        assert!(near("zzz").is_empty());
+    }
 }

@@ -8,9 +8,11 @@ use axum::http::header::CONTENT_TYPE;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::Error;
+use kube::core::request;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::client;
 use crate::cluster::{Cluster, Filter, Objects, ResourceKind, Unreadable};
 
 pub(crate) enum ObjectSource {
@@ -31,15 +33,6 @@ pub struct Lists {
     pub are_files: bool,
     /// Objects that cannot be parsed: place and reason.
     pub unreadable: Vec<(String, String)>,
-}
-
-/// What the API server would say of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DryRunAnswer {
-    Accepted,
-    Refused(String),
-    /// It was not asked, or did not say, and why.
-    NotAsked(String),
 }
 
 impl Lists {
@@ -97,11 +90,15 @@ impl ObjectSource {
         Ok(all)
     }
 
-    /// What the API server makes of a rule, by a write that it does not store. `replaced` is the version of the rule that is
-    /// there under this name.
-    pub(crate) async fn dry_run(&self, rule: &Value, replaced: Option<&str>) -> DryRunAnswer {
+    /// Why the API server refuses a rule, if it does, by a write that it does not store. An error says why it was not asked, or
+    /// did not say. `replaced` is the version of the rule that is there under this name.
+    pub(crate) async fn dry_run(
+        &self,
+        rule: &Value,
+        replaced: Option<&str>,
+    ) -> Result<Option<String>, String> {
         let Self::Cluster(cluster) = self else {
-            return DryRunAnswer::NotAsked("this is a dump".into());
+            return Err("this is a dump".into());
         };
         let mut rule = rule.clone();
         let mut path = ResourceKind::Rules.path(None);
@@ -118,28 +115,20 @@ impl ObjectSource {
             .method(method)
             .uri(format!("{path}?dryRun=All&fieldValidation=Strict"))
             .header(CONTENT_TYPE, "application/json")
-            .body(rule.to_string().into_bytes());
-        let answer = async {
-            let request = request.map_err(kube::core::request::Error::BuildRequest);
-            let request = request.map_err(Error::BuildRequest)?;
-            cluster.client.request::<Value>(request).await
-        };
-        let status = match answer.await {
-            Ok(_) => return DryRunAnswer::Accepted,
+            .body(rule.to_string().into_bytes())
+            .map_err(request::Error::BuildRequest);
+        let status = match client::send::<Value>(&cluster.client, request).await {
             Err(Error::Api(status)) => status,
-            Err(error) => {
-                let refusal = Unreadable::of(ResourceKind::Rules, &error, &cluster.server);
-                return DryRunAnswer::NotAsked(refusal.why);
-            }
+            answer => return cluster.told(answer).map(|_| None),
         };
         let message = &status.message;
         let lacks = format!(" cannot {verb} resource ");
-        DryRunAnswer::NotAsked(match status.code {
+        Err(match status.code {
             401 | 403 if message.contains(&lacks) || message == "Unauthorized" => {
                 format!("no permission to {verb} rules")
             }
             404 => "the cluster has no NodeReadinessRules".into(),
-            400..500 => return DryRunAnswer::Refused(message.clone()),
+            400..500 => return Ok(Some(message.clone())),
             code => format!("it answers {code}: {message}"),
         })
     }

@@ -30,7 +30,7 @@ pub struct Snapshot {
     pub(super) listed: Vec<(Watch, Scope)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Scope)>,
-    /// The rules as written.
+    /// The rules as written in the cluster, also where the view has others in their place.
     pub(crate) rules: Vec<RuleObject>,
     /// The controller's limits, if found in its Deployment.
     pub(crate) limits: Option<Limits>,
@@ -112,6 +112,11 @@ impl Snapshot {
             || (self.rules.iter()).any(|rule| says_all_suspended(&rule.status));
         self.view.suspend_all(suspends_all);
         self.view.prepare();
+    }
+
+    pub(crate) fn rule(&self, name: &str) -> Option<&RuleObject> {
+        let mut rules = self.rules.iter();
+        rules.find(|it| it.metadata.name.as_deref() == Some(name))
     }
 
     pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Unreadable> {
