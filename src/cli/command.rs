@@ -10,21 +10,18 @@ use crate::api::Duration;
 use crate::cluster::ResourceKind;
 use crate::documentation;
 
-/// The page about these commands.
-const PAGE: &str = "kubectl.md";
-
 /// What ends the help of a command: the exit codes, which `docs/kubectl.md` explains, and the address of the page about it.
-pub(super) fn after_help(page: &str) -> String {
+fn after_help() -> String {
     format!(
         "Exit codes: 0 answered, 1 not or not all answered, 2 something found, 64 usage\n\
          Documentation: {}",
-        documentation::page(page)
+        documentation::page("kubectl.md")
     )
 }
 
 /// Why nodes are held, since when, and what to do next
 #[derive(Debug, Parser)]
-#[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = after_help(PAGE))]
+#[command(name = "kubectl nodegate", bin_name = "kubectl nodegate", version, after_help = after_help())]
 pub struct Plugin {
     #[command(subcommand)]
     pub(super) command: Command,

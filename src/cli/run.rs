@@ -32,7 +32,6 @@ use crate::cluster::ResourceKind;
 use crate::object::ObjectKey;
 use access::{configured, opened, page, read, source, write};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 const FOUND: u8 = 2;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -134,7 +133,8 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             say(&check(parts, &read), &common, read.at)
         }
         Command::Version => {
-            write(&format!("kubectl nodegate {VERSION}\n"))?;
+            let version = env!("CARGO_PKG_VERSION");
+            write(&format!("kubectl nodegate {version}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Suggest { common } => {

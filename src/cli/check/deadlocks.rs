@@ -1,6 +1,6 @@
 //! Deadlocks: components that wait for themselves or each other.
 
-use super::input::{name, rule_name};
+use super::input::name;
 use super::of_daemon_sets::late_label;
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::condition::{can_share_a_node, tolerates};
@@ -82,5 +82,6 @@ fn each_other(
          {two}, which does not tolerate {its_taint}: on a node that both hold, neither is ever met"
     );
     let fix = "let both DaemonSets tolerate both taints";
-    Some(Finding::new(Check::DEADLOCK, rule_name(rule), what, fix))
+    let object = format!("rule/{}", rule.name);
+    Some(Finding::new(Check::DEADLOCK, object, what, fix))
 }

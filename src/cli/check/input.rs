@@ -50,7 +50,3 @@ pub(crate) fn waits_for(spec: &CompiledSpec, agent: &Agent, snapshot: &Snapshot)
 pub(super) fn name(agent: &Agent) -> String {
     format!("daemonset/{}", agent.daemon_set.key)
 }
-
-pub(super) fn rule_name(rule: &Rule) -> String {
-    format!("rule/{}", rule.name)
-}

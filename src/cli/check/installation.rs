@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::http::Request;
 use axum::http::header::DATE;
+use axum::http::{Request, Uri};
 use futures::future::join_all;
 use http_body_util::BodyExt;
 use jiff::fmt::rfc2822;
@@ -18,10 +18,9 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::Api;
 use kube::api::{ListParams, PostParams};
 use kube::client::Body;
-use kube::core::request;
-use kube::{Api, Error};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
@@ -59,6 +58,14 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
         return Vec::new();
     };
     let definition_name = format!("{PLURAL}.{GROUP}");
+    let webhook_with_endpoints = async {
+        let hook = cluster.found(WEBHOOK).await;
+        let ready = match hook.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
+            Some((namespace, name)) => ready(cluster, namespace, name).await,
+            None => None,
+        };
+        (hook, ready)
+    };
     let (version, denied, found, policies, policy, binding, (hook, ready)) = tokio::join!(
         version(cluster),
         denied(cluster),
@@ -66,14 +73,13 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
         has_policies(cluster),
         cluster.found::<MutatingAdmissionPolicy>(BIRTH),
         cluster.found::<MutatingAdmissionPolicyBinding>(BIRTH),
-        served_webhook(cluster),
+        webhook_with_endpoints,
     );
     let now = Timestamp::now();
     let (version, served_at) = version.map_or_else(|why| (Err(why), None), |it| (Ok(it.0), it.1));
-    let known = |kind| {
-        snapshot
-            .gap(kind)
-            .map_or(Ok(()), |gap| Err(gap.why.clone()))
+    let known = |kind| match snapshot.gap(kind) {
+        Some(gap) => Err(gap.why.clone()),
+        None => Ok(()),
     };
     let policy = policy.map(|it| it.is_some());
     let binding = binding.map(|it| it.is_some());
@@ -102,10 +108,9 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
 
 /// The API server's version, and the time on its clock.
 async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String> {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = Uri::from_static("/version");
     let answer = async {
-        let request = Request::get("/version").body(Body::empty());
-        let request = request.map_err(request::Error::BuildRequest);
-        let request = request.map_err(Error::BuildRequest)?;
         let (head, body) = cluster.client.send(request).await?.into_parts();
         Ok((head, body.collect().await?.to_bytes()))
     };
@@ -298,21 +303,6 @@ fn birth(
             "install both: kubectl apply -k config/birth",
         ),
     }
-}
-
-/// The webhook's configuration, and how many of its endpoints are ready, if that may be read.
-async fn served_webhook(
-    cluster: &Cluster,
-) -> (
-    Result<Option<ValidatingWebhookConfiguration>, String>,
-    Option<usize>,
-) {
-    let found = cluster.found(WEBHOOK).await;
-    let ready = match found.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
-        Some((namespace, name)) => ready(cluster, namespace, name).await,
-        None => None,
-    };
-    (found, ready)
 }
 
 /// The namespace and name of the service that serves the webhook.

@@ -70,7 +70,7 @@ fn stray_of_pool(snapshot: &Snapshot, pool: &Pool) -> Vec<Finding> {
         let why = rules.why_stray(key, effect.parse().ok()?, selects)?;
         let what = format!("its startup taint {key}:{effect} is removed by no rule: {why}");
         let fix = "use the key and effect of a rule's taint, or remove it";
-        let object = pool_name(pool);
+        let object = format!("nodepool/{}", pool.name);
         let finding = Finding::new(Check::STRAY_TAINT, object, what, fix);
         // The rule may exist outside these files.
         Some(if snapshot.manifests.are_files {
@@ -91,7 +91,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     if !makes_nodes_for(pool, spec) {
         return None;
     }
-    let object = pool_name(pool);
+    let object = format!("nodepool/{}", pool.name);
     if has(&pool.startup_taints) {
         return (effect == TaintEffect::NoExecute).then(|| {
             let what = format!(
@@ -121,10 +121,6 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
         )
     };
     Some(Finding::new(Check::NODE_POOL, object, what, fix))
-}
-
-fn pool_name(pool: &Pool) -> String {
-    format!("nodepool/{}", pool.name)
 }
 
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::input::rule_name;
 use crate::api::Duration;
 use crate::cli::snapshot::{Agent, Snapshot, arguments};
 use crate::cluster::ResourceKind;
@@ -32,7 +31,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 }
 
 fn of(check: Check, rule: &Rule, what: impl Into<String>, fix: &str) -> Finding {
-    Finding::new(check, rule_name(rule), what, fix)
+    Finding::new(check, format!("rule/{}", rule.name), what, fix)
 }
 
 fn rejected(rule: &Rule) -> Option<Finding> {

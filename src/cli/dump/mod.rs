@@ -65,7 +65,9 @@ pub(super) async fn dump(
         at: Timestamp::now(),
         missing: missing.clone(),
     };
-    write(&folder.join(ABOUT), &about)?;
+    let path = folder.join(ABOUT);
+    let written = private_file(&path).and_then(|it| Ok(serde_json::to_writer_pretty(it, &about)?));
+    written.map_err(|error| CliError::file(&path, error))?;
     Ok(Dumped {
         folder: folder.display().to_string(),
         objects,
@@ -100,12 +102,6 @@ fn write_list(path: &Path, items: &[String]) -> io::Result<()> {
     }
     file.write_all(b"\n]}\n")?;
     file.flush()
-}
-
-fn write(path: &Path, value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_vec_pretty(value).map_err(|error| CliError::file(path, error))?;
-    let written = private_file(path).and_then(|mut file| file.write_all(&text));
-    written.map_err(|error| CliError::file(path, error))
 }
 
 /// Every object of a kind that any command reads, each once, as JSON text, which takes a tenth of the memory of values.

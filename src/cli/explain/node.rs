@@ -14,7 +14,7 @@ use crate::cli::rows::{NodeVerdict, RuleOnNode, State, clock, rows_of};
 use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::documentation;
 use crate::engine::unreadable::Broken;
-use crate::object::{KUBELETS_CONDITIONS, Node, Taint};
+use crate::object::{KUBELETS_CONDITIONS, Node, ObjectKey, Taint};
 use crate::rule::{RuleSet, WhyStray};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -129,18 +129,14 @@ fn next(
 /// Where to look for what the controller cannot parse.
 fn see_object(object: &Broken) -> Option<NextStep> {
     let kind = object.watch.kind().to_lowercase();
+    let ObjectKey { namespace, name } = &object.key;
+    let within = match &**namespace {
+        "" => String::new(),
+        namespace => format!("-n {namespace} "),
+    };
+    let command = format!("kubectl {within}get {kind} {name} -o yaml");
     let say = "correct the field that cannot be parsed";
-    match (&*object.key.namespace, &*object.key.name) {
-        (_, "") => None,
-        ("", name) => Some(NextStep::new(
-            say,
-            format!("kubectl get {kind} {name} -o yaml"),
-        )),
-        (namespace, name) => {
-            let command = format!("kubectl -n {namespace} get {kind} {name} -o yaml");
-            Some(NextStep::new(say, command))
-        }
-    }
+    (!name.is_empty()).then(|| NextStep::new(say, command))
 }
 
 fn check_controller(leader: &Leader) -> NextStep {

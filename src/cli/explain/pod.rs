@@ -10,7 +10,7 @@ use super::told;
 use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{RuleOnNode, rows};
 use crate::cli::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
-use crate::object::Taint;
+use crate::object::{ObjectKey, Taint};
 use crate::wording::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,7 +56,8 @@ pub(crate) struct HeldNodes {
 }
 
 pub(crate) fn explain_pod(snapshot: &Snapshot, pod: &PendingPod) -> PodExplanation {
-    let (key, object) = (pod.key(), &pod.unready.pod);
+    let object = &pod.unready.pod;
+    let key = ObjectKey::of(&object.metadata);
     let is_bound = !node_of(object).is_empty();
     let has_ended = ["Succeeded", "Failed"].contains(&phase(object));
     let candidates = (!is_bound && !has_ended).then(|| candidates(snapshot, pod));
@@ -135,13 +136,10 @@ impl Render for PodExplanation {
         // The scheduler's one sentence about the nodes repeats what follows for each node.
         let says_more = self.candidates.as_ref().is_some_and(|it| it.tolerated == 0);
         let cause = self.cause.iter().filter(|_| page.wide || !says_more);
-        let fine = self
-            .cause
-            .is_none()
-            .then(|| Line::mark(true).plain("no problems found"));
+        let fine = || Line::mark(true).plain("no problems found");
         let tree = Branch::from(head)
             .over(cause.map(|cause| cause.branch(page)))
-            .over(fine)
+            .over(self.cause.is_none().then(fine))
             .over(self.candidates.as_ref().map(Candidates::branch));
         told(tree, self.next.as_ref(), &self.notes)
     }

@@ -55,24 +55,21 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     own.retain(|it| *it.rule == *name);
     let status = RuleStatus::of(snapshot, cached, &own.iter().collect::<Vec<_>>());
     let spec = rule.spec.as_ref().ok();
-    let requirements = spec.map_or(&[][..], |spec| spec.conditions.as_slice());
     let failures = cached.status.failed_nodes.iter();
     let failures = failures.map(|it| {
         let message = it.message.clone().unwrap_or_default();
         Cause::new(format!("node/{}", it.node_name), message)
     });
-    let conditions: Vec<_> = requirements
-        .iter()
-        .map(|it| ConditionOfRule {
+    let requirements = spec.into_iter().flat_map(|spec| &spec.conditions);
+    let conditions = requirements.map(|it| {
+        let lacks = |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
+        ConditionOfRule {
             kind: it.kind.clone(),
             requirement: it.to_string(),
-            unmet: {
-                let lacks =
-                    |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
-                own.iter().filter(lacks).count()
-            },
-        })
-        .collect();
+            unmet: own.iter().filter(lacks).count(),
+        }
+    });
+    let conditions = conditions.collect();
     let mut nodes = own;
     nodes.retain(|it| {
         it.state.is_unmet() || matches!(it.state, State::Releasing | State::Conflicted)

@@ -50,7 +50,11 @@ impl<'a> Live<'a> {
             leaders: stream::pending().boxed_local(),
         };
         if live.snapshot.gap(ResourceKind::Leases).is_none() {
-            live.leaders = read_leaders(source).boxed_local();
+            let leaders = stream::repeat(()).filter_map(async |()| {
+                sleep(LEASE_PAUSE).await;
+                leader(source).await.ok()
+            });
+            live.leaders = leaders.boxed_local();
         }
         live.watch(Watch::Rules, &Scope::default());
         for (watch, scope) in std::mem::take(&mut live.snapshot.listed) {
@@ -145,12 +149,4 @@ impl<'a> Live<'a> {
             self.watch(watch, &scope);
         }
     }
-}
-
-/// Polls the Lease.
-fn read_leaders(source: &ObjectSource) -> impl futures::Stream<Item = Option<Leader>> {
-    stream::repeat(()).filter_map(async |()| {
-        sleep(LEASE_PAUSE).await;
-        leader(source).await.ok()
-    })
 }

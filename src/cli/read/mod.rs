@@ -14,6 +14,7 @@ use super::failure::CliError;
 use super::snapshot::{PendingPod, Snapshot, Wanted};
 use crate::cluster::{Filter, ResourceKind};
 use crate::condition::CriticalComponentClass;
+use crate::object::ObjectKey;
 
 pub(super) use builder::{Configured, filter, snapshot, with_rules};
 #[cfg(test)]
@@ -52,7 +53,7 @@ pub(super) async fn pod(
     let mut found = objects.iter().find_map(|json| PendingPod::read(json));
     if let Some(pod) = &mut found {
         // Events are optional.
-        let events = builder::events(source, &pod.key()).await;
+        let events = builder::events(source, &ObjectKey::new(namespace, name)).await;
         pod.unready.events = events.unwrap_or_default();
     }
     Ok(found)

@@ -62,16 +62,13 @@ fn of_tree(tree: &Branch) -> String {
 
 /// A line; all text of a page comes through this, escaped.
 fn of_line(line: &Line) -> String {
-    let escaped = |text: &str| {
+    let spans = line.pieces().map(|(class, text)| {
         let text = text
             .replace('&', "&amp;")
             .replace('<', "&lt;")
-            .replace('>', "&gt;");
-        text.replace('"', "&quot;").replace('\'', "&#39;")
-    };
-    let pieces = line.pieces();
-    let spans = pieces.map(|(class, text)| {
-        let text = escaped(text);
+            .replace('>', "&gt;")
+            .replace('"', "&quot;")
+            .replace('\'', "&#39;");
         format!("<span class=\"{class}\">{text}</span>")
     });
     spans.collect()

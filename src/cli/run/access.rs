@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
 use jiff::Timestamp;
-use terminal_size::{Height, Width, terminal_size};
+use terminal_size::{Width, terminal_size};
 
 use crate::cli::command::{AccessArgs, CommonArgs, Output};
 use crate::cli::failure::CliError;
@@ -71,10 +71,6 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
         wide: common.output == Output::Wide,
         now,
     }
-}
-
-pub(super) fn height() -> usize {
-    terminal_size().map_or(24, |(_, Height(rows))| rows.into())
 }
 
 /// Writes to standard output. A closed pipe is not an error.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use terminal_size::{Height, terminal_size};
 use tokio::time::{sleep_until, timeout_at};
 
-use super::access::{configured, height, page, source, write_on};
+use super::access::{configured, page, source, write_on};
 use crate::cli::command::CommonArgs;
 use crate::cli::page::Render;
 use crate::cli::printable::printable;
@@ -45,7 +46,8 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
             let stale = problem.map(|problem| format!("not up to date: {problem}"));
             status.notes.extend(stale);
             let text = status.text(&page(common, read.at));
-            let shown = text.lines().take(height().saturating_sub(1));
+            let height: usize = terminal_size().map_or(24, |(_, Height(rows))| rows.into());
+            let shown = text.lines().take(height.saturating_sub(1));
             let lines = shown.flat_map(|line| [line, "\u{1b}[K\n"]);
             let lines = ["\u{1b}[H"].into_iter().chain(lines);
             lines.chain(["\u{1b}[J"]).collect()

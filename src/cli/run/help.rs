@@ -11,7 +11,6 @@ use super::access::{connect, write};
 use crate::cli::command::Plugin;
 use crate::cli::complete::{Completion, next, value_of};
 use crate::cli::read::names;
-use crate::cluster::ResourceKind;
 
 /// How long to wait for names; a typing user waits no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,28 +42,22 @@ async fn candidates(words: &[String]) -> Vec<String> {
             before,
             namespace,
         } => {
+            let kubeconfig = value_of(words, &["--kubeconfig"]);
+            let context = value_of(words, &["--context"]);
+            let names = async {
+                let kubeconfig = kubeconfig.as_deref().map(Path::new);
+                let source = connect(kubeconfig, context.as_deref()).await.ok()?;
+                let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
+                let namespace = kind.is_namespaced().then_some(own.as_str());
+                Some(names(&source, kind, namespace).await)
+            };
             // On an error or a timeout, no names are offered.
-            let names = timeout(PATIENCE, names_of(words, kind, namespace)).await;
-            let names = names.ok().flatten().unwrap_or_default().into_iter();
+            let names = timeout(PATIENCE, names).await.ok().flatten();
+            let names = names.unwrap_or_default().into_iter();
             names.map(|name| format!("{before}{name}")).collect()
         }
     };
     all.retain(|word| words.last().is_none_or(|begun| word.starts_with(begun)));
     all.sort();
     all
-}
-
-/// The names of the objects of a kind in the cluster that the words name.
-async fn names_of(
-    words: &[String],
-    kind: ResourceKind,
-    namespace: Option<String>,
-) -> Option<Vec<String>> {
-    let kubeconfig = value_of(words, &["--kubeconfig"]);
-    let context = value_of(words, &["--context"]);
-    let source = connect(kubeconfig.as_deref().map(Path::new), context.as_deref());
-    let source = source.await.ok()?;
-    let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
-    let namespace = kind.is_namespaced().then_some(own.as_str());
-    Some(names(&source, kind, namespace).await)
 }

@@ -6,11 +6,10 @@ use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateTerminated, ContainerStatus, Event, Pod, PodCondition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::condition::{is_meant_for, tolerates};
-use crate::object::{DaemonSet, Node, ObjectKey, Taint, Toleration, Watched};
+use crate::object::{DaemonSet, Node, Taint, Toleration, Watched};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnreadyPod {
@@ -37,16 +36,13 @@ pub(crate) fn unready_since(pod: &Pod) -> Option<Timestamp> {
 
 /// The node it is bound to; empty if unbound.
 pub(crate) fn node_of(pod: &Pod) -> &str {
-    let spec = pod.spec.as_ref();
-    spec.and_then(|spec| spec.node_name.as_deref())
-        .unwrap_or_default()
+    let node = pod.spec.as_ref().and_then(|it| it.node_name.as_deref());
+    node.unwrap_or_default()
 }
 
 pub(crate) fn phase(pod: &Pod) -> &str {
-    let status = pod.status.as_ref();
-    status
-        .and_then(|it| it.phase.as_deref())
-        .unwrap_or_default()
+    let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+    phase.unwrap_or_default()
 }
 
 /// The controller that owns it.
@@ -205,10 +201,6 @@ impl PendingPod {
         })
     }
 
-    pub(crate) fn key(&self) -> ObjectKey {
-        ObjectKey::of(&self.unready.pod.metadata)
-    }
-
     /// Whether its node selector and required node affinity match this node; taints are ignored.
     pub(crate) fn asks_for(&self, node: &Node) -> bool {
         is_meant_for(&self.placement, node, &[])
@@ -221,10 +213,8 @@ impl PendingPod {
 }
 
 /// An instance of the controller, read from its pod.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(crate) struct Controller {
-    pub pod: String,
     pub image: String,
     pub ready: bool,
 }
@@ -233,7 +223,6 @@ impl Controller {
     pub(crate) fn of(pod: &Pod) -> Option<Self> {
         let container = pod.spec.as_ref()?.containers.first()?;
         Some(Self {
-            pod: pod.metadata.name.clone()?,
             image: container.image.clone().unwrap_or_default(),
             ready: is_ready(pod),
         })

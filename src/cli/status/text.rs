@@ -9,10 +9,8 @@ impl Render for ClusterStatus {
     const KIND: &'static str = "Status";
 
     fn blocks(&self, page: &Page) -> Vec<Block> {
-        let known = self.leader.as_ref();
-        let leader = leader(known, self.leader_unknown.as_deref(), page);
         let mut blocks: Vec<Block> = vec![
-            leader.into(),
+            leader(self, page).into(),
             versions(self).into(),
             nodes(&self.nodes).into(),
             Line::new().into(),
@@ -65,17 +63,16 @@ impl Render for ClusterStatus {
     }
 }
 
-/// The line about the leader; `unknown` says why it is unknown.
-fn leader(leader: Option<&LeaderStatus>, unknown: Option<&str>, page: &Page) -> Line {
+fn leader(status: &ClusterStatus, page: &Page) -> Line {
     let line = Line::new().faint("controller  ");
-    if let Some(why) = unknown {
+    if let Some(why) = &status.leader_unknown {
         return line.poor("unknown").plain(format!("  {why}"));
     }
     let Some(LeaderStatus {
         lease,
         health,
         instances,
-    }) = leader
+    }) = &status.leader
     else {
         return line.plain(
             "there is no Lease: the controller does not run, or runs without leader election",

@@ -127,7 +127,6 @@ fn who_leads_is_judged() {
             suspends_all,
         };
         let pod = |ready| Controller {
-            pod: "a".into(),
             image: "example.com/nodegate:0.1.0".into(),
             ready,
         };
