@@ -15,7 +15,6 @@ pub(super) enum Completion {
         kind: ResourceKind,
         /// The text up to and including the slash; empty for a name that is a word of its own.
         before: String,
-        /// The namespace, if the words name one.
         namespace: Option<String>,
     },
 }
@@ -135,7 +134,6 @@ end
 complete -c kubectl-nodegate -f -a '(__kubectl_nodegate)'
 "#;
 
-/// The script that completes `kubectl-nodegate` in this shell.
 pub(super) const fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => BASH,

@@ -43,7 +43,6 @@ impl From<Unreadable> for CliError {
 }
 
 impl CliError {
-    /// A file or folder cannot be used.
     pub(super) fn file(path: &Path, why: impl fmt::Display) -> Self {
         Self::Input(format!("cannot read {}: {why}", path.display()))
     }

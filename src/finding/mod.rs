@@ -87,7 +87,6 @@ checks! {
 pub(crate) struct Finding {
     pub id: &'static str,
     pub severity: Severity,
-    /// The heading in the documentation.
     #[serde(skip)]
     pub title: &'static str,
     /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.

@@ -173,7 +173,7 @@ fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Verdict {
     warning(message, "check that the clock is synchronized: timedatectl")
 }
 
-/// The lists that commands need but the user may not read, and what is unknown without them.
+/// The lists that commands need but the user may not read.
 async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
     let reviews = ResourceKind::ALL.iter().map(async |kind| {
         let path = kind.path(None);

@@ -57,12 +57,8 @@ fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
             class.name, class.selector
         );
         let fix = format!("add it to {missing} too, or remove it");
-        found.push(Finding::new(
-            Check::LABEL_ON_ONE_PLACE,
-            name(agent),
-            what,
-            fix,
-        ));
+        let finding = Finding::new(Check::LABEL_ON_ONE_PLACE, name(agent), what, fix);
+        found.push(finding);
     }
     found
 }

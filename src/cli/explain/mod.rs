@@ -13,7 +13,6 @@ pub(super) use node::explain_node;
 pub(super) use pod::explain_pod;
 pub(super) use rule::explain_rule;
 
-/// The tree, the notes and the next step.
 fn told(tree: Branch, next: Option<&NextStep>, about: &[String]) -> Vec<Block> {
     let next = next.map(|next| Line::from(next).into());
     let tree = [tree.into()].into_iter();

@@ -29,7 +29,6 @@ pub(crate) struct NodeExplanation {
     pub created: Option<Timestamp>,
     /// The effect of each rule that matches the node; rules that hold it come first.
     pub rules: Vec<RuleOnNode>,
-    /// What else keeps pods off the node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Cause>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -90,33 +90,30 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
 
 fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[RuleOnNode]) -> Option<NextStep> {
     let rule = &status.rule;
-    match status.state {
-        RuleState::Invalid => Some(NextStep::new(
+    let (say, command) = match status.state {
+        RuleState::Suspended => return Some(go_on(snapshot.leader.as_ref(), rule)),
+        RuleState::Deleting => return Some(clean_up(snapshot.leader.as_ref(), rule)),
+        RuleState::Invalid => (
             "correct the rule",
             format!("kubectl edit nodereadinessrule {rule}"),
-        )),
-        RuleState::Suspended => Some(go_on(snapshot.leader.as_ref(), rule)),
-        RuleState::NotTakenOn => Some(NextStep::new(
+        ),
+        RuleState::NotTakenOn => (
             "see whether a controller runs",
             "kubectl nodegate status".to_owned(),
-        )),
-        RuleState::Deleting => Some(clean_up(snapshot.leader.as_ref(), rule)),
-        RuleState::InForce | RuleState::DryRun => {
-            if let Some(first) = nodes.first() {
-                return Some(NextStep::new(
-                    "see why, and what to do",
-                    format!("kubectl nodegate explain node/{}", first.node),
-                ));
-            }
-            let is_wrong = !status.published.is_empty();
-            is_wrong.then(|| {
-                NextStep::new(
-                    "see what else is wrong, and how to correct it",
-                    "kubectl nodegate check".to_owned(),
-                )
-            })
-        }
-    }
+        ),
+        RuleState::InForce | RuleState::DryRun => match nodes.first() {
+            Some(first) => (
+                "see why, and what to do",
+                format!("kubectl nodegate explain node/{}", first.node),
+            ),
+            None if status.published.is_empty() => return None,
+            None => (
+                "see what else is wrong, and how to correct it",
+                "kubectl nodegate check".to_owned(),
+            ),
+        },
+    };
+    Some(NextStep::new(say, command))
 }
 
 impl Render for RuleExplanation {

@@ -25,7 +25,6 @@ const IMMUTABLE: [&str; 4] = [
     "nodeSelector",
     "conditionPolicy",
 ];
-/// Why a held node would be released.
 const RELEASED: &str = "its conditions are met, or the rule leaves it alone";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

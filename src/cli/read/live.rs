@@ -31,7 +31,6 @@ pub(crate) struct Live<'a> {
     source: &'a ObjectSource,
     snapshot: Snapshot,
     watches: BTreeMap<Watch, Events>,
-    /// Why watches do not work.
     problems: BTreeMap<Watch, String>,
     leaders: LocalBoxStream<'a, Option<Leader>>,
 }

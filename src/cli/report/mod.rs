@@ -10,7 +10,6 @@ use super::check::Checkup;
 use super::page::{Block, Branch, Line, Page, Render};
 use super::status::ClusterStatus;
 
-/// The page of what was read at this time.
 pub(super) fn report(at: Timestamp, status: &ClusterStatus, checkup: &Checkup) -> String {
     let page = Page {
         wide: true,

@@ -73,13 +73,8 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
     }
 }
 
-/// Writes to standard output. A closed pipe is not an error.
-pub(super) fn write(text: &str) -> io::Result<()> {
-    write_on(text).map(drop)
-}
-
-/// Writes to standard output; returns whether the reader is still there.
-pub(super) fn write_on(text: &str) -> io::Result<bool> {
+/// Writes to standard output; returns whether the reader is still there. A closed pipe is not an error.
+pub(super) fn write(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use terminal_size::{Height, terminal_size};
 use tokio::time::{sleep_until, timeout_at};
 
-use super::access::{configured, page, source, write_on};
+use super::access::{configured, page, source, write};
 use crate::cli::command::CommonArgs;
 use crate::cli::page::Render;
 use crate::cli::printable::printable;
@@ -54,7 +54,7 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
         } else {
             changes(&mut held, read)
         };
-        if !write_on(&text)? {
+        if !write(&text)? {
             return Ok(ExitCode::SUCCESS);
         }
         tokio::select! {

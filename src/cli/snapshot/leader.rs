@@ -18,7 +18,6 @@ pub(crate) struct Leader {
     pub holder: String,
     /// When the lease was renewed, by the holder's clock.
     pub renewed: Option<Timestamp>,
-    /// How long the lease lasts, in seconds.
     pub duration_seconds: i32,
     pub suspends_all: bool,
 }

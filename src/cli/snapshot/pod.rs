@@ -108,7 +108,6 @@ impl Culprit<'_> {
         self.status?.last_state.as_ref()?.terminated.as_ref()
     }
 
-    /// Why the container is not ready, in one line.
     pub(crate) fn why(&self) -> String {
         let init = if self.is_init { "init " } else { "" };
         let what = format!("{init}container {}", self.name);

@@ -32,7 +32,6 @@ pub(super) struct ClusterStatus {
     pub rules: Vec<RuleStatus>,
     /// The held nodes, each once, longest first.
     pub held: Vec<RuleOnNode>,
-    /// Taints that look like a rule's and that no rule removes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stray_taints: Vec<StrayTaint>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -86,7 +85,6 @@ pub(super) struct RuleStatus {
     pub waiting: usize,
     /// On how many nodes the controller failed to apply the rule, as published.
     pub failing: i32,
-    /// Since when the longest held node has been held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_held: Option<Timestamp>,
     /// What its nodes lack, most frequent first.

@@ -2,7 +2,6 @@
 
 use crate::cli::snapshot::Agent;
 
-/// Why nodes need components.
 pub(super) struct ComponentPurpose {
     pub name: &'static str,
     /// The effect on pods that start without them, as a sentence.
