@@ -143,7 +143,7 @@ impl Engine {
 
     /// Whether no request is under way and no Event is queued.
     pub fn is_idle(&self) -> bool {
-        self.out.under_way() == 0 && self.out.notices.len() == 0
+        self.out.is_idle()
     }
 
     /// The state of the cluster and the rules, for gauges.

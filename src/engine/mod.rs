@@ -22,7 +22,6 @@ mod map;
 mod node_writes;
 mod nodes;
 pub mod notice;
-mod notices;
 mod outbox;
 mod pacer;
 mod patch;

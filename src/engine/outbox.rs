@@ -1,7 +1,8 @@
 //! The outbox: what the engine wants done and when, and what it asks for, with the time at which it runs. It makes each request
-//! at most once at a time; the pacer says when.
+//! at most once at a time; the pacer says when. Writes to nodes come first: under overload, Events are dropped and counted rather
+//! than kept back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,15 @@ use super::error::RequestError;
 use super::io::{Effect, Now, Request, RequestId};
 use super::map::Map;
 use super::notice::Notice;
-use super::notices::Notices;
 use super::pacer::{CLASSES, Class, Pacer};
 use crate::condition::Watch;
 
 /// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);
+/// How long an Event yields to writes to nodes.
+const EVENT_PATIENCE: Duration = Duration::from_secs(1);
+/// How many Events are queued at most.
+const MAX_EVENTS: usize = 32_768;
 
 /// What a request is for. Its owner keeps the details.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +58,10 @@ impl Job {
 pub struct Outbox {
     pub now: Now,
     pub pacer: Pacer,
-    pub notices: Notices,
+    /// The Events to post, oldest first, each with the time at which it was added.
+    notices: VecDeque<(Notice, Now)>,
+    /// When the oldest is posted even if nodes are still being written.
+    put_off: Option<Instant>,
     /// The wanted jobs of each class, soonest first.
     wanted: [BTreeSet<(Instant, Job)>; CLASSES],
     /// When each wanted job is due.
@@ -69,7 +76,8 @@ impl Outbox {
         Self {
             now,
             pacer,
-            notices: Notices::default(),
+            notices: VecDeque::new(),
+            put_off: None,
             wanted: Default::default(),
             due: Map::default(),
             effects: Vec::new(),
@@ -170,7 +178,9 @@ impl Outbox {
 
     /// Queues an Event, behind more urgent requests.
     pub fn tell(&mut self, notice: Notice) {
-        if !self.notices.take(notice, self.now) {
+        if self.notices.len() < MAX_EVENTS {
+            self.notices.push_back((notice, self.now));
+        } else {
             self.count(Count::EventDropped);
         }
     }
@@ -178,17 +188,31 @@ impl Outbox {
     /// Posts the Events that are due. They yield to writes to nodes, but only for a limited time.
     pub fn post(&mut self, is_busy: bool) {
         let now = self.now.monotonic;
-        while self.notices.is_due(is_busy, now)
-            && self.pacer.may_begin(Class::Event, now)
-            && let Some((notice, at)) = self.notices.next()
-        {
+        self.put_off = None;
+        while let Some((_, came)) = self.notices.front() {
+            let patient_until = came.monotonic + EVENT_PATIENCE;
+            if is_busy && now < patient_until {
+                self.put_off = Some(patient_until);
+                return;
+            }
+            if !self.pacer.may_begin(Class::Event, now) {
+                return;
+            }
+            let Some((notice, came)) = self.notices.pop_front() else {
+                return;
+            };
             let request = Request::PostEvent {
                 notice: Box::new(notice),
-                at,
+                at: came.wall,
                 number: self.next,
             };
             self.ask(Job::Event, request);
         }
+    }
+
+    /// Whether no request is under way and no Event is queued.
+    pub fn is_idle(&self) -> bool {
+        self.under_way() == 0 && self.notices.is_empty()
     }
 
     /// When the engine must run again for what is kept here. A job that is due waits for its turn.
@@ -198,7 +222,7 @@ impl Outbox {
             let mut times = jobs.iter().map(|(due, _)| *due);
             times.find(|due| *due > now)
         });
-        let turns = [self.pacer.next_turn(now), self.notices.next_turn()];
+        let turns = [self.pacer.next_turn(now), self.put_off];
         due.chain(turns.into_iter().flatten()).min()
     }
 
@@ -210,6 +234,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::notice::{About, LATE};
     use crate::testing::at;
 
     #[test]
@@ -239,5 +264,72 @@ mod tests {
         assert_eq!(outbox.next_wake(), Some(after(12)));
         outbox.forget(&job);
         assert_eq!(outbox.next_wake(), None);
+    }
+
+    fn outbox(now: Instant) -> Outbox {
+        let wall = at(0);
+        let monotonic = now;
+        Outbox::new(Pacer::new(1, None), Now { wall, monotonic })
+    }
+
+    fn notice(why: &str) -> Notice {
+        let about = About::node(&"n".into(), &"uid".into());
+        Notice::new(about, &LATE, why.into())
+    }
+
+    #[test]
+    fn the_event_that_waits_longest_comes_first_and_keeps_its_time() {
+        let mut outbox = outbox(Instant::now());
+        for seconds in [1, 2] {
+            outbox.now.wall = at(seconds);
+            outbox.tell(notice(&seconds.to_string()));
+        }
+        outbox.now.wall = at(3);
+        while !outbox.notices.is_empty() {
+            outbox.post(false);
+            for id in outbox.under_way.keys().copied().collect::<Vec<_>>() {
+                outbox.answered(id, None);
+            }
+        }
+        let posted = outbox.take().into_iter().map(|effect| match effect {
+            Effect::Request(_, Request::PostEvent { notice, at, .. }) => (*notice, at),
+            other => panic!("{other:?}"),
+        });
+        let posted: Vec<_> = posted.collect();
+        assert_eq!(posted, [(notice("1"), at(1)), (notice("2"), at(2))]);
+        assert!(outbox.is_idle());
+    }
+
+    #[test]
+    fn no_more_events_wait_than_there_is_room_for() {
+        let mut outbox = outbox(Instant::now());
+        for _ in 0..=MAX_EVENTS {
+            outbox.tell(notice(""));
+        }
+        assert_eq!(outbox.notices.len(), MAX_EVENTS);
+        let effects = outbox.take();
+        assert!(
+            matches!(effects[..], [Effect::Count(Count::EventDropped)]),
+            "{effects:?}"
+        );
+        outbox.notices.pop_front();
+        outbox.tell(notice(""));
+        assert!(outbox.take().is_empty());
+    }
+
+    #[test]
+    fn an_event_that_is_put_off_is_posted_after_a_second_or_as_soon_as_nothing_is_written() {
+        let start = Instant::now();
+        for (is_busy, passed) in [(true, EVENT_PATIENCE), (false, Duration::ZERO)] {
+            let mut outbox = outbox(start);
+            outbox.tell(notice(""));
+            outbox.post(true);
+            assert_eq!(outbox.next_wake(), Some(start + EVENT_PATIENCE));
+            assert!(outbox.take().is_empty());
+            outbox.now.monotonic = start + passed;
+            outbox.post(is_busy);
+            assert_eq!(outbox.take().len(), 1);
+            assert_eq!(outbox.put_off, None, "nothing waits any more");
+        }
     }
 }
