@@ -81,7 +81,6 @@ impl Backoff {
         at
     }
 
-    /// Sets when the next try is due.
     pub(crate) fn retry_at(&mut self, at: Instant) {
         self.not_before = Some(at);
     }
@@ -264,7 +263,6 @@ impl Parts {
         });
     }
 
-    /// Whether any part was refused.
     pub(super) fn are_refused(&self) -> bool {
         self.0.iter().any(|(_, attempt)| attempt.refusals > 0)
     }

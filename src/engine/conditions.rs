@@ -19,7 +19,6 @@ use crate::plan::{ConditionChanges, NewCondition, Urgency};
 /// If only reason or message of a published condition change, a node is written at most this often.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The state of one node's published conditions.
 #[derive(Debug, Default)]
 pub struct ConditionWork {
     attempt: Attempt,
@@ -113,7 +112,6 @@ impl ConditionWork {
         self.attempt.retry_at(at);
     }
 
-    /// Handles the answer to a write.
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Outbox) {
         let now = out.now.monotonic;
         let changes = std::mem::take(&mut self.changes);
@@ -153,7 +151,6 @@ fn parts(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Part, Change)>
     set.chain(withdrawn)
 }
 
-/// A hash of a condition.
 fn hash(condition: &NewCondition<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (

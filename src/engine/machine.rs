@@ -312,7 +312,6 @@ impl Engine {
         self.next_gating = self.rules.next_gating(&self.cache, now);
     }
 
-    /// Publishes the conditions that are queued.
     fn publish(&mut self) {
         while let is_busy = self.is_busy()
             && let Some(Job::Conditions(name)) = self.out.next(Class::Conditions, is_busy)
@@ -382,7 +381,6 @@ impl Engine {
         }
     }
 
-    /// Forgets a deleted node.
     fn forget(&mut self, name: &Arc<str>) {
         if let Some(work) = self.nodes.get(name) {
             if work.is_writing() {

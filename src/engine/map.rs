@@ -6,8 +6,6 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// A map with a fixed hasher.
 pub(super) type Map<K, V> = HashMap<K, V, Hasher>;
 
-/// A set with a fixed hasher.
 pub(super) type Set<K> = HashSet<K, Hasher>;

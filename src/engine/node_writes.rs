@@ -20,7 +20,6 @@ use crate::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPla
 use crate::rule::ownership::Ownership;
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 
-/// The state of one node's taint and annotation writes.
 #[derive(Debug, Default)]
 pub struct WriteWork {
     attempt: Attempt,
@@ -44,7 +43,6 @@ pub struct NodeWrite {
     pub completed: Vec<(Count, Option<Notice>)>,
 }
 
-/// How a write ended.
 #[derive(Debug)]
 pub enum WriteEnd {
     /// It succeeded, and this is the node's metadata now, at this version.

@@ -28,7 +28,6 @@ pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
     )
 }
 
-/// The engine's state for one node.
 #[derive(Debug, Default)]
 pub struct NodeWork {
     /// The node's UID. Another UID means another node of the same name.
@@ -40,9 +39,7 @@ pub struct NodeWork {
     pub records: Vec<Record>,
     /// What continuous rules remember about the node.
     pub memories: Arc<[Memory]>,
-    /// What was announced about it.
     told: Told,
-    /// The writes of its published conditions.
     pub conditions: ConditionWork,
     /// How its startup went under each rule.
     pub startups: Startups,

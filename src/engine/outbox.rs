@@ -26,9 +26,7 @@ const MAX_EVENTS: usize = 32_768;
 pub enum Job {
     /// Write a node's taints and annotations, or read it after a conflict.
     Node(Arc<str>),
-    /// Publish a node's conditions.
     Conditions(Arc<str>),
-    /// Write a rule's finalizers.
     Finalizers(Arc<str>),
     /// Write the status of the rule with this UID.
     Status(Arc<str>),
@@ -36,7 +34,6 @@ pub enum Job {
     Claim(Arc<str>),
     /// Read the cluster's version for a watch, asked for at this time.
     Version(Watch, Instant),
-    /// Post an Event.
     Event,
 }
 
@@ -64,7 +61,6 @@ pub struct Outbox {
     put_off: Option<Instant>,
     /// The wanted jobs of each class, soonest first.
     wanted: [BTreeSet<(Instant, Job)>; CLASSES],
-    /// When each wanted job is due.
     due: Map<Job, Instant>,
     effects: Vec<Effect>,
     next: RequestId,

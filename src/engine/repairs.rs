@@ -39,7 +39,6 @@ pub(super) struct Repairs {
     is_stopping: bool,
 }
 
-/// The state of one `NodeClaim`'s deletion.
 #[derive(Debug, Default)]
 struct Repair {
     /// The claim's UID. Another UID means another claim.
@@ -63,9 +62,7 @@ struct Deletion {
 /// The request that a deletion waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The read of the node.
     Read,
-    /// The delete request.
     Delete,
     /// The patch that tells Karpenter not to wait for the node's pods.
     Hurry,

@@ -14,7 +14,6 @@ use crate::repair::has_been_released;
 #[derive(Debug, Default)]
 pub struct Startups(Vec<Startup>);
 
-/// One rule that holds a node that it has never released.
 #[derive(Debug)]
 struct Startup {
     rule_uid: Arc<str>,

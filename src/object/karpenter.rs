@@ -58,7 +58,6 @@ pub enum ClaimStage {
     Deleting,
 }
 
-/// The template of `NodeClaim`s.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePool {
     pub name: Arc<str>,

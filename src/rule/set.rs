@@ -200,7 +200,6 @@ impl CompiledSpec {
         matches!(watch, Watch::Nodes | Watch::Rules) || sources.any(needs)
     }
 
-    /// Whether the rule waits for a condition of this class.
     pub fn waits_for_class(&self, index: usize) -> bool {
         self.conditions
             .iter()

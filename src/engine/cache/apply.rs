@@ -12,7 +12,6 @@ use crate::engine::unreadable::Broken;
 use crate::object::{self, Kind, ObjectKey, Version, Watched};
 
 impl Cache {
-    /// Takes in an event of a watch.
     pub fn apply(&mut self, seen: Seen, now: Now) {
         let watch = seen.watch();
         if !self.views.has(watch) {

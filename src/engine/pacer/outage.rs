@@ -50,7 +50,6 @@ impl Outage {
         is_news
     }
 
-    /// Whether the API server is unreachable.
     pub(super) fn is_on(&self) -> bool {
         self.state == Reachability::Unreachable
     }

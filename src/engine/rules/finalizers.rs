@@ -67,7 +67,6 @@ impl Rules {
         }
     }
 
-    /// Handles the end of a finalizer write.
     pub fn finalizers_answered(
         &mut self,
         uid: &Arc<str>,

@@ -25,7 +25,6 @@ use crate::rule::Rule;
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
 const NODES_IN_STATUSES: usize = 50_000;
 
-/// The rules, each with its state.
 #[derive(Debug)]
 pub struct Rules {
     pub works: Map<Arc<str>, RuleWork>,
@@ -36,7 +35,6 @@ pub struct Rules {
     node_limit: usize,
 }
 
-/// The engine's state for one rule.
 #[derive(Debug)]
 pub struct RuleWork {
     pub name: Arc<str>,
@@ -48,13 +46,11 @@ pub struct RuleWork {
     /// What stood behind the rule's conditions at the last status.
     pub(super) backing: Backing,
     pub(super) guard: Option<Guard>,
-    /// What was announced about it.
     told: Told,
     pub finalizers: Attempt,
     pub status: StatusWork,
 }
 
-/// The state of one rule's status writes.
 #[derive(Debug, Default)]
 pub struct StatusWork {
     pub attempt: Attempt,
@@ -144,7 +140,6 @@ impl Rules {
         work.status_changed(out);
     }
 
-    /// Resets the allowance.
     pub fn renew_allowance(&mut self) {
         self.allowance = NODES_IN_STATUSES;
     }

@@ -47,7 +47,6 @@ impl Rules {
         });
     }
 
-    /// Forgets a deleted node.
     pub fn forget_node(
         &mut self,
         name: &Arc<str>,

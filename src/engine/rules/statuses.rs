@@ -143,7 +143,6 @@ impl Rules {
         out.ask(Job::Status(uid.clone()), request);
     }
 
-    /// Handles the end of a status write.
     pub fn status_answered(
         &mut self,
         uid: &Arc<str>,
@@ -186,7 +185,6 @@ impl Rules {
 }
 
 impl RuleWork {
-    /// The current status.
     fn status(
         &mut self,
         cached: &CachedRule,

@@ -19,7 +19,6 @@ const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
 const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
-/// The condition type of a suspended rule.
 const SUSPENDED: &str = "Suspended";
 /// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.
 pub(crate) const FIELDS_PRUNED: &str = "FieldsPruned";

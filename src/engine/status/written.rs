@@ -6,7 +6,6 @@
 use crate::api::NodeReadinessRuleStatus;
 use crate::object::Version;
 
-/// The status that was last written.
 #[derive(Debug, Default)]
 pub struct WrittenStatus {
     status: Option<NodeReadinessRuleStatus>,
@@ -14,7 +13,6 @@ pub struct WrittenStatus {
     version: Option<Version>,
     /// What the API server kept of it: an older CRD prunes fields.
     kept: Option<NodeReadinessRuleStatus>,
-    /// Someone else has overwritten it.
     overwritten: bool,
 }
 
@@ -65,7 +63,6 @@ impl WrittenStatus {
         self.version.is_none_or(|written| written <= version)
     }
 
-    /// The status that was last written.
     pub fn status(&self) -> Option<&NodeReadinessRuleStatus> {
         self.status.as_ref()
     }
