@@ -185,8 +185,8 @@ impl Outbox {
     pub fn post(&mut self, is_busy: bool) {
         let now = self.now.monotonic;
         self.put_off = None;
-        while let Some((_, came)) = self.notices.front() {
-            let patient_until = came.monotonic + EVENT_PATIENCE;
+        while let Some((_, added)) = self.notices.front() {
+            let patient_until = added.monotonic + EVENT_PATIENCE;
             if is_busy && now < patient_until {
                 self.put_off = Some(patient_until);
                 return;
@@ -194,12 +194,12 @@ impl Outbox {
             if !self.pacer.may_begin(Class::Event, now) {
                 return;
             }
-            let Some((notice, came)) = self.notices.pop_front() else {
+            let Some((notice, added)) = self.notices.pop_front() else {
                 return;
             };
             let request = Request::PostEvent {
                 notice: Box::new(notice),
-                at: came.wall,
+                at: added.wall,
                 number: self.next,
             };
             self.ask(Job::Event, request);
