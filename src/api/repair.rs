@@ -26,7 +26,7 @@ pub struct Repair {
 
     /// What is done with a node that is not ready in time. `DeleteNodeClaim` deletes its Karpenter `NodeClaim`, so that a new node
     /// takes its place. `Release` releases the node although its conditions are not met, with a warning event. `None`, the
-    /// default, only reports it. Whatever the action, the node gets the condition `nodegate.dev/NotReadyInTime`, on which other
+    /// default, only reports it. Unless it is released, the node gets the condition `nodegate.dev/NotReadyInTime`, on which other
     /// controllers can act.
     #[serde(default, skip_serializing_if = "is_default")]
     pub action: RepairAction,

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::decision::Decision;
 use super::make::Draft;
 use super::node_plan::{NewCondition, Urgency};
 use super::outcome::{Outcome, Standing};
@@ -88,8 +87,8 @@ impl Draft<'_> {
             .collect();
     }
     /// Sets the condition that the node was not ready in time, if it is late under a rule that holds it and `maxUnhealthy` does not
-    /// hold that back. Returns whether the condition stays: also while repair is postponed or suspended, and while the node's claim
-    /// is being deleted.
+    /// hold that back. Returns whether the condition stays: also while repair is postponed or suspended, and while the node is being
+    /// released or its claim deleted.
     fn publish_lateness(&mut self) -> bool {
         let published = self.node.condition(NOT_READY_IN_TIME);
         let mut stays = false;
@@ -108,13 +107,12 @@ impl Draft<'_> {
                 continue;
             }
             match outcome.verdict {
-                Some(
-                    Verdict::DeleteNodeClaim(_)
-                    | Verdict::Impossible(_)
-                    | Verdict::Release
-                    | Verdict::Report,
-                ) => {}
-                None | Some(Verdict::Spare(Spared::ClaimDeleting | Spared::ClaimUnseen)) => {
+                Some(Verdict::DeleteNodeClaim(_) | Verdict::Impossible(_) | Verdict::Report) => {}
+                // A node that is about to be released is not to be replaced.
+                None
+                | Some(
+                    Verdict::Release | Verdict::Spare(Spared::ClaimDeleting | Spared::ClaimUnseen),
+                ) => {
                     stays = true;
                     continue;
                 }
@@ -129,10 +127,6 @@ impl Draft<'_> {
                 Some(known) if known.status == ConditionStatus::True => {
                     let reads = known.reason == LATE_REASON && known.message == message;
                     (!reads).then_some(Urgency::Detail)
-                }
-                // It goes at once, with the taint.
-                _ if outcome.standing == Standing::Governs(Decision::GiveUp) => {
-                    Some(Urgency::Unsettled)
                 }
                 _ => Some(Urgency::Status),
             };

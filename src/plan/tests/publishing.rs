@@ -264,7 +264,8 @@ fn a_late_node_is_called_so_for_as_long_as_the_rule_holds_it() {
     #[rustfmt::skip]
     let cases = [
         ("reported", &new, &reports, as_it_is, '+'),
-        ("to be released", &new, &repairing("Release"), as_it_is, '+'),
+        ("to be released", &new, &repairing("Release"), as_it_is, ' '),
+        ("to be released since", &true_, &repairing("Release"), as_it_is, ' '),
         ("without a claim to delete", &new, &repairing("DeleteNodeClaim"), as_it_is, '+'),
         ("in another wording", &true_, &reports, as_it_is, '~'),
         ("denied by somebody", &called("False"), &reports, as_it_is, '+'),
