@@ -86,6 +86,7 @@ impl Draft<'_> {
             .map(|published| published.kind.as_str())
             .collect();
     }
+
     /// Sets the condition that the node was not ready in time, if it is late under a rule that holds it and `maxUnhealthy` does not
     /// hold that back. Returns whether the condition stays: also while repair is postponed or suspended, and while the node is being
     /// released or its claim deleted.
