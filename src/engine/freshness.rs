@@ -356,8 +356,9 @@ impl Views {
     /// nothing until then.
     pub(crate) fn stale(&self, now: Instant) -> impl Iterator<Item = Watch> {
         let all = self.all.iter();
-        let stale =
-            all.filter(move |(_, view)| view.is_stale(self.required, now) && view.seen.is_some());
+        let stale = all.filter(move |(_, view)| {
+            view.is_stale(self.required, now) && (view.as_of.is_some() || view.seen.is_some())
+        });
         stale.map(|(watch, _)| *watch)
     }
 
@@ -423,6 +424,19 @@ mod tests {
             views.current(NODES, as_of, now);
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_first_list_whose_answer_came_late_is_stale() {
+        let at = seconds(Instant::now());
+        let mut views = Views::default();
+        // As for what a rule names.
+        views.begin(NODES, Scope::default(), None);
+        views.begin_list(NODES, at(0));
+        assert_eq!(views.stale(at(40)).count(), 0, "it is to be seen");
+        let (asked, _) = views.end_list(NODES, false, at(40));
+        views.current(NODES, asked, at(40));
+        assert_eq!(views.stale(at(40)).collect::<Vec<_>>(), [NODES]);
     }
 
     #[test]
