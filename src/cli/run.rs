@@ -93,7 +93,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             ..
         } => wait(timeout, &common).await,
         Command::Status { common, .. } => {
-            let (_, read) = opened(&common.access, &Wanted::default()).await?;
+            let (_, read) = opened(&common.access, &Wanted::status()).await?;
             say(&status(&read), &common, read.at)
         }
         Command::Preview {
@@ -152,7 +152,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
 async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
     let wanted = Wanted {
         manifests: CHECKED,
-        ..Wanted::default()
+        ..Wanted::status()
     };
     let (_, read) = opened(access, &wanted).await?;
     let report = report(read.at, &status(&read), &check(Vec::new(), &read));

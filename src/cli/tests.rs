@@ -162,7 +162,7 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
         width,
         ..Page::plain(at(NOW))
     };
-    let all = read(&source, &Wanted::default());
+    let all = read(&source, &Wanted::status());
     let of_node = read(&source, &Wanted::of_node(HELD));
     let of_open = read(&source, &Wanted::of_node(OPEN));
     let checkup = read(&source, &Wanted::checkup());

@@ -12,7 +12,6 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::meta::{self, Version};
@@ -62,6 +61,31 @@ pub struct Watched<T> {
 }
 
 impl<T: Kind> Watched<T> {
+    /// The object of this JSON.
+    pub fn of(json: &str) -> Self {
+        // Errors without the field's path cost less, and are rare.
+        let object = serde_json::from_str::<Object<T>>(json);
+        let read = object.map_err(|_| misfit::<T>(json)).and_then(|mut it| {
+            if it.name().is_empty() {
+                return Err(Unreadable::new("metadata.name is missing"));
+            }
+            Ok((T::read(&mut it)?, it.metadata))
+        });
+        match read {
+            Ok((value, metadata)) => Self {
+                metadata,
+                value: Ok(value),
+            },
+            Err(why) => {
+                let outline: Outline = serde_json::from_str(json).unwrap_or_default();
+                Self {
+                    metadata: outline.metadata,
+                    value: Err((why, outline.spec.node_name)),
+                }
+            }
+        }
+    }
+
     /// The value.
     ///
     /// # Errors
@@ -70,8 +94,9 @@ impl<T: Kind> Watched<T> {
         self.value.map_err(|(why, _)| why)
     }
 
-    pub fn is_readable(&self) -> bool {
-        self.value.is_ok()
+    /// The value; `None` if the object is unreadable.
+    pub fn value(&self) -> Option<&T> {
+        self.value.as_ref().ok()
     }
 
     /// The node that the object is bound to, if that is readable.
@@ -163,28 +188,7 @@ struct Binding {
 impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
-        let json = json.get();
-        // Errors without the field's path cost less, and are rare.
-        let object = serde_json::from_str::<Object<T>>(json);
-        let read = object.map_err(|_| misfit::<T>(json)).and_then(|mut it| {
-            if it.name().is_empty() {
-                return Err(Unreadable::new("metadata.name is missing"));
-            }
-            Ok((T::read(&mut it)?, it.metadata))
-        });
-        Ok(match read {
-            Ok((value, metadata)) => Self {
-                metadata,
-                value: Ok(value),
-            },
-            Err(why) => {
-                let outline: Outline = serde_json::from_str(json).unwrap_or_default();
-                Self {
-                    metadata: outline.metadata,
-                    value: Err((why, outline.spec.node_name)),
-                }
-            }
-        })
+        Ok(Self::of(json.get()))
     }
 }
 
@@ -312,5 +316,6 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
 {
-    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+    let json = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(json.get()).unwrap_or_default())
 }

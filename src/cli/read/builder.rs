@@ -10,7 +10,6 @@ use futures::future::join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use serde::de::DeserializeOwned;
 
 use super::controller::{config, instances, leader, limits};
 use super::source::{ObjectSource, record_gap};
@@ -20,7 +19,7 @@ use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::condition::{self, ComponentGroup, CriticalComponentClass, Scope, Watch};
 use crate::engine::View;
 use crate::engine::io::{Now, Object, Seen};
-use crate::object::{ObjectKey, RuleObject};
+use crate::object::{ObjectKey, PodReady, RuleObject, Watched};
 use crate::rule::{CompiledSpec, RuleSet};
 
 /// The most pods whose warning events are read.
@@ -50,10 +49,9 @@ pub(crate) async fn snapshot(
         Some(configured) => configured,
         None => config(source, leader.as_ref(), &mut gaps).await?.parts()?,
     };
-    let (limits, controllers) = futures::join!(
-        limits(source, leader.as_ref()),
-        instances(source, leader.as_ref())
-    );
+    let shown = leader.as_ref().filter(|_| wanted.instances);
+    let (limits, controllers) =
+        futures::join!(limits(source, leader.as_ref()), instances(source, shown));
     let mut view = View::new(classes, passing_taints, now(at));
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);
@@ -197,12 +195,10 @@ pub(crate) fn filter(watch: Watch, scope: &Scope, node: Option<&str>) -> Filter 
 
 /// Puts a listed object into the view, and keeps details that no decision uses.
 fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
-    if let Some(object) = decoded(watch, json) {
-        snapshot.view.apply(Seen::Apply(object));
-    }
+    let object = decoded(watch, json);
     // Most pods are Ready and need no explanation.
-    if matches!(watch, Watch::Pods(_))
-        && !json.contains(r#""type":"Ready","status":"True""#)
+    if let Object::Pod(_, pod) = &object
+        && pod.value().is_none_or(|pod| pod.ready == PodReady::No)
         && let Ok(pod) = serde_json::from_str::<Pod>(json)
         && !is_ready(&pod)
     {
@@ -210,6 +206,7 @@ fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
         let key = ObjectKey::of(&pod.metadata);
         snapshot.unready.insert(key, UnreadyPod { pod, events });
     }
+    snapshot.view.apply(Seen::Apply(object));
 }
 
 /// Handles a refused list: nodes are required to decide, any other kind becomes a gap.
@@ -297,20 +294,17 @@ pub(super) async fn events(
     Ok(events)
 }
 
-/// An object in the engine's form, if it can be decoded.
-fn decoded(watch: Watch, json: &str) -> Option<Object> {
-    fn of<T: DeserializeOwned>(json: &str, wrap: impl FnOnce(T) -> Object) -> Option<Object> {
-        serde_json::from_str(json).ok().map(wrap)
-    }
+/// An object in the engine's form.
+fn decoded(watch: Watch, json: &str) -> Object {
     match watch {
-        Watch::Nodes => of(json, Object::Node),
-        Watch::CsiNodes => of(json, Object::CsiNode),
-        Watch::Pods(group) => of(json, |pod| Object::Pod(group, pod)),
-        Watch::DaemonSets(group) => of(json, |it| Object::DaemonSet(group, it)),
-        Watch::ResourceSlices(group) => of(json, |it| Object::ResourceSlice(group, it)),
-        Watch::Rules => of(json, Object::Rule),
-        Watch::NodeClaims => of(json, Object::NodeClaim),
-        Watch::NodePools => of(json, Object::NodePool),
+        Watch::Nodes => Object::Node(Watched::of(json)),
+        Watch::CsiNodes => Object::CsiNode(Watched::of(json)),
+        Watch::Pods(group) => Object::Pod(group, Watched::of(json)),
+        Watch::DaemonSets(group) => Object::DaemonSet(group, Watched::of(json)),
+        Watch::ResourceSlices(group) => Object::ResourceSlice(group, Watched::of(json)),
+        Watch::Rules => Object::Rule(Watched::of(json)),
+        Watch::NodeClaims => Object::NodeClaim(Watched::of(json)),
+        Watch::NodePools => Object::NodePool(Watched::of(json)),
     }
 }
 

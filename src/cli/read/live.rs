@@ -43,7 +43,7 @@ impl<'a> Live<'a> {
     ) -> Result<Self, CliError> {
         let mut live = Self {
             source,
-            snapshot: snapshot(source, configured, &Wanted::default()).await?,
+            snapshot: snapshot(source, configured, &Wanted::status()).await?,
             watches: BTreeMap::new(),
             problems: BTreeMap::new(),
             leaders: stream::pending().boxed_local(),

@@ -86,10 +86,9 @@ impl Manifests {
 impl Agent {
     fn read(json: &str) -> Option<Self> {
         let object: v1::DaemonSet = serde_json::from_str(json).ok()?;
-        let read: Watched<DaemonSet> = serde_json::from_str(json).ok()?;
         let pod = object.spec.and_then(|spec| spec.template.spec);
         Some(Self {
-            daemon_set: read.read().ok()?,
+            daemon_set: Watched::of(json).read().ok()?,
             labels: object.metadata.labels.unwrap_or_default(),
             containers: pod.map(|pod| pod.containers).unwrap_or_default(),
         })

@@ -50,6 +50,8 @@ pub(super) struct Wanted {
     /// Only this node, with its pods.
     pub node: Option<String>,
     pub depth: Depth,
+    /// Also the controller's instances.
+    pub instances: bool,
     /// The kinds that are wanted as written.
     pub manifests: &'static [ResourceKind],
 }
@@ -75,6 +77,14 @@ pub(super) const CHECKED: &[ResourceKind] = &[
 ];
 
 impl Wanted {
+    /// Everything that decides about nodes, and the controller's instances.
+    pub(super) fn status() -> Self {
+        Self {
+            instances: true,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn of_node(name: &str) -> Self {
         Self {
             node: Some(name.into()),
@@ -94,6 +104,7 @@ impl Wanted {
     pub(super) fn checkup() -> Self {
         Self {
             depth: Depth::Checkup,
+            instances: true,
             manifests: CHECKED,
             ..Self::default()
         }

@@ -150,7 +150,7 @@ impl Cache {
         let version = object.version();
         let node = match watch {
             Watch::Nodes | Watch::CsiNodes => Some(key.name.clone()),
-            _ if object.is_readable() => None,
+            _ if object.value().is_some() => None,
             _ => {
                 let known = self.index.get(watch, &key);
                 let known = known.and_then(|kept| kept.node.clone());
