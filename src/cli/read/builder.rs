@@ -20,7 +20,7 @@ use crate::condition::{self, ComponentGroup, CriticalComponentClass, Scope, Watc
 use crate::engine::View;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::{ObjectKey, PodReady, RuleObject, Watched};
-use crate::rule::{CompiledSpec, RuleSet};
+use crate::rule::CompiledSpec;
 
 /// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;
@@ -140,7 +140,7 @@ pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> 
     let (mut due, mut wanted) = (Vec::new(), view.wanted());
     loop {
         unlisted.append(&mut wanted);
-        let is_due = |(watch, _): &mut (Watch, Scope)| is_needed(*watch, view.rules(), depth);
+        let is_due = |(watch, _): &mut (Watch, Scope)| is_needed(*watch, view, depth);
         due.extend(unlisted.extract_if(.., is_due));
         for (watch, _) in &*unlisted {
             if *watch != Watch::Rules {
@@ -156,9 +156,10 @@ pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> 
 }
 
 /// Whether the rules need a list. Rules are listed before.
-fn is_needed(watch: Watch, rules: &RuleSet, depth: Depth) -> bool {
+fn is_needed(watch: Watch, view: &View, depth: Depth) -> bool {
     let (decides, is_outline) = (depth == Depth::Decisions, depth == Depth::Outline);
-    let mut specs = rules.rules().iter().flat_map(|rule| &rule.spec);
+    let rules = view.cached_rules().values();
+    let mut specs = rules.flat_map(|cached| &cached.rule.spec);
     let waits = |spec: &CompiledSpec, group: ComponentGroup| {
         group
             .class()
@@ -239,7 +240,7 @@ async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapsh
     for kind in wanted.manifests {
         // They matter only where a rule names a driver.
         if *kind == ResourceKind::CsiDrivers
-            && !is_needed(Watch::CsiNodes, snapshot.view.rules(), wanted.depth)
+            && !is_needed(Watch::CsiNodes, &snapshot.view, wanted.depth)
         {
             continue;
         }
