@@ -29,7 +29,7 @@ use crate::object::{self, Kind, Watched};
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from_secs(1));
 /// How often to check whether an optional resource has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
-/// The least time between two starts of a watch: an API server may end each at once.
+/// The pause once a watch has started three times in as long: an API server may end each at once.
 const SPACING: Duration = Duration::from_secs(1);
 
 pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
@@ -179,7 +179,7 @@ struct Feed {
 impl Feed {
     /// Passes on what the watch shows, until nobody receives it.
     async fn run(mut self, mut events: Events) {
-        let mut last_start: Option<Instant> = None;
+        let mut starts = [None; 2];
         let mut is_listing = false;
         while let Some(event) = events.next().await {
             let now = Instant::now();
@@ -196,22 +196,26 @@ impl Feed {
                     if !matches!(seen, Seen::Init(..)) {
                         self.works();
                     }
-                    let starts = matches!(seen, Seen::Progress(..));
-                    let last = last_start.filter(|last| now.duration_since(*last) < SPACING);
-                    let pause = last.filter(|_| starts).map_or(Duration::ZERO, |_| SPACING);
-                    if starts {
-                        last_start = Some(now);
-                    }
+                    let pause = match seen {
+                        Seen::Progress(..) => spacing(&mut starts, now),
+                        _ => None,
+                    };
                     (Some(seen), pause)
                 }
-                Err(error) => self.failed(&error, now),
+                Err(error) => {
+                    let (seen, pause) = self.failed(&error, now);
+                    (seen, Some(pause))
+                }
             };
             if let Some(seen) = seen
                 && self.feeder.changes.send(seen).await.is_err()
             {
                 return;
             }
-            tokio::time::sleep(pause).await;
+            // Even the shortest sleep takes a millisecond, in which nothing is read.
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
         }
     }
 
@@ -252,6 +256,15 @@ impl Feed {
                 .send_modify(|it| drop(it.problems.remove(watch.name())));
         }
     }
+}
+
+/// The pause before a watch goes on that shows progress now: it may have started again, or a bookmark has come. Two within a second
+/// are usual, the bookmark before the end of a watch and the start of the next.
+fn spacing(earlier: &mut [Option<Instant>; 2], now: Instant) -> Option<Duration> {
+    let [last, before] = *earlier;
+    *earlier = [Some(now), last];
+    let is_often = before.is_some_and(|before| now.duration_since(before) < SPACING);
+    is_often.then_some(SPACING)
 }
 
 /// The API server's refusal, if it is one.
@@ -327,6 +340,26 @@ fn unrefused(error: &watcher::Error, name: &str, server: &str) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_watch_that_starts_again_and_again_is_slowed_down() {
+        let start = Instant::now();
+        let mut earlier = [None; 2];
+        // A bookmark, a start, and a bookmark after twelve seconds; then an API server that ends each watch at once.
+        for (after, is_slowed) in [
+            (0, false),
+            (970, false),
+            (12_970, false),
+            (13_940, false),
+            (13_941, true),
+            (14_942, false),
+            (14_943, false),
+            (14_944, true),
+        ] {
+            let pause = spacing(&mut earlier, start + Duration::from_millis(after));
+            assert_eq!(pause, is_slowed.then_some(SPACING), "after {after} ms");
+        }
+    }
 
     #[test]
     fn a_failure_that_a_retry_fixes_is_not_reported() {
