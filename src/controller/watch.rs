@@ -341,6 +341,38 @@ fn unrefused(error: &watcher::Error, name: &str, server: &str) -> Option<String>
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn nothing_is_waited_for_between_two_events() {
+        let (changes, mut seen) = mpsc::channel(16);
+        let feeder = Feeder {
+            changes,
+            readiness: watch::channel(Readiness::default()).0,
+            last_event: watch::channel(Instant::now()).0,
+            server: String::new(),
+        };
+        let feed = Feed {
+            watch: Watch::Nodes,
+            feeder,
+            problem: None,
+            retry: Backoff::default(),
+            failures: IntCounter::new("failures", "failures").unwrap(),
+        };
+        let node = |_| Ok(Seen::Apply(Object::Node(Watched::of("{}"))));
+        let events = futures::stream::iter((0..10_000).map(node)).boxed();
+        let began = Instant::now();
+        let receives = async {
+            let mut count = 0;
+            while seen.recv().await.is_some() {
+                count += 1;
+            }
+            count
+        };
+        let (count, ()) = futures::join!(receives, feed.run(events));
+        assert_eq!(count, 10_000);
+        // With a millisecond for each it is ten seconds at least.
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+
     #[test]
     fn only_a_watch_that_starts_again_and_again_is_slowed_down() {
         let start = Instant::now();
