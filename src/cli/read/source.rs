@@ -15,6 +15,9 @@ use serde_json::Value;
 use crate::client;
 use crate::cluster::{Cluster, Filter, Objects, ResourceKind, Unreadable};
 
+/// How often a dry run is repeated because the rule that it replaces has been written meanwhile.
+const REPEATS: usize = 3;
+
 pub(crate) enum ObjectSource {
     Cluster(Cluster),
     Memory(Lists),
@@ -100,8 +103,7 @@ impl ObjectSource {
         let Self::Cluster(cluster) = self else {
             return Err("this is a dump".into());
         };
-        let mut rule = rule.clone();
-        let mut path = ResourceKind::Rules.path(None);
+        let (mut rule, mut path) = (rule.clone(), ResourceKind::Rules.path(None));
         let (method, verb) = match replaced {
             Some(version) => {
                 rule["metadata"]["resourceVersion"] = version.into();
@@ -111,15 +113,28 @@ impl ObjectSource {
             }
             None => ("POST", "create"),
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{path}?dryRun=All&fieldValidation=Strict"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(rule.to_string().into_bytes())
-            .map_err(request::Error::BuildRequest);
-        let status = match client::send::<Value>(&cluster.client, request).await {
-            Err(Error::Api(status)) => status,
-            answer => return cluster.told(answer).map(|_| None),
+        let mut repeats = 0..REPEATS;
+        let status = loop {
+            let request = Request::builder()
+                .method(method)
+                .uri(format!("{path}?dryRun=All&fieldValidation=Strict"))
+                .header(CONTENT_TYPE, "application/json")
+                .body(rule.to_string().into_bytes())
+                .map_err(request::Error::BuildRequest);
+            match client::send::<Value>(&cluster.client, request).await {
+                // The rule has been written since it was read, by the controller perhaps.
+                Err(Error::Api(status))
+                    if status.code == 409 && verb == "update" && repeats.next().is_some() =>
+                {
+                    let read = Request::get(&path).body(Vec::new());
+                    let read = read.map_err(request::Error::BuildRequest);
+                    let there = client::send::<Value>(&cluster.client, read).await;
+                    let version = cluster.told(there)?["metadata"]["resourceVersion"].take();
+                    rule["metadata"]["resourceVersion"] = version;
+                }
+                Err(Error::Api(status)) => break status,
+                answer => return cluster.told(answer).map(|_| None),
+            }
         };
         let message = &status.message;
         let lacks = format!(" cannot {verb} resource ");
