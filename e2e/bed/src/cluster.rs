@@ -5,9 +5,9 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{mem, thread};
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,9 +17,10 @@ use tokio::net::TcpStream;
 use crate::binaries::{Binaries, Component};
 use crate::components::Launcher;
 use crate::credentials::Credentials;
-use crate::folder::Folder;
+use crate::folder::{Folder, has_failed};
 use crate::kubeconfig::{self, Server};
 use crate::options::Options;
+use crate::origin::Origin;
 use crate::process::{Lifetime, Process};
 use crate::slots::Slot;
 use crate::{ports, tool};
@@ -34,15 +35,21 @@ const HTTPS: u16 = 443;
 /// How often to start when another process takes one of the ports.
 const ATTEMPTS: usize = 3;
 
-/// A running cluster. Dropping it kills its processes and removes its folder; after a failure the logs remain.
+/// What a test left for the next one that starts a cluster in this process.
+static LEFT: Mutex<Option<Cluster>> = Mutex::new(None);
+
+/// A running cluster. Dropping it kills its processes and removes its folder, unless it goes on to the next test
+/// ([`Options::goes_on`]); after a failure the logs remain.
 #[derive(Debug)]
 pub struct Cluster {
     server: Server,
     launcher: Launcher,
     processes: Mutex<Processes>,
-    folder: Folder,
+    folder: Arc<Folder>,
     /// Freed once the processes have ended.
     slot: Mutex<Option<Slot>>,
+    /// `None` once a component was stopped or added: then it does not go on.
+    origin: Mutex<Option<Origin>>,
 }
 
 /// The processes in the order in which they stop: the API server before etcd, without which it would hang.
@@ -54,7 +61,8 @@ struct Processes {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until it is ready. A process has one such cluster at a time, and a machine as many as cores.
+    /// Starts a cluster, or takes over the last test's, and waits until it is ready. A process has one such cluster at a time, and
+    /// a machine as many as cores.
     pub async fn start(options: Options) -> Result<Self> {
         Self::start_with(options, false).await
     }
@@ -66,8 +74,7 @@ impl Cluster {
 
     /// Lets another cluster start beside this one: from now on its test mostly waits, and for long.
     pub fn idles(&self) {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.take();
+        lock(&self.slot).take();
     }
 
     async fn start_with(options: Options, is_shared: bool) -> Result<Self> {
@@ -75,6 +82,15 @@ impl Cluster {
         let mut attempt = 1;
         loop {
             let slot = Slot::take(is_shared).await?;
+            let left = if is_shared { None } else { lock(&LEFT).take() };
+            // Any other ends here.
+            if let Some(left) = left.filter(|left| left.launcher.options == options) {
+                left.clear()
+                    .await
+                    .context("clearing the last test's cluster")?;
+                *lock(&left.slot) = Some(slot);
+                return Ok(left);
+            }
             match Self::try_start(options.clone(), binaries.clone(), slot).await {
                 Err(error) if attempt < ATTEMPTS && is_port_taken(&error) => attempt += 1,
                 result => return result,
@@ -83,7 +99,7 @@ impl Cluster {
     }
 
     async fn try_start(options: Options, binaries: Binaries, slot: Slot) -> Result<Self> {
-        let folder = Folder::create()?;
+        let folder = Arc::new(Folder::create()?);
         let credentials = Credentials::create(folder.path())?;
         let api_port = match options.pods_reach {
             Some(_) => HTTPS,
@@ -107,6 +123,7 @@ impl Cluster {
             processes: Mutex::default(),
             folder,
             slot: Mutex::new(Some(slot)),
+            origin: Mutex::default(),
         };
         let started = cluster.bring_up().await;
         if started.is_err() {
@@ -141,7 +158,36 @@ impl Cluster {
             })
             .await?;
         }
+        if self.launcher.options.goes_on {
+            let origin = Origin::of(self.store(), self.folder()).await?;
+            *lock(&self.origin) = Some(origin);
+        }
         Ok(())
+    }
+
+    /// Takes back what a test changed.
+    async fn clear(&self) -> Result<()> {
+        let origin = lock(&self.origin).take();
+        if let Some(origin) = origin {
+            origin.restore(self.store(), self.folder()).await?;
+            *lock(&self.origin) = Some(origin);
+        }
+        Ok(())
+    }
+
+    /// The cluster for the next test, if it is as it was, apart from its objects and files, and this is its turn.
+    fn handed_on(&self) -> Option<Self> {
+        let mut slot = lock(&self.slot);
+        let origin = lock(&self.origin).take().filter(|_| !has_failed())?;
+        let slot = slot.take().and_then(Slot::without_turn)?;
+        Some(Self {
+            server: self.server.clone(),
+            launcher: self.launcher.clone(),
+            processes: Mutex::new(mem::take(&mut *self.processes())),
+            folder: self.folder.clone(),
+            slot: Mutex::new(Some(slot)),
+            origin: Mutex::new(Some(origin)),
+        })
     }
 
     /// A new client with all permissions. Clients belong to the runtime they were made in: make one per test.
@@ -191,6 +237,7 @@ impl Cluster {
 
     /// Kills the API server; etcd keeps its data.
     pub fn stop_api_server(&self) {
+        lock(&self.origin).take();
         let stopped = self.processes().api_server.take();
         drop(stopped);
     }
@@ -230,6 +277,7 @@ impl Cluster {
         };
         let kubeconfig = launcher.kubeconfig();
         kubeconfig::write(&kubeconfig, &server, self.admin_token())?;
+        lock(&self.origin).take();
         let process = launcher.api_server()?;
         self.processes().clients.push(process);
         let client = kubeconfig::client(&kubeconfig).await?;
@@ -344,16 +392,13 @@ impl Cluster {
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {
-        // After a panic elsewhere the processes still have to be killed.
-        self.processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.processes)
     }
 
     /// The API server creates the system namespaces itself, shortly after it is ready.
     async fn wait_for_namespaces(&self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client().await?);
-        for name in ["default", "kube-system", "kube-node-lease"] {
+        for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             self.wait("the system's namespaces", async || {
                 matches!(namespaces.get_opt(name).await, Ok(Some(_)))
             })
@@ -391,9 +436,18 @@ impl Drop for Cluster {
                 }
             }
         }
+        if let Some(next) = self.handed_on() {
+            *lock(&LEFT) = Some(next);
+            return;
+        }
         self.processes().end();
         self.folder.dispose();
     }
+}
+
+/// Locks it also after a panic elsewhere: the processes still have to be killed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Processes {

@@ -58,6 +58,7 @@ mod kubeconfig;
 pub mod kwok;
 pub mod lagging;
 pub mod options;
+mod origin;
 pub mod ports;
 pub mod process;
 pub mod prometheus;

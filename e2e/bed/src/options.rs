@@ -7,7 +7,7 @@ use crate::kwok;
 use crate::process::Lifetime;
 
 /// The components of a cluster beside etcd and the API server, and their settings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each turns on one thing")]
 pub struct Options {
     /// Whether and how the controller manager runs.
@@ -29,6 +29,9 @@ pub struct Options {
     /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be called. Then the cluster may outlive its
     /// owner.
     pub detachable: bool,
+    /// Whether the cluster, once dropped, goes on to the next test of its process that wants the same, without this test's
+    /// objects and files. For tests; a cluster that goes on ends with the process.
+    pub goes_on: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,7 @@ impl Options {
             pods_reach: None,
             grace_period: None,
             detachable: false,
+            goes_on: true,
         }
     }
 
@@ -68,6 +72,7 @@ impl Options {
             pods_reach: None,
             grace_period: None,
             detachable: false,
+            goes_on: true,
         }
     }
 }
@@ -76,6 +81,8 @@ impl Options {
     pub const fn audited(self) -> Self {
         Self {
             audit: true,
+            // The log would go on.
+            goes_on: false,
             ..self
         }
     }

@@ -19,9 +19,9 @@ const SILENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// The slot of the process.
-    _process: Arc<File>,
+    process: Arc<File>,
     /// The turn among the clusters of the process; `None` if tests share the cluster.
-    _turn: Option<SemaphorePermit<'static>>,
+    turn: Option<SemaphorePermit<'static>>,
 }
 
 impl Slot {
@@ -43,9 +43,14 @@ impl Slot {
             *of_process = Arc::downgrade(&slot);
             slot
         };
-        Ok(Self {
-            _process: process,
-            _turn: turn,
+        Ok(Self { process, turn })
+    }
+
+    /// Lets another cluster of the process have its turn. `None` if this is not its turn.
+    pub(crate) fn without_turn(self) -> Option<Self> {
+        self.turn.map(|_| Self {
+            process: self.process,
+            turn: None,
         })
     }
 }

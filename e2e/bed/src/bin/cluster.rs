@@ -95,6 +95,7 @@ async fn main() -> Result<()> {
                 } else {
                     ControllerManager::WithoutNodeLifecycle
                 },
+                goes_on: false,
                 ..Options::full()
             };
             up(options, &apply, kubeconfig_out).await

@@ -28,9 +28,10 @@ pub(crate) fn read<T: DeserializeOwned>(file: &str) -> Result<T> {
 
 /// A cluster with an example in force.
 pub(crate) struct Scene {
-    pub cluster: Cluster,
-    pub client: Client,
+    /// It ends before its cluster.
     _controller: Controller,
+    pub client: Client,
+    pub cluster: Cluster,
 }
 
 impl Scene {

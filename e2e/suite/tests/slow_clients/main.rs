@@ -28,8 +28,9 @@ const WEBHOOK: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessr
 
 /// A controller that serves everything, with one certificate.
 struct Scene {
-    cluster: Cluster,
+    /// It ends before its cluster.
     controller: Controller,
+    cluster: Cluster,
     webhook: Target,
     metrics: Target,
     url: String,
