@@ -49,9 +49,11 @@ pub(crate) async fn snapshot(
         Some(configured) => configured,
         None => config(source, leader.as_ref(), &mut gaps).await?.parts()?,
     };
-    let shown = leader.as_ref().filter(|_| wanted.instances);
-    let (limits, controllers) =
-        futures::join!(limits(source, leader.as_ref()), instances(source, shown));
+    let with_instances = leader.as_ref().filter(|_| wanted.instances);
+    let (limits, controllers) = futures::join!(
+        limits(source, leader.as_ref()),
+        instances(source, with_instances)
+    );
     let mut view = View::new(classes, passing_taints, now(at));
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);

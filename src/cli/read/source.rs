@@ -124,7 +124,7 @@ impl ObjectSource {
             match client::send::<Value>(&cluster.client, request).await {
                 // The rule has been written since it was read, by the controller perhaps.
                 Err(Error::Api(status))
-                    if status.code == 409 && verb == "update" && repeats.next().is_some() =>
+                    if status.code == 409 && replaced.is_some() && repeats.next().is_some() =>
                 {
                     let read = Request::get(&path).body(Vec::new());
                     let read = read.map_err(request::Error::BuildRequest);
