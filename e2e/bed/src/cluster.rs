@@ -22,7 +22,7 @@ use crate::kubeconfig::{self, Server};
 use crate::options::Options;
 use crate::origin::Origin;
 use crate::process::{Lifetime, Process};
-use crate::slots::Slot;
+use crate::slots::{Slot, Turn};
 use crate::{ports, tool};
 
 /// The timeout for a component's start. It takes seconds; on a busy machine, longer.
@@ -48,7 +48,7 @@ pub struct Cluster {
     folder: Arc<Folder>,
     /// Freed once the processes have ended.
     slot: Mutex<Option<Slot>>,
-    /// `None` once a component was stopped or added: then it does not go on.
+    /// `None` if it does not go on, as where a component was stopped or added.
     origin: Mutex<Option<Origin>>,
 }
 
@@ -74,20 +74,25 @@ impl Cluster {
 
     /// Lets another cluster start beside this one: from now on its test mostly waits, and for long.
     pub fn idles(&self) {
+        self.take_origin();
         lock(&self.slot).take();
     }
 
-    async fn start_with(options: Options, is_shared: bool) -> Result<Self> {
+    async fn start_with(mut options: Options, is_shared: bool) -> Result<Self> {
+        options.goes_on &= !is_shared;
         let binaries = Binaries::locate()?;
         let mut attempt = 1;
         loop {
             let slot = Slot::take(is_shared).await?;
             let left = if is_shared { None } else { lock(&LEFT).take() };
-            // Any other ends here.
-            if let Some(left) = left.filter(|left| left.launcher.options == options) {
-                left.clear()
-                    .await
-                    .context("clearing the last test's cluster")?;
+            // Without its origin it ends here.
+            if let Some(left) = left
+                && let Some(origin) = left.take_origin()
+                && left.launcher.options == options
+            {
+                let restored = origin.restore(left.store(), left.folder()).await;
+                restored.context("clearing the last test's cluster")?;
+                *lock(&left.origin) = Some(origin);
                 *lock(&left.slot) = Some(slot);
                 return Ok(left);
             }
@@ -165,29 +170,24 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes back what a test changed.
-    async fn clear(&self) -> Result<()> {
-        let origin = lock(&self.origin).take();
-        if let Some(origin) = origin {
-            origin.restore(self.store(), self.folder()).await?;
-            *lock(&self.origin) = Some(origin);
-        }
-        Ok(())
+    /// From now on it does not go on.
+    fn take_origin(&self) -> Option<Origin> {
+        lock(&self.origin).take()
     }
 
-    /// The cluster for the next test, if it is as it was, apart from its objects and files, and this is its turn.
-    fn handed_on(&self) -> Option<Self> {
-        let mut slot = lock(&self.slot);
-        let origin = lock(&self.origin).take().filter(|_| !has_failed())?;
-        let slot = slot.take().and_then(Slot::without_turn)?;
-        Some(Self {
+    /// The cluster for the next test, if this one may go on, and the turn that the next test waits for.
+    fn handed_on(&self) -> Option<(Self, Turn)> {
+        let origin = self.take_origin().filter(|_| !has_failed())?;
+        let (slot, turn) = lock(&self.slot).take()?.without_turn();
+        let next = Self {
             server: self.server.clone(),
             launcher: self.launcher.clone(),
             processes: Mutex::new(mem::take(&mut *self.processes())),
             folder: self.folder.clone(),
             slot: Mutex::new(Some(slot)),
             origin: Mutex::new(Some(origin)),
-        })
+        };
+        Some((next, turn))
     }
 
     /// A new client with all permissions. Clients belong to the runtime they were made in: make one per test.
@@ -237,7 +237,7 @@ impl Cluster {
 
     /// Kills the API server; etcd keeps its data.
     pub fn stop_api_server(&self) {
-        lock(&self.origin).take();
+        self.take_origin();
         let stopped = self.processes().api_server.take();
         drop(stopped);
     }
@@ -277,7 +277,7 @@ impl Cluster {
         };
         let kubeconfig = launcher.kubeconfig();
         kubeconfig::write(&kubeconfig, &server, self.admin_token())?;
-        lock(&self.origin).take();
+        self.take_origin();
         let process = launcher.api_server()?;
         self.processes().clients.push(process);
         let client = kubeconfig::client(&kubeconfig).await?;
@@ -436,8 +436,10 @@ impl Drop for Cluster {
                 }
             }
         }
-        if let Some(next) = self.handed_on() {
+        if let Some((next, turn)) = self.handed_on() {
             *lock(&LEFT) = Some(next);
+            // Only now does the next test look for it.
+            drop(turn);
             return;
         }
         self.processes().end();

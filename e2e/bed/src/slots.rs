@@ -15,13 +15,16 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long to wait before it is said what for.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// The turn among the clusters of a process.
+pub(crate) type Turn = Option<SemaphorePermit<'static>>;
+
 /// A cluster's right to run.
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// The slot of the process.
     process: Arc<File>,
     /// The turn among the clusters of the process; `None` if tests share the cluster.
-    turn: Option<SemaphorePermit<'static>>,
+    turn: Turn,
 }
 
 impl Slot {
@@ -46,12 +49,13 @@ impl Slot {
         Ok(Self { process, turn })
     }
 
-    /// Lets another cluster of the process have its turn. `None` if this is not its turn.
-    pub(crate) fn without_turn(self) -> Option<Self> {
-        self.turn.map(|_| Self {
+    /// Parts with its turn. Another cluster of the process has it once that is dropped.
+    pub(crate) fn without_turn(self) -> (Self, Turn) {
+        let slot = Self {
             process: self.process,
             turn: None,
-        })
+        };
+        (slot, self.turn)
     }
 }
 

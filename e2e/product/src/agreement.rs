@@ -81,7 +81,10 @@ impl Question {
         let output = Command::new(Binaries::locate()?.path(Component::Kubectl)?)
             .args(["get", "nodes,nodereadinessrules", "-o", "json"])
             .env("KUBECONFIG", &self.kubeconfig)
-            .env("KUBECACHEDIR", self.kubeconfig.with_extension("cache"))
+            .env(
+                "KUBECACHEDIR",
+                self.kubeconfig.with_file_name("kubectl-cache"),
+            )
             .output()
             .context("running kubectl")?;
         let complaint = String::from_utf8_lossy(&output.stderr);

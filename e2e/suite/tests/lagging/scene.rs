@@ -41,10 +41,13 @@ impl Scene {
         // Many API servers that start at once would exceed their timeout.
         let cluster = Cluster::start(Options::api_only()).await?;
         cluster.install().await?;
+        let client = cluster.client().await?;
+        let server = LaggingServer::start(&cluster).await?;
+        cluster.idles();
         Ok(Self {
-            client: cluster.client().await?,
-            server: LaggingServer::start(&cluster).await?,
             cluster,
+            client,
+            server,
         })
     }
 
