@@ -8,6 +8,7 @@ use crate::engine::io::Request;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const OTHER: &str = "readiness.k8s.io/other";
+const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
@@ -20,6 +21,11 @@ fn other() -> RuleBuilder {
 
 fn ready(name: &str) -> NodeBuilder {
     node(name).condition("Net", "True")
+}
+
+/// A node whose published condition is out of date.
+fn outdated(name: &str) -> NodeBuilder {
+    node(name).condition(COMPONENTS, "False")
 }
 
 /// Sets the network condition of a node.
@@ -102,6 +108,58 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
     assert_eq!(counted.iter().filter(is_undone).count(), 5);
     bench.wait(70_000);
     assert_eq!(bench.survey().rules[0].contended, 0, "it has stood since");
+}
+
+#[test]
+fn a_node_that_takes_the_place_of_another_is_not_kept_waiting_for_what_befell_that() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    while bench.taints("n") == [GATE] {
+        bench.wait(100);
+        bench.change("n", |node| node["spec"]["taints"] = json!([]));
+    }
+    bench.sees(&node("n").uid("another"));
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
+fn nodes_that_join_are_no_outage_for_those_that_run() {
+    let running = ["a", "b", "c", "d", "e"].map(ready);
+    let mut bench = Bench::new(&[gate().nodegate("disruption: {}")], &running);
+    for index in 0..20 {
+        bench.sees(&node(&format!("joins-{index}")));
+    }
+    assert_eq!(bench.taints("joins-19"), [GATE]);
+    network(&mut bench, "a", "False");
+    bench.wait(15_000);
+    assert_eq!(bench.taints("a"), [GATE]);
+}
+
+#[test]
+fn once_one_of_many_refused_writes_goes_through_the_others_follow_within_seconds() {
+    type Refusal = fn(&Request) -> Option<RequestError>;
+    let conditions: Refusal = |request| match request {
+        Request::PatchNodeStatus(..) => Some(RequestError::Failed("forbidden".into())),
+        _ => None,
+    };
+    let taints: Refusal = |request| match request {
+        Request::PatchNode(..) => Some(RequestError::Failed("forbidden".into())),
+        _ => None,
+    };
+    let names: Vec<String> = (0..100).map(|index| format!("n-{index}")).collect();
+    let nodes: Vec<_> = names.iter().map(|name| outdated(name)).collect();
+    for (what, refusal) in [("conditions", conditions), ("taints", taints)] {
+        let mut bench = Bench::refusing(&[gate().waits_for(COMPONENTS)], &nodes, refusal);
+        bench.wait(60_000);
+        bench.refusal = |_| None;
+        bench.wait(3000);
+        let written = |name: &&String| match what {
+            "taints" => bench.taints(name) == [GATE],
+            _ => bench.node(name)["status"]["conditions"]
+                .to_string()
+                .contains("\"True\""),
+        };
+        assert_eq!(names.iter().filter(written).count(), 100, "{what}");
+    }
 }
 
 #[test]

@@ -115,13 +115,20 @@ fn the_clock_is_read_every_second_whatever_else_there_is() {
 
 #[test]
 fn what_was_seen_before_an_instance_led_or_the_process_stood_still_gates_no_node() {
-    for (name, seconds, gates) in [("for a moment", 2, true), ("for long", 4, false)] {
+    for (name, seconds, rests, gates) in [
+        ("for a moment", 2, false, true),
+        ("for long", 4, false, false),
+        ("at work for long", 4, true, true),
+    ] {
         let mut bench = Bench::new(&[gate()], &[node("n").condition("Net", "True")]);
         bench.wait(1000);
         bench.held_up = |request| matches!(request, Request::ReadVersion(..));
         bench.silent = bench.watches.clone();
         bench.now.monotonic += Duration::from_secs(seconds);
         bench.now.wall += Duration::from_secs(seconds);
+        if rests {
+            bench.engine.rest(bench.now.monotonic);
+        }
         bench.take(Vec::new());
         bench.change("n", |node| {
             node["status"]["conditions"][0]["status"] = json!("False");
