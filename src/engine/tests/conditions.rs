@@ -153,7 +153,7 @@ fn what_is_refused_on_many_nodes_is_retried_slowly_and_gets_through_when_it_may(
     let tries = bench.refused - before;
     assert!((5..=150).contains(&tries), "{tries} in ten seconds");
     bench.refusal = |_| None;
-    bench.wait(60_000);
+    bench.wait(3000);
     let is_published = |name: &&String| {
         let conditions = bench.node(name)["status"]["conditions"].to_string();
         conditions.contains("\"True\"")
