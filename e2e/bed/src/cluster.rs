@@ -14,13 +14,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use tokio::net::TcpStream;
 
+use crate::baseline::Baseline;
 use crate::binaries::{Binaries, Component};
 use crate::components::Launcher;
 use crate::credentials::Credentials;
 use crate::folder::{Folder, has_failed};
 use crate::kubeconfig::{self, Server};
 use crate::options::Options;
-use crate::origin::Origin;
 use crate::process::{Lifetime, Process};
 use crate::slots::{Slot, Turn};
 use crate::{ports, tool};
@@ -35,11 +35,11 @@ const HTTPS: u16 = 443;
 /// How often to start when another process takes one of the ports.
 const ATTEMPTS: usize = 3;
 
-/// What a test left for the next one that starts a cluster in this process.
-static LEFT: Mutex<Option<Cluster>> = Mutex::new(None);
+/// The dropped cluster that the next test of this process may reuse.
+static DROPPED: Mutex<Option<Cluster>> = Mutex::new(None);
 
-/// A running cluster. Dropping it kills its processes and removes its folder, unless it goes on to the next test
-/// ([`Options::goes_on`]); after a failure the logs remain.
+/// A running cluster. Dropping it kills its processes and removes its folder, unless the next test may reuse it
+/// ([`Options::reuse`]); after a failure the logs remain.
 #[derive(Debug)]
 pub struct Cluster {
     server: Server,
@@ -48,8 +48,8 @@ pub struct Cluster {
     folder: Arc<Folder>,
     /// Freed once the processes have ended.
     slot: Mutex<Option<Slot>>,
-    /// `None` if it does not go on, as where a component was stopped or added.
-    origin: Mutex<Option<Origin>>,
+    /// What to restore before the next test. `None` if it cannot be reused, such as after a component was stopped or added.
+    baseline: Mutex<Option<Baseline>>,
 }
 
 /// The processes in the order in which they stop: the API server before etcd, without which it would hang.
@@ -61,8 +61,8 @@ struct Processes {
 }
 
 impl Cluster {
-    /// Starts a cluster, or takes over the last test's, and waits until it is ready. A process has one such cluster at a time, and
-    /// a machine as many as cores.
+    /// Starts a cluster, or reuses the previous test's, and waits until it is ready. A process has one such cluster at a time,
+    /// and a machine as many as cores.
     pub async fn start(options: Options) -> Result<Self> {
         Self::start_with(options, false).await
     }
@@ -74,27 +74,31 @@ impl Cluster {
 
     /// Lets another cluster start beside this one: from now on its test mostly waits, and for long.
     pub fn idles(&self) {
-        self.take_origin();
+        self.take_baseline();
         lock(&self.slot).take();
     }
 
     async fn start_with(mut options: Options, is_shared: bool) -> Result<Self> {
-        options.goes_on &= !is_shared;
+        options.reuse &= !is_shared;
         let binaries = Binaries::locate()?;
         let mut attempt = 1;
         loop {
             let slot = Slot::take(is_shared).await?;
-            let left = if is_shared { None } else { lock(&LEFT).take() };
-            // Without its origin it ends here.
-            if let Some(left) = left
-                && let Some(origin) = left.take_origin()
-                && left.launcher.options == options
+            let dropped = if is_shared {
+                None
+            } else {
+                lock(&DROPPED).take()
+            };
+            // One with other options ends here, as it has no baseline any more.
+            if let Some(dropped) = dropped
+                && let Some(baseline) = dropped.take_baseline()
+                && dropped.launcher.options == options
             {
-                let restored = origin.restore(left.store(), left.folder()).await;
-                restored.context("clearing the last test's cluster")?;
-                *lock(&left.origin) = Some(origin);
-                *lock(&left.slot) = Some(slot);
-                return Ok(left);
+                let restored = baseline.restore(dropped.store(), dropped.folder()).await;
+                restored.context("restoring the previous test's cluster")?;
+                *lock(&dropped.baseline) = Some(baseline);
+                *lock(&dropped.slot) = Some(slot);
+                return Ok(dropped);
             }
             match Self::try_start(options.clone(), binaries.clone(), slot).await {
                 Err(error) if attempt < ATTEMPTS && is_port_taken(&error) => attempt += 1,
@@ -128,7 +132,7 @@ impl Cluster {
             processes: Mutex::default(),
             folder,
             slot: Mutex::new(Some(slot)),
-            origin: Mutex::default(),
+            baseline: Mutex::default(),
         };
         let started = cluster.bring_up().await;
         if started.is_err() {
@@ -163,21 +167,21 @@ impl Cluster {
             })
             .await?;
         }
-        if self.launcher.options.goes_on {
-            let origin = Origin::of(self.store(), self.folder()).await?;
-            *lock(&self.origin) = Some(origin);
+        if self.launcher.options.reuse {
+            let baseline = Baseline::of(self.store(), self.folder()).await?;
+            *lock(&self.baseline) = Some(baseline);
         }
         Ok(())
     }
 
-    /// From now on it does not go on.
-    fn take_origin(&self) -> Option<Origin> {
-        lock(&self.origin).take()
+    /// Ensures that it is not reused.
+    fn take_baseline(&self) -> Option<Baseline> {
+        lock(&self.baseline).take()
     }
 
-    /// The cluster for the next test, if this one may go on, and the turn that the next test waits for.
-    fn handed_on(&self) -> Option<(Self, Turn)> {
-        let origin = self.take_origin().filter(|_| !has_failed())?;
+    /// The same cluster for the next test, if it can be reused, and the turn that the next test waits for.
+    fn for_next_test(&self) -> Option<(Self, Turn)> {
+        let baseline = self.take_baseline().filter(|_| !has_failed())?;
         let (slot, turn) = lock(&self.slot).take()?.without_turn();
         let next = Self {
             server: self.server.clone(),
@@ -185,7 +189,7 @@ impl Cluster {
             processes: Mutex::new(mem::take(&mut *self.processes())),
             folder: self.folder.clone(),
             slot: Mutex::new(Some(slot)),
-            origin: Mutex::new(Some(origin)),
+            baseline: Mutex::new(Some(baseline)),
         };
         Some((next, turn))
     }
@@ -237,7 +241,7 @@ impl Cluster {
 
     /// Kills the API server; etcd keeps its data.
     pub fn stop_api_server(&self) {
-        self.take_origin();
+        self.take_baseline();
         let stopped = self.processes().api_server.take();
         drop(stopped);
     }
@@ -277,7 +281,7 @@ impl Cluster {
         };
         let kubeconfig = launcher.kubeconfig();
         kubeconfig::write(&kubeconfig, &server, self.admin_token())?;
-        self.take_origin();
+        self.take_baseline();
         let process = launcher.api_server()?;
         self.processes().clients.push(process);
         let client = kubeconfig::client(&kubeconfig).await?;
@@ -436,9 +440,9 @@ impl Drop for Cluster {
                 }
             }
         }
-        if let Some((next, turn)) = self.handed_on() {
-            *lock(&LEFT) = Some(next);
-            // Only now does the next test look for it.
+        if let Some((next, turn)) = self.for_next_test() {
+            *lock(&DROPPED) = Some(next);
+            // The next test looks for it once it has the turn.
             drop(turn);
             return;
         }
@@ -447,7 +451,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Locks it also after a panic elsewhere: the processes still have to be killed.
+/// Locks the mutex, even after a panic elsewhere: the processes still have to be killed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

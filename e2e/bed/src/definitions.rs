@@ -3,10 +3,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::runtime::wait::Condition;
+use kube::runtime::wait::conditions::is_crd_established;
 
 use crate::cluster::Cluster;
+use crate::wait::eventually;
+
+const ESTABLISHED: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub struct Definitions {
@@ -115,14 +123,24 @@ impl Cluster {
             .with_context(|| format!("the resource definitions of {}", of.name))?;
         for file in files {
             let file = file.to_string_lossy();
-            self.kubectl(&["apply", "--server-side", "-f", &file])
+            let definition = self
+                .kubectl(&["apply", "--server-side", "-o", "name", "-f", &file])
                 .await
                 .with_context(|| format!("installing {file}"))?;
-            let established = "--for=condition=Established";
-            self.kubectl(&["wait", established, "--timeout=30s", "-f", &file])
-                .await
-                .with_context(|| format!("waiting for {file}"))?;
+            let (_, name) = definition.trim().split_once('/').context("no name")?;
+            self.until_established(name).await?;
         }
         Ok(())
+    }
+
+    /// Waits until the API server serves the resource of this definition, such as `nodeclaims.karpenter.sh`.
+    pub async fn until_established(&self, definition: &str) -> Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client().await?);
+        let what = format!("{definition} is established");
+        eventually(&what, ESTABLISHED, async || {
+            let definition = definitions.get(definition).await?;
+            Ok(is_crd_established().matches_object(Some(&definition)))
+        })
+        .await
     }
 }

@@ -1,5 +1,5 @@
 //! Real Kubernetes control planes for tests: etcd, API server, controller manager and scheduler as processes on the loopback
-//! interface. They start in seconds and vanish when dropped. [kwok](https://kwok.sigs.k8s.io) simulates the kubelets of any
+//! interface. They start in seconds, and vanish when dropped or serve the process's next test. [kwok](https://kwok.sigs.k8s.io) simulates the kubelets of any
 //! number of nodes. No containers, no root, and nothing to install: what `KUBEBUILDER_ASSETS` lacks is built from Go modules
 //! into a cache.
 //!
@@ -40,6 +40,7 @@
 
 mod accounts;
 pub mod audit;
+mod baseline;
 pub mod binaries;
 pub mod cert_manager;
 pub mod certificate;
@@ -58,7 +59,6 @@ mod kubeconfig;
 pub mod kwok;
 pub mod lagging;
 pub mod options;
-mod origin;
 pub mod ports;
 pub mod process;
 pub mod prometheus;

@@ -29,9 +29,9 @@ pub struct Options {
     /// Whether [`Cluster::leave_running`](crate::Cluster::leave_running) will be called. Then the cluster may outlive its
     /// owner.
     pub detachable: bool,
-    /// Whether the cluster, once dropped, goes on to the next test of its process that wants the same, without this test's
-    /// objects and files. For tests; a cluster that goes on ends with the process.
-    pub goes_on: bool,
+    /// Whether the next test of the process that wants the same options reuses the dropped cluster, which is first restored
+    /// to how it was. A cluster that nobody reuses ends with the process.
+    pub reuse: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Options {
             pods_reach: None,
             grace_period: None,
             detachable: false,
-            goes_on: true,
+            reuse: true,
         }
     }
 
@@ -72,7 +72,7 @@ impl Options {
             pods_reach: None,
             grace_period: None,
             detachable: false,
-            goes_on: true,
+            reuse: true,
         }
     }
 }
@@ -81,8 +81,8 @@ impl Options {
     pub const fn audited(self) -> Self {
         Self {
             audit: true,
-            // The log would go on.
-            goes_on: false,
+            // The next test would see this one's requests in the log.
+            reuse: false,
             ..self
         }
     }

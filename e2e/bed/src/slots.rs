@@ -49,7 +49,7 @@ impl Slot {
         Ok(Self { process, turn })
     }
 
-    /// Parts with its turn. Another cluster of the process has it once that is dropped.
+    /// Splits off the turn. Another cluster of the process gets it once it is dropped.
     pub(crate) fn without_turn(self) -> (Self, Turn) {
         let slot = Self {
             process: self.process,

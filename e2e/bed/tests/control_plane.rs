@@ -307,7 +307,7 @@ async fn with_node_lifecycle_a_ready_node_loses_the_taint_it_was_born_with() -> 
 #[tokio::test]
 async fn nothing_is_left_of_a_cluster_that_is_dropped() -> Result<()> {
     let cluster = Cluster::start(Options {
-        goes_on: false,
+        reuse: false,
         ..Options::api_only()
     })
     .await?;

@@ -51,7 +51,7 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
     let options = Options {
         audit: true,
         audited_user: Some(ASKER),
-        goes_on: false,
+        reuse: false,
         ..Options::api_only()
     };
     let cluster = Cluster::start(options).await?;

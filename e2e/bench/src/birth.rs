@@ -59,7 +59,7 @@ pub(crate) async fn measure(plan: &Plan, recipe: &Recipe, nodes: usize) -> Resul
 async fn early(plan: &Plan, recipe: &Recipe, nodes: usize, by: By) -> Result<Early> {
     let options = Options {
         scheduler: true,
-        goes_on: false,
+        reuse: false,
         ..Options::api_only()
     };
     let cluster = Cluster::start(options).await?;

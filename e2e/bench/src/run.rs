@@ -138,7 +138,7 @@ async fn in_one_cluster(
     let options = Options {
         audit: true,
         audited_user: Some(CONTROLLER),
-        goes_on: false,
+        reuse: false,
         ..Options::api_only()
     };
     let cluster = Cluster::start(options).await?;

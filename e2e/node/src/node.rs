@@ -68,8 +68,8 @@ pub const fn options() -> Options {
         controller_manager: ControllerManager::Complete,
         kwok: None,
         pods_reach: Some(ADDRESS),
-        // Nodes run on it.
-        goes_on: false,
+        // Its nodes' processes are no part of what is restored.
+        reuse: false,
         ..Options::full()
     }
 }

@@ -1,26 +1,14 @@
 //! A cluster with this repository's CRD and RBAC, installed by `kubectl`, as a user does.
 
 use std::ops::Deref;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
-use kube::runtime::wait::Condition;
-use kube::runtime::wait::conditions::is_crd_established;
+use kube_testbed::Options;
 use kube_testbed::audit::Write;
 use kube_testbed::definitions::KARPENTER;
-use kube_testbed::{Options, eventually};
-use serde_json::json;
 use tokio::sync::OnceCell;
 
-use crate::install::{CONTROLLER, NAMESPACE, config};
-
-const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
-/// How long that may take.
-const ESTABLISHED: Duration = Duration::from_secs(30);
+use crate::install::{CONTROLLER, CRD, NAMESPACE, config};
 
 /// A running cluster of the test bed; it dereferences to that.
 #[derive(Debug)]
@@ -92,30 +80,14 @@ impl Cluster {
         self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
             .await
             .context("installing the CRD")?;
-        let definitions: Api<CustomResourceDefinition> = Api::all(self.client().await?);
-        eventually("the CRD is established", ESTABLISHED, async || {
-            let definition = definitions.get(CRD).await?;
-            Ok(is_crd_established().matches_object(Some(&definition)))
-        })
-        .await
+        self.until_established(CRD).await
     }
 
     /// Installs `config/rbac` into its namespace.
     pub async fn install_rbac(&self) -> Result<()> {
-        let namespaces: Api<Namespace> = Api::all(self.client().await?);
-        let namespace = json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": NAMESPACE},
-        });
-        namespaces
-            .patch(
-                NAMESPACE,
-                &PatchParams::apply("tests"),
-                &Patch::Apply(namespace),
-            )
-            .await
-            .context("creating the namespace")?;
+        let namespace =
+            format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
+        self.apply(&namespace).await?;
         let folder = config("rbac");
         self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
             .await

@@ -12,6 +12,9 @@ pub const NAMESPACE: &str = "nrr-system";
 
 pub const SERVICE_ACCOUNT: &str = "nrr-controller-manager";
 
+/// The name of the rules' resource definition.
+pub const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
+
 pub const CONTROLLER: &str = "system:serviceaccount:nrr-system:nrr-controller-manager";
 
 pub fn repository() -> PathBuf {

@@ -10,6 +10,7 @@ use nodegate_suite::network::{CONDITION, TAINT};
 use nodegate_suite::rules::{delete, eventually_gone, eventually_says};
 use nodegate_testbed::changes::{delete_rule, patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
+use nodegate_testbed::install::CRD;
 use nodegate_testbed::sights::{events_about, has_taint, node as read_node, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
@@ -236,10 +237,7 @@ async fn cluster_with_crd(crd: &str) -> Result<Cluster> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_without_crd().await?;
     cluster.apply(crd).await?;
-    let name = "crd/nodereadinessrules.readiness.node.x-k8s.io";
-    cluster
-        .kubectl(&["wait", "--for=condition=Established", "--timeout=30s", name])
-        .await?;
+    cluster.until_established(CRD).await?;
     Ok(cluster)
 }
 

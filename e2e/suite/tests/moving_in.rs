@@ -16,7 +16,7 @@ use kube::{Api, Client, ResourceExt};
 use nodegate_suite::SOON;
 use nodegate_testbed::changes::{patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
-use nodegate_testbed::install::{NAMESPACE, config};
+use nodegate_testbed::install::{CRD, NAMESPACE, config};
 use nodegate_testbed::sights::{has_taint, nodes, rule_condition, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq};
 use serde_json::{Value, json};
@@ -207,10 +207,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
 async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
     // By its documentation: a client-side `kubectl apply`.
     kubectl(cluster, &["apply", "-f"], Path::new(UPSTREAM)).await?;
-    let crd = "crd/nodereadinessrules.readiness.node.x-k8s.io";
-    cluster
-        .kubectl(&["wait", "--for=condition=Established", "--timeout=30s", crd])
-        .await?;
+    cluster.until_established(CRD).await?;
 
     let taint =
         |key: &str, value: &str| json!({"key": key, "value": value, "effect": "NoSchedule"});

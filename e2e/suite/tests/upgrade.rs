@@ -12,7 +12,7 @@ use nodegate_suite::SOON;
 use nodegate_suite::gates::{eventually_gated, eventually_open};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule, rules};
-use nodegate_testbed::install::repository;
+use nodegate_testbed::install::{CRD, repository};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, sights};
 use serde_json::{Value, json};
 
@@ -97,10 +97,7 @@ async fn apply_crd(cluster: &Cluster, version: &Path) -> Result<()> {
     let folder = folder.to_string_lossy();
     let apply = ["apply", "--server-side", "--force-conflicts", "-k", &folder];
     cluster.kubectl(&apply).await?;
-    let crd = "crd/nodereadinessrules.readiness.node.x-k8s.io";
-    let established = "--for=condition=Established";
-    let wait = ["wait", established, "--timeout=30s", crd];
-    cluster.kubectl(&wait).await.map(drop)
+    cluster.until_established(CRD).await
 }
 
 /// The version that leads gates a node that joins, and releases it.

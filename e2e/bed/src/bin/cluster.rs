@@ -95,7 +95,7 @@ async fn main() -> Result<()> {
                 } else {
                     ControllerManager::WithoutNodeLifecycle
                 },
-                goes_on: false,
+                reuse: false,
                 ..Options::full()
             };
             up(options, &apply, kubeconfig_out).await

@@ -43,7 +43,7 @@ async fn main() -> Result<ExitCode> {
         cluster: Options {
             controller_manager: ControllerManager::Complete,
             kwok: Some(HEARTBEAT),
-            goes_on: false,
+            reuse: false,
             ..Options::full()
         },
         keep: cli.keep,

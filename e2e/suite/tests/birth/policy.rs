@@ -9,7 +9,7 @@ use nodegate_suite::kubelet::kubelet;
 use nodegate_suite::network::OWNER;
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::{self, rule};
-use nodegate_testbed::install::repository;
+use nodegate_testbed::install::{CRD, repository};
 use nodegate_testbed::{Cluster, Options, eventually};
 use serde_json::{Value, json};
 
@@ -265,10 +265,7 @@ async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     cluster
         .kubectl(&["apply", "--server-side", "-f", &crd.to_string_lossy()])
         .await?;
-    let name = "crd/nodereadinessrules.readiness.node.x-k8s.io";
-    cluster
-        .kubectl(&["wait", "--for=condition=Established", "--timeout=30s", name])
-        .await?;
+    cluster.until_established(CRD).await?;
     cluster.install_without_crd().await?;
     if !install(&cluster).await? {
         return Ok(());
@@ -328,7 +325,9 @@ async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     assert_eq!(closed, ["lax-last"]);
 
     // Without its definition there are no rules, and nodes join.
-    cluster.kubectl(&["delete", name, "--wait=false"]).await?;
+    cluster
+        .kubectl(&["delete", "crd", CRD, "--wait=false"])
+        .await?;
     eventually("a node joins without rules", SOON, async || {
         let node = tried(&client, labelled("free", "free")).await?;
         Ok(keys(&node).is_empty())

@@ -17,11 +17,11 @@ use nodegate_suite::SOON;
 use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::{node, rule};
+use nodegate_testbed::install::CRD;
 use nodegate_testbed::{Cluster, Controller, eventually};
 use serde_json::json;
 
 const MANAGER: &str = "deployment/nrr-controller-manager";
-const CRD: &str = "nodereadinessrules.readiness.node.x-k8s.io";
 const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
 /// Creates a node with every kind of taint despite which the controller must start.

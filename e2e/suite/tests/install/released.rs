@@ -173,10 +173,7 @@ async fn what_was_tried_first_gets_into_a_release() -> Result<()> {
             .kubectl(&["apply", "-k", &folder.to_string_lossy()])
             .await?;
     }
-    let crd = format!("crd/{CRD}");
-    cluster
-        .kubectl(&["wait", "--for=condition=Established", &crd])
-        .await?;
+    cluster.until_established(CRD).await?;
     let client = cluster.client().await?;
     rule("tried", "readiness.k8s.io/tried")
         .waits_for("example.com/Tried")

@@ -29,10 +29,7 @@ async fn apply(cluster: &Cluster) -> Result<()> {
     let default = config("default");
     let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];
     cluster.kubectl(&apply).await?;
-    let crd = format!("crd/{CRD}");
-    cluster
-        .kubectl(&["wait", "--for=condition=Established", &crd])
-        .await?;
+    cluster.until_established(CRD).await?;
     Ok(())
 }
 

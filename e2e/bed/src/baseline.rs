@@ -1,7 +1,7 @@
-//! What a cluster is like before a test, and the way back there.
+//! The state of a cluster before a test, and how to restore it.
 //!
-//! The way back goes through etcd, whose changes every component sees: no finalizer, no webhook and no policy that a test left
-//! stands in its way, and it takes milliseconds where a new API server takes seconds of a processor.
+//! It is restored in etcd, so no finalizer, webhook or policy that a test left can prevent it. Every component sees the changes by
+//! its watches. This takes milliseconds; to start an API server takes seconds of CPU time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,25 +20,25 @@ use tokio::time::sleep;
 
 /// The keys of all objects are between these.
 const ALL: (&str, &str) = ("/registry/", "/registry0");
-/// What the components themselves renew all the time.
+/// The leases that the components renew all the time.
 const RENEWED: [&str; 2] = ["/registry/leases/kube-system/", "/registry/masterleases/"];
 /// Webhooks and policies of admission.
 const ADMISSION: &str = "/registry/admissionregistration.k8s.io/";
-/// How many changes etcd takes at a time.
+/// etcd's limit on the operations of a transaction.
 const AT_A_TIME: usize = 128;
-/// What requests may take that were under way when their sender was killed.
+/// How long the requests of a killed program may still take effect.
 const UNDER_WAY: Duration = Duration::from_millis(50);
-/// The API server reads policies of admission once a second.
+/// How long a deleted policy or webhook may still be in force: the API server re-reads policies once a second.
 const POLICIES: Duration = Duration::from_millis(1500);
 
-/// The first objects of a cluster, and the files in its folder.
-#[derive(Debug, Default)]
-pub(crate) struct Origin {
+/// The objects of a cluster by their keys in etcd, and the files in its folder.
+#[derive(Debug)]
+pub(crate) struct Baseline {
     objects: BTreeMap<String, Object>,
     files: BTreeSet<OsString>,
 }
 
-/// A value in etcd. When it was last changed has no unit; it counts the changes of everything.
+/// A key in etcd and its value. `mod_revision` is etcd's revision at the last change.
 #[derive(Debug, Deserialize)]
 struct Object {
     key: ByteString,
@@ -53,8 +53,8 @@ struct Objects {
     kvs: Vec<Object>,
 }
 
-impl Origin {
-    /// What there is now.
+impl Baseline {
+    /// Reads the current state.
     pub(crate) async fn of(store: SocketAddr, folder: &Path) -> Result<Self> {
         Ok(Self {
             objects: objects(&client(store)?, false).await?,
@@ -62,7 +62,7 @@ impl Origin {
         })
     }
 
-    /// Takes back all that has been changed since.
+    /// Restores it: deletes what is new, and puts back what was changed or deleted.
     pub(crate) async fn restore(&self, store: SocketAddr, folder: &Path) -> Result<()> {
         sleep(UNDER_WAY).await;
         let client = client(store)?;

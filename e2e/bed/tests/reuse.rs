@@ -1,4 +1,4 @@
-//! A test leaves its cluster to the next one as it found it.
+//! The next test finds a reused cluster as the previous test found it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,11 +11,11 @@ use kube_testbed::sights::{is_ready, pods_on};
 use kube_testbed::{Cluster, Options, eventually, eventually_eq};
 
 const SOON: Duration = Duration::from_secs(60);
-/// What the components make themselves once they run has no part in this.
+/// Without the kinds that the components create by themselves once they run.
 const KINDS: &str = "nodes,pods,daemonsets,customresourcedefinitions,namespaces,clusterroles,\
                      validatingwebhookconfigurations,secrets";
 
-/// It can be neither emptied nor deleted by way of the API server, and the webhook refuses every change.
+/// The API server can delete neither the namespace, for the finalizer, nor the secret, for the webhook.
 const STUBBORN: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -43,7 +43,7 @@ async fn objects(cluster: &Cluster) -> Result<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn a_cluster_goes_on_to_the_next_test_as_it_was() -> Result<()> {
+async fn a_reused_cluster_is_as_it_was() -> Result<()> {
     let cluster = Cluster::start(Options::full()).await?;
     let (before, pids) = (objects(&cluster).await?, cluster.pids());
     let client = cluster.client().await?;
