@@ -33,10 +33,11 @@ const INITIALIZED: &str = "karpenter.sh/initialized";
 
 /// A cluster with Karpenter and a controller.
 struct World {
-    cluster: Cluster,
     client: Client,
+    /// They end before their cluster.
     _controller: Controller,
     _karpenter: Karpenter,
+    cluster: Cluster,
 }
 
 impl World {
@@ -51,9 +52,9 @@ impl World {
         let controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
         Ok(Self {
             client: cluster.client().await?,
-            cluster,
             _controller: controller,
             _karpenter: karpenter,
+            cluster,
         })
     }
 
