@@ -23,8 +23,8 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
 
-# Tests wait for clusters most of the time: two for each core finish sooner than one.
-export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# Tests wait for clusters most of the time: four for each core finish sooner than one.
+export RUST_TEST_THREADS ?= $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
@@ -82,7 +82,7 @@ test-reporter: ready ## Run the tests of the reporter and of the admission polic
 	$(TEST) --test reporter --test policy
 
 test-webhook: ready ## Run the tests of the webhook, of what the API server validates, and of slow clients
-	$(TEST) --test webhook --test validation --test slow_clients
+	$(TEST) --test webhook --test definitions --test slow_clients
 
 test-ha: ready ## Run the tests of leader election, and of outages and restarts
 	$(TEST) --test leadership --test outages
@@ -96,10 +96,11 @@ test-report: ready ## Open a report in a headless Chromium, or BROWSER=...
 	$(TEST) --test cli -- --ignored page::
 
 test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
-	$(TEST) --test safety --test repair
+	$(TEST) --test rules safety::
+	$(TEST) --test repair
 
 test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
-	$(TEST) --test install --test permissions
+	$(TEST) --test install
 
 test-upgrade: ready ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
 	hack/test-upgrade $(BEFORE)

@@ -4,6 +4,7 @@
 mod applied;
 mod listed;
 mod neighbours;
+mod permissions;
 mod released;
 mod removed;
 mod rendered;

@@ -4,6 +4,7 @@
 //! The tests share one cluster. Each uses its own name for its rule, its taint key, its nodes' prefix and its node label.
 
 mod denied;
+mod safety;
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! Critical components as in Gardener, beside other controllers: what is published on nodes, and taints that the node lifecycle
 //! controller changes at the same time. `examples` tells what nodes wait for.
 
+mod named_daemon_sets;
+
 use std::collections::BTreeSet;
 
 use anyhow::Result;
@@ -23,12 +25,20 @@ const NO_SCHEDULE: &str = "NoSchedule";
 /// The condition of Gardener's rule.
 const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 /// Gardener's rule, which selects every Linux node.
-const SAMPLE: &str = include_str!("../../../config/samples/gardener-critical-components.yaml");
+const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
+
+async fn cluster() -> Result<Cluster> {
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        ..Options::full()
+    };
+    Cluster::start(options).await
+}
 
 #[tokio::test]
 async fn a_condition_is_published_beside_others_and_withdrawn_where_that_is_not_wanted()
 -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
+    let cluster = cluster().await?;
     let client = cluster.client().await?;
     let publishing = Controller::start(&cluster, &[]).await?;
     cluster.apply(SAMPLE).await?;
@@ -89,11 +99,7 @@ fn registering(name: &str) -> NodeBuilder {
 #[tokio::test]
 async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<()> {
     const NODES: usize = 10;
-    let cluster = Cluster::start(Options {
-        controller_manager: ControllerManager::Complete,
-        ..Options::full()
-    })
-    .await?;
+    let cluster = cluster().await?;
     let _controller = Controller::start(&cluster, &[]).await?;
     let client = cluster.client().await?;
     cluster.apply(SAMPLE).await?;

@@ -15,8 +15,9 @@ use nodegate_testbed::sights::{events_about, has_taint, node as read_node, rule_
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
 
-const UPSTREAM: &str = include_str!("fixtures/upstream-crd.yaml");
-const PERMISSIVE: &str = include_str!("fixtures/permissive-crd.yaml");
+use super::UPSTREAM;
+
+const PERMISSIVE: &str = include_str!("../fixtures/permissive-crd.yaml");
 
 #[tokio::test]
 async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {

@@ -3,15 +3,15 @@
 use anyhow::{Context, Result, bail, ensure};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
+use nodegate_suite::SOON;
 use nodegate_testbed::install::config;
+use nodegate_testbed::rule::rules;
 use nodegate_testbed::{Cluster, Options, eventually};
 use serde_json::{Value, json};
 
+use super::UPSTREAM;
 use super::cases::{BOOTSTRAP, CONTINUOUS};
-use super::{SOON, create, message, rules, spec};
-
-/// The Node Readiness Controller's definition.
-const UPSTREAM: &str = include_str!("../fixtures/upstream-crd.yaml");
+use super::validation::{create, message, spec};
 
 /// Name, base and spec of a rule, and a change that is still refused, with its message.
 const LEGACY: &[(&str, &str, &str, &str, &str)] = &[

@@ -1,16 +1,13 @@
 //! The `CustomResourceDefinition` on a real API server: every case of the table, with no controller and no webhook.
 
-mod cases;
-mod legacy;
-
 use anyhow::{Context, Result, bail};
-use cases::{CASES, Case};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
-use nodegate_suite::SOON;
 use nodegate_testbed::rule::{resource, rules};
 use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
+
+use super::cases::{CASES, Case};
 
 #[tokio::test]
 async fn the_api_server_takes_what_can_work_and_says_why_it_turns_down_the_rest() -> Result<()> {
@@ -66,7 +63,7 @@ async fn run(rules: &Api<DynamicObject>, name: &str, case: &Case) -> Result<()> 
     }
 }
 
-async fn create(
+pub(crate) async fn create(
     rules: &Api<DynamicObject>,
     name: &str,
     spec: Value,
@@ -77,7 +74,7 @@ async fn create(
 }
 
 /// The base with the patch applied, both in YAML.
-fn spec(base: &str, patch: &str) -> Result<Value> {
+pub(crate) fn spec(base: &str, patch: &str) -> Result<Value> {
     let mut spec = serde_saphyr::from_str(base).context("the base is not YAML")?;
     let patch = serde_saphyr::from_str(patch).context("the patch is not YAML")?;
     json_patch::merge(&mut spec, &patch);
@@ -85,7 +82,7 @@ fn spec(base: &str, patch: &str) -> Result<Value> {
 }
 
 /// The API server's message; any other error fails the test.
-fn message(error: kube::Error) -> Result<String> {
+pub(crate) fn message(error: kube::Error) -> Result<String> {
     match error {
         kube::Error::Api(status) => Ok(status.message.clone()),
         error => Err(error).context("the API server gives no answer"),

@@ -15,6 +15,8 @@ use nodegate_testbed::sights::{has_taint, rule_condition};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::json;
 
+use super::UPSTREAM_FILE;
+
 const KEY: &str = "readiness.k8s.io/network";
 /// Applied by `kubectl apply`, and by `kubectl apply --server-side`.
 const RULES: [&str; 2] = ["network", "on-server"];
@@ -82,16 +84,12 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
     eventually_accepted(&client, "Valid").await?;
     no_node_is_gated(&client).await?;
 
-    let upstream = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/upstream-crd.yaml"
-    );
     let replace = [
         "apply",
         "--server-side",
         "--force-conflicts",
         "-f",
-        upstream,
+        UPSTREAM_FILE,
     ];
     cluster.kubectl(&replace).await?;
     eventually("the fields are pruned", SOON, async || {

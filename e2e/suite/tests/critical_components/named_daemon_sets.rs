@@ -11,10 +11,10 @@ use nodegate_suite::{A_WHILE, SOON, rules};
 use nodegate_testbed::changes::{delete_pod, set_pod_ready};
 use nodegate_testbed::fixtures::{self, DaemonSetBuilder, NodeBuilder, RuleBuilder};
 use nodegate_testbed::sights::{self, has_taint, pods_on, running_pod};
-use nodegate_testbed::{
-    Cluster, Controller, Options, eventually, eventually_eq, fetch, never, ports,
-};
+use nodegate_testbed::{Cluster, Controller, eventually, eventually_eq, fetch, never, ports};
 use serde_json::{Value, json};
+
+use super::cluster;
 
 const NAMESPACE: &str = "default";
 const POOL: &str = "pool";
@@ -68,7 +68,7 @@ impl Pool {
 
 #[tokio::test]
 async fn a_daemon_set_is_waited_for_by_its_name() -> Result<()> {
-    let cluster = Cluster::start(Options::full()).await?;
+    let cluster = cluster().await?;
     nothing_is_watched_that_no_rule_names_and_a_restart_closes_nobody(&cluster).await?;
     let _controller = Controller::start(&cluster, &[]).await?;
     an_update_closes_a_node_again_where_the_rule_says_so(&cluster.client().await?).await

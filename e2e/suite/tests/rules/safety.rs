@@ -1,46 +1,22 @@
-//! Nodes that go on or come back otherwise: silent reporters, reboots and maintenance, on a real API server. Grace periods and
-//! disruption limits are played in `examples` and in the demo of an outage.
-//!
-//! The tests share one cluster. Each uses its own name for its rule, its taint key and its node.
+//! Nodes that go on or come back otherwise: silent reporters, reboots and maintenance. Grace periods and disruption limits are
+//! played in `examples` and in the demo of an outage.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use kube::{Client, ResourceExt};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open, stays_open};
+use nodegate_suite::gates::stays_open;
 use nodegate_testbed::changes::{patch_node_status, set_node_condition};
-use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
-use nodegate_testbed::{Options, SharedInstallation, Witness, eventually, sights};
+use nodegate_testbed::fixtures::NodeBuilder;
+use nodegate_testbed::{Witness, eventually, sights};
 use serde_json::json;
 
-static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
-
-/// The label that rules select by.
-const TEST: &str = "test";
-/// The rules' condition.
-const READY: &str = "example.com/Ready";
-
-async fn client() -> Result<Client> {
-    INSTALLATION.get().await?.client().await
-}
-
-fn key(test: &str) -> String {
-    format!("readiness.k8s.io/{test}")
-}
-
-/// A continuous rule that selects the nodes of a test.
-fn rule(test: &str) -> RuleBuilder {
-    fixtures::rule(test, &key(test))
-        .selects(TEST, test)
-        .waits_for(READY)
-}
+use super::{READY, client, continuous, eventually_gated, eventually_open, key, node};
 
 /// A healthy node of a test.
-fn node(test: &str, name: &str) -> NodeBuilder {
-    fixtures::node(name)
-        .label(TEST, test)
-        .condition(READY, "True")
+fn healthy(test: &str, name: &str) -> NodeBuilder {
+    node(test, name).condition(READY, "True")
 }
 
 /// Waits until a rule's status has this status for its condition on a node.
@@ -74,12 +50,12 @@ async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_bea
     /// Slightly less than the shortest possible timeout.
     const ALMOST: Duration = Duration::from_secs(55);
     let client = client().await?;
-    rule("silent")
+    continuous("silent")
         .nodegate("heartbeatTimeout", json!("1m"))
         .create(&client)
         .await?;
     for name in ["silent-dead", "silent-alive"] {
-        node("silent", name).create(&client).await?;
+        healthy("silent", name).create(&client).await?;
         eventually_counts_as(&client, "silent", name, "True").await?;
     }
     let started = Instant::now();
@@ -89,7 +65,7 @@ async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_bea
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
     set_node_condition(&client, "silent-alive", READY, "True").await?;
-    eventually_gated(&client, "silent-dead", &key("silent")).await?;
+    eventually_gated(&client, "silent-dead", "silent").await?;
     // The controller observed the write a moment before this test's clock started.
     ensure!(started.elapsed() > ALMOST, "too early");
     let states = witness.up_to(&client, "silent-alive").await?;
@@ -99,18 +75,18 @@ async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_bea
     ensure!(!closed, "the node whose reporter beats was closed");
     eventually_counts_as(&client, "silent", "silent-dead", "Unknown").await?;
     set_node_condition(&client, "silent-dead", READY, "True").await?;
-    eventually_open(&client, "silent-dead", &key("silent")).await
+    eventually_open(&client, "silent-dead", "silent").await
 }
 
 #[tokio::test]
 async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<()> {
     let client = client().await?;
-    rule("reboots")
+    continuous("reboots")
         .bootstrap_only()
         .nodegate("regateOn", json!(["Reboot"]))
         .create(&client)
         .await?;
-    let node = node("reboots", "reboots").boot_id("boot-1");
+    let node = healthy("reboots", "reboots").boot_id("boot-1");
     node.create(&client).await?;
     eventually_completed(&client, "reboots", "boot-1").await?;
     set_node_condition(&client, "reboots", READY, "False").await?;
@@ -122,9 +98,9 @@ async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<
     // As the kubelet reports it after a reboot.
     let rebooted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     patch_node_status(&client, "reboots", &rebooted).await?;
-    eventually_gated(&client, "reboots", &key("reboots")).await?;
+    eventually_gated(&client, "reboots", "reboots").await?;
     set_node_condition(&client, "reboots", READY, "True").await?;
-    eventually_open(&client, "reboots", &key("reboots")).await?;
+    eventually_open(&client, "reboots", "reboots").await?;
     eventually_completed(&client, "reboots", "boot-2").await
 }
 
@@ -132,20 +108,20 @@ async fn a_node_that_reboots_is_gated_until_its_evidence_is_renewed() -> Result<
 async fn a_node_is_gated_again_after_its_maintenance_and_not_before() -> Result<()> {
     const DRAIN: &str = "DrainInProgress";
     let client = client().await?;
-    rule("drain")
+    continuous("drain")
         .bootstrap_only()
         .nodegate("regateOn", json!(["Maintenance"]))
         .create(&client)
         .await?;
-    node("drain", "drain").create(&client).await?;
+    healthy("drain", "drain").create(&client).await?;
     eventually_completed(&client, "drain", "").await?;
     set_node_condition(&client, "drain", DRAIN, "True").await?;
     set_node_condition(&client, "drain", READY, "False").await?;
     stays_open(&client, "drain", &key("drain")).await?;
     set_node_condition(&client, "drain", DRAIN, "False").await?;
-    eventually_gated(&client, "drain", &key("drain")).await?;
+    eventually_gated(&client, "drain", "drain").await?;
     set_node_condition(&client, "drain", READY, "True").await?;
-    eventually_open(&client, "drain", &key("drain")).await?;
+    eventually_open(&client, "drain", "drain").await?;
     set_node_condition(&client, "drain", READY, "False").await?;
     stays_open(&client, "drain", &key("drain")).await
 }

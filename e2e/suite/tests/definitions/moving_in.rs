@@ -21,15 +21,13 @@ use nodegate_testbed::sights::{has_taint, nodes, rule_condition, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq};
 use serde_json::{Value, json};
 
+use super::UPSTREAM_FILE;
+
 const COUNT: usize = 300;
 const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-";
 const OWNED: &str = "nodegate.dev/taint-added-by-";
-const UPSTREAM: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/tests/fixtures/upstream-crd.yaml"
-);
 
 const NETWORK: &str = "readiness.k8s.io/network";
 const AGENT: &str = "readiness.k8s.io/agent";
@@ -173,7 +171,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     let before = taints(&client).await?;
     let witness = Witness::of_nodes(&client).await?;
     let arguments = ["apply", "--server-side", "--force-conflicts", "-f"];
-    kubectl(&cluster, &arguments, Path::new(UPSTREAM)).await?;
+    kubectl(&cluster, &arguments, Path::new(UPSTREAM_FILE)).await?;
     is_as_upstream_wants_it(&client, &uid).await?;
     unchanged(&client, &witness, &before).await?;
 
@@ -206,7 +204,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
 /// Sets the cluster up as the Node Readiness Controller leaves it when its process is killed.
 async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
     // By its documentation: a client-side `kubectl apply`.
-    kubectl(cluster, &["apply", "-f"], Path::new(UPSTREAM)).await?;
+    kubectl(cluster, &["apply", "-f"], Path::new(UPSTREAM_FILE)).await?;
     cluster.until_established(CRD).await?;
 
     let taint =
