@@ -100,6 +100,25 @@ fn every_relative_link_leads_somewhere() -> Result<()> {
 }
 
 #[test]
+fn files_that_pages_name_are_there() -> Result<()> {
+    let folders = ["charts/", "config/", "e2e/", "hack/", "src/", "tests/"];
+    let is_of_paths = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    let mut missing = Vec::new();
+    for (page, text) in pages()? {
+        // The CHANGELOG names what was.
+        let spans = text.split('`').skip(1).step_by(2);
+        let paths = spans.filter(|span| {
+            let is_path = folders.iter().any(|folder| span.starts_with(folder));
+            is_path && span.chars().all(is_of_paths) && page != "CHANGELOG.md"
+        });
+        let gone = paths.filter(|path| !repository().join(path).exists());
+        missing.extend(gone.map(|path| format!("{page}: {path}")));
+    }
+    ensure!(missing.is_empty(), "{}", missing.join("\n"));
+    Ok(())
+}
+
+#[test]
 fn the_book_has_every_page() -> Result<()> {
     let pages = pages()?;
     let summary = "docs/SUMMARY.md";
