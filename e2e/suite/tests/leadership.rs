@@ -40,6 +40,7 @@ impl Scene {
             count_gated(&client).await
         })
         .await?;
+        cluster.idles();
         Ok(Self {
             cluster,
             client,

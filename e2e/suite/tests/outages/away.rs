@@ -23,6 +23,7 @@ async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
         Ok(count_gated(&client).await? > COUNT / 10)
     })
     .await?;
+    cluster.idles();
     cluster.stop_api_server();
     tokio::time::sleep(Duration::from_secs(12)).await;
     ensure!(

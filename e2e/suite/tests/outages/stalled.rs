@@ -69,6 +69,7 @@ async fn a_process_that_stood_still_reads_before_it_acts() -> Result<()> {
         count_closed(&client, "queue", queued).await
     })
     .await?;
+    cluster.idles();
     controller.pause()?;
     turn_all(&client, &in_grace, "True").await?;
     turn_all(&client, queued, "True").await?;

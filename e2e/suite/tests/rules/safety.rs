@@ -12,7 +12,9 @@ use nodegate_testbed::fixtures::NodeBuilder;
 use nodegate_testbed::{Witness, eventually, sights};
 use serde_json::json;
 
-use super::{READY, client, continuous, eventually_gated, eventually_open, key, node};
+use super::{
+    INSTALLATION, READY, client, continuous, eventually_gated, eventually_open, key, node,
+};
 
 /// A healthy node of a test.
 fn healthy(test: &str, name: &str) -> NodeBuilder {
@@ -58,6 +60,8 @@ async fn a_node_whose_reporter_falls_silent_is_closed_and_one_whose_reporter_bea
         healthy("silent", name).create(&client).await?;
         eventually_counts_as(&client, "silent", name, "True").await?;
     }
+    // The other tests take seconds.
+    INSTALLATION.get().await?.idles();
     let started = Instant::now();
     let witness = Witness::of_nodes(&client).await?;
     while started.elapsed() < ALMOST {
