@@ -194,7 +194,40 @@ mod tests {
 
     use super::*;
     use crate::engine::io::Object;
-    use crate::testing::at;
+    use crate::testing::{at, node, rule};
+
+    fn list(view: &mut View, watch: Watch, object: Option<Object>) {
+        view.listing(watch);
+        object.map(|it| view.apply(Seen::Apply(it)));
+        view.apply(Seen::InitDone(watch));
+    }
+
+    #[test]
+    fn plans_are_as_of_the_time_to_which_it_has_gone_on() {
+        let now = |seconds| Now {
+            wall: at(seconds),
+            monotonic: Instant::now(),
+        };
+        let rule = rule("r").waits_for("Net");
+        let rule = rule.nodegate("heartbeatTimeout: 10m");
+        let node = node("n").condition("Net", "True");
+        let mut view = View::new(Vec::new(), Vec::new(), now(0));
+        for (watch, _) in view.wanted() {
+            let object = match watch {
+                Watch::Rules => Some(Object::Rule(rule.object())),
+                Watch::Nodes => Some(Object::Node(node.object())),
+                _ => None,
+            };
+            list(&mut view, watch, object);
+        }
+        let mut is_met = |seconds| {
+            view.go_on(now(seconds));
+            view.prepare();
+            view.plan("n").unwrap().outcomes[0].met
+        };
+        assert!(is_met(1));
+        assert!(!is_met(1000), "its reporter is silent");
+    }
 
     #[test]
     fn what_is_unreadable_is_named() {
@@ -204,11 +237,8 @@ mod tests {
         };
         let mut view = View::new(Vec::new(), Vec::new(), now);
         let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
-        view.listing(Watch::Nodes);
-        view.apply(Seen::Apply(Object::Node(
-            serde_json::from_value(odd).unwrap(),
-        )));
-        view.apply(Seen::InitDone(Watch::Nodes));
+        let odd = Object::Node(serde_json::from_value(odd).unwrap());
+        list(&mut view, Watch::Nodes, Some(odd));
         let why =
             r#"Node n cannot be parsed: status: invalid type: string "up", expected struct Status"#;
         assert_eq!(view.unreadable(), [why]);

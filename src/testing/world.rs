@@ -363,7 +363,7 @@ impl World {
         plan(self.cluster(), self.state(), self.history(), self.now)
     }
 
-    fn state(&self) -> NodeState<'_> {
+    pub(crate) fn state(&self) -> NodeState<'_> {
         NodeState {
             node: &self.node,
             csi_node: self.csi_node.as_ref(),

@@ -404,6 +404,33 @@ fn what_keeps_a_node_from_being_repaired_is_told_once() {
 }
 
 #[test]
+fn where_too_many_are_late_they_are_told_what_their_rule_would_have_done() {
+    let many = "2 of 2 nodes of rule 'r' are past their readiness TTL or not Ready any more, and maxUnhealthy 1 allows 1";
+    let late_since = "The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)";
+    for (action, told) in [
+        (
+            "DeleteNodeClaim",
+            format!("NodeRepairBlocked NODE: Rule 'r' does not repair this node: {many}"),
+        ),
+        (
+            "None",
+            format!(
+                "NodeNotReadyInTime NODE: {late_since} (rule 'r'). It has no condition nodegate.dev/NotReadyInTime: {many}"
+            ),
+        ),
+    ] {
+        let limited = repairing(action).nodegate(&format!(
+            "repair: {{readinessTTL: 1m, action: {action}, maxUnhealthy: 1}}"
+        ));
+        let mut bench = late(&[limited], &[node("a"), node("b")]);
+        bench.told();
+        bench.wait(10_000);
+        let expected = ["a", "b"].map(|node| told.replace("NODE", node));
+        assert_eq!(bench.told(), expected, "{action}");
+    }
+}
+
+#[test]
 fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_any_more() {
     let veto = "nodegate.dev/do-not-repair";
     let pool = |annotations: Value| json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": annotations}});

@@ -214,6 +214,23 @@ fn a_node_is_left_alone_by_a_rule_that_has_no_say() {
 }
 
 #[test]
+fn a_node_is_as_large_as_all_that_there_may_be_many_of() {
+    let large = |node: &NodeBuilder| {
+        let world = world(node).pod(&pod("kube-system/a").critical());
+        world.pod(&pod("kube-system/b").critical()).state().size()
+    };
+    let bare = unmet();
+    assert_eq!(large(&bare) - world(&bare).state().size(), 2, "pods");
+    for (name, more) in [
+        ("conditions", met()),
+        ("taints", gated(unmet())),
+        ("annotations", unmet().completed("r")),
+    ] {
+        assert_eq!(large(&more), large(&bare) + 1, "{name}");
+    }
+}
+
+#[test]
 fn annotations_say_what_upstream_and_a_later_run_can_read() {
     let released = world(&gated_by(met(), "r")).rule(&gate("r").bootstrap_only());
     let completed = "readiness.k8s.io/bootstrap-completed-r-uid";

@@ -1,6 +1,6 @@
 //! While evidence is stale, nothing harmful is done.
 
-use super::{NETWORK, gate, gated_by, met, unmet, writes};
+use super::{NETWORK, gate, gated, gated_by, met, unmet, writes};
 use crate::condition::{ComponentGroup, Watch};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, csi_node, rule, world};
 
@@ -153,15 +153,17 @@ fn a_silent_reporter_gates_a_node_once_the_nodes_are_known_as_of_when_its_heartb
 
 #[test]
 fn a_rule_is_not_let_go_while_a_clean_up_waits() {
-    let deleting = world(&gated_by(unmet(), "r"))
-        .rule(&gate("r").deleting())
-        .with_stale(&[Watch::Rules]);
-    assert!(
-        deleting.write().annotations.is_empty(),
-        "what says whose the taint is stays with it"
-    );
-    assert_eq!(stale(&deleting), [Watch::Rules]);
-    assert!(deleting.plan().awaits_evidence(&deleting.rules()[0]));
+    for node in [gated_by(unmet(), "r"), gated(unmet())] {
+        let deleting = world(&node)
+            .rule(&gate("r").deleting())
+            .with_stale(&[Watch::Rules]);
+        assert!(
+            deleting.write().annotations.is_empty(),
+            "what says whose the taint is stays with it"
+        );
+        assert_eq!(stale(&deleting), [Watch::Rules]);
+        assert!(deleting.plan().awaits_evidence(&deleting.rules()[0]));
+    }
 }
 
 #[test]

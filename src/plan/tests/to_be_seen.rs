@@ -60,6 +60,19 @@ fn a_released_node_stays_released_and_a_held_one_held() {
 }
 
 #[test]
+fn several_are_waited_for_each() {
+    let other = daemon_set("tools/other").selecting("app", "other");
+    let other = other.toleration("{operator: Exists}");
+    let both = ready(&unmet())
+        .naming("tools/other")
+        .daemon_set(&other)
+        .rule(&agent().waits_for("daemonset.nodegate.dev/tools.other"));
+    let is_met = |world: &World| world.plan().outcomes[0].met;
+    assert!(!is_met(&both));
+    assert!(is_met(&both.pod(&pod("tools/o").of(&other).ready())));
+}
+
+#[test]
 fn a_node_that_has_only_just_come_is_gated() {
     let world = ready(&unmet()).rule(&agent()).before_it_is_seen();
     assert_ne!(writes(&world.joined(at(10))), [""; 0]);
