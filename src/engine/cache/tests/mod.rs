@@ -308,6 +308,36 @@ fn an_answer_that_shows_another_rule_of_the_name_tells_that_the_known_one_is_gon
 }
 
 #[test]
+fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_shows_another() {
+    let claim = |uid: &str, version: u64| {
+        let meta = json!({"name": "c", "uid": uid, "resourceVersion": version.to_string()});
+        let claim = json!({"metadata": meta, "status": {"nodeName": "n"}});
+        Object::NodeClaim(object(claim))
+    };
+    let rule = rule("r").waits_for("Net").bootstrap_only();
+    let rule = rule.nodegate("repair: {readinessTTL: 1m, action: DeleteNodeClaim}");
+    let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
+    for (watch, object) in [
+        (Watch::Rules, Some(Object::Rule(rule.object()))),
+        (Watch::CsiNodes, None),
+        (Watch::NodePools, None),
+        (Watch::NodeClaims, Some(claim("uid", 10))),
+        (Watch::Nodes, Some(Object::Node(node("n").object()))),
+    ] {
+        cache.apply(init(watch, 0), now(0));
+        object.map(|it| cache.apply(Seen::Apply(it), now(0)));
+        cache.apply(Seen::InitDone(watch), now(0));
+    }
+    cache.begin_evaluations();
+    assert_eq!(follows(&mut cache).0, ["n".into()]);
+    cache.apply(Seen::Apply(claim("uid", 11)), now(1));
+    assert_eq!(follows(&mut cache).0, [] as [Arc<str>; 0]);
+    cache.apply_answer(claim("another", 12), now(60));
+    assert!(cache.claim("c").is_none());
+    assert_eq!(follows(&mut cache).0, ["n".into()]);
+}
+
+#[test]
 fn a_cluster_without_karpenter_is_certain_of_it() {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
     for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
