@@ -198,7 +198,9 @@ mod tests {
 
     fn list(view: &mut View, watch: Watch, object: Option<Object>) {
         view.listing(watch);
-        object.map(|it| view.apply(Seen::Apply(it)));
+        if let Some(object) = object {
+            view.apply(Seen::Apply(object));
+        }
         view.apply(Seen::InitDone(watch));
     }
 

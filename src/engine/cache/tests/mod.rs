@@ -325,7 +325,9 @@ fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_s
         (Watch::Nodes, Some(Object::Node(node("n").object()))),
     ] {
         cache.apply(init(watch, 0), now(0));
-        object.map(|it| cache.apply(Seen::Apply(it), now(0)));
+        if let Some(object) = object {
+            cache.apply(Seen::Apply(object), now(0));
+        }
         cache.apply(Seen::InitDone(watch), now(0));
     }
     cache.begin_evaluations();
