@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_as_of_the_time_to_which_it_has_gone_on() {
+    fn plans_are_made_for_the_time_that_was_set() {
         let now = |seconds| Now {
             wall: at(seconds),
             monotonic: Instant::now(),

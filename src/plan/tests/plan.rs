@@ -214,7 +214,7 @@ fn a_node_is_left_alone_by_a_rule_that_has_no_say() {
 }
 
 #[test]
-fn a_node_is_as_large_as_all_that_there_may_be_many_of() {
+fn a_nodes_size_counts_what_there_may_be_many_of() {
     let large = |node: &NodeBuilder| {
         let world = world(node).pod(&pod("kube-system/a").critical());
         world.pod(&pod("kube-system/b").critical()).state().size()

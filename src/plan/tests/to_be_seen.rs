@@ -60,7 +60,7 @@ fn a_released_node_stays_released_and_a_held_one_held() {
 }
 
 #[test]
-fn several_are_waited_for_each() {
+fn a_rule_that_names_two_waits_for_both() {
     let other = daemon_set("tools/other").selecting("app", "other");
     let other = other.toleration("{operator: Exists}");
     let both = ready(&unmet())

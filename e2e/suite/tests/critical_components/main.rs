@@ -27,6 +27,7 @@ const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 /// Gardener's rule, which selects every Linux node.
 const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
 
+/// A cluster with all controllers, which the next test may reuse.
 async fn cluster() -> Result<Cluster> {
     let options = Options {
         controller_manager: ControllerManager::Complete,

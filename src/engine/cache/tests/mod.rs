@@ -56,6 +56,15 @@ fn init(watch: Watch, asked: u64) -> Seen {
     Seen::Init(watch, now(asked).monotonic)
 }
 
+/// The watch lists this object, or none.
+fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
+    let listing = [init(watch, 1)].into_iter();
+    let listing = listing.chain(object.map(Seen::Apply));
+    for seen in listing.chain([Seen::InitDone(watch)]) {
+        cache.apply(seen, now(1));
+    }
+}
+
 /// The answer to a request shows a node, at `at(60)`.
 fn answer(cache: &mut Cache, node: Watched<Node>) {
     cache.apply_answer(Object::Node(node), now(60));
@@ -324,11 +333,7 @@ fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_s
         (Watch::NodeClaims, Some(claim("uid", 10))),
         (Watch::Nodes, Some(Object::Node(node("n").object()))),
     ] {
-        cache.apply(init(watch, 0), now(0));
-        if let Some(object) = object {
-            cache.apply(Seen::Apply(object), now(0));
-        }
-        cache.apply(Seen::InitDone(watch), now(0));
+        lists(&mut cache, watch, object);
     }
     cache.begin_evaluations();
     assert_eq!(follows(&mut cache).0, ["n".into()]);

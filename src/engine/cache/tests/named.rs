@@ -71,15 +71,6 @@ fn orders(cache: &mut Cache) -> Vec<String> {
     orders.collect()
 }
 
-/// The watch lists this object, or none.
-fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
-    let listing = [init(watch, 1)].into_iter();
-    let listing = listing.chain(object.map(Seen::Apply));
-    for seen in listing.chain([Seen::InitDone(watch)]) {
-        cache.apply(seen, now(1));
-    }
-}
-
 fn lists_agent(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilder) {
     let object = Object::DaemonSet(group, agent.object());
     lists(cache, Watch::DaemonSets(group), Some(object));
