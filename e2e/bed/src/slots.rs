@@ -4,7 +4,7 @@
 use std::fs::{File, TryLockError};
 use std::sync::{Arc, Weak};
 use std::thread::available_parallelism;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
@@ -61,11 +61,23 @@ impl Slot {
 
 /// One of the machine's slots, locked.
 async fn of_machine() -> Result<File> {
+    let mut slot = tokio::task::spawn_blocking(next_free);
+    if let Ok(slot) = tokio::time::timeout(SILENCE, &mut slot).await {
+        return slot?;
+    }
+    eprintln!("waiting until another process has ended its cluster");
+    slot.await?
+}
+
+/// Waits for a slot, behind those that have asked before.
+fn next_free() -> Result<File> {
     let root = folder::root()?;
+    let queue = root.join("slots.lock");
+    let queue = File::create(&queue).with_context(|| format!("creating {}", queue.display()))?;
+    queue.lock().context("locking the queue for slots")?;
     let count = available_parallelism().map_or(1, usize::from);
     let slots = (0..count).map(|number| root.join(format!("slot-{number}.lock")));
     let slots: Vec<_> = slots.collect();
-    let (begun, mut is_told) = (Instant::now(), false);
     loop {
         for path in &slots {
             let slot =
@@ -76,10 +88,6 @@ async fn of_machine() -> Result<File> {
                 Err(TryLockError::Error(error)) => bail!("locking {}: {error}", path.display()),
             }
         }
-        if !is_told && begun.elapsed() > SILENCE {
-            is_told = true;
-            eprintln!("waiting until one of {count} other processes has ended its cluster");
-        }
-        tokio::time::sleep(POLL).await;
+        std::thread::sleep(POLL);
     }
 }

@@ -37,7 +37,7 @@ async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_pod_is_bound_before_the_gate_of_a_node_that_is_closed_at_birth() -> Result<()> {
     let recipe = Recipe::new(None)?;
-    let run = run(&Plan::quick(vec![Phase::Birth]), &recipe, 50, |_| {}).await?;
+    let run = run(&Plan::quick(vec![Phase::Birth]), &recipe, 20, |_| {}).await?;
     let births = run.births.as_ref();
     assert_eq!(
         births.map(Births::despite_the_policy),
