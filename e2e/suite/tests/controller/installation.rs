@@ -34,6 +34,7 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
         .create(&client)
         .await?;
     eventually_gated(&client, "closed", TAINT).await?;
+    cluster.idles();
     let crd = "nodereadinessrules.readiness.node.x-k8s.io";
     let delete = ["delete", "crd", crd];
     cluster.kubectl(&delete).await?;

@@ -58,6 +58,7 @@ async fn a_restart_with_nothing_to_do_writes_nothing() -> Result<()> {
         })
         .await?;
     }
+    cluster.idles();
     at_rest(&cluster, "").await?;
     let status = controller.stop().await?;
     ensure!(status.success(), "it ended with {status}");

@@ -27,6 +27,7 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     until_reviewed(&cluster).await?;
     let made = secret(&cluster).await?.context("no Secret")?;
     assert_eq!(ca_bundle(&cluster).await?.as_ref(), Some(&made.1));
+    cluster.idles();
 
     let second = start(&cluster, other, &[]).await?;
     call_at(&cluster, &format!("https://127.0.0.1:{other}{PATH}")).await?;
