@@ -387,18 +387,18 @@ impl Bench<'_> {
         let watches = |counts: &Counts| counts.get("watch nodes").copied().unwrap_or_default();
         let before = watches(self.requests.so_far()?);
         let port = self.relay.as_ref().map(Relay::port);
-        let subject = Subject::start(&self.cluster, self.recipe, port).await?;
-        self.subject = Some(subject);
+        let mut subject = Subject::start(&self.cluster, self.recipe, port).await?;
         self.starts += 1;
         let deadline = Instant::now() + STARTUP;
         while watches(self.requests.so_far()?) == before {
-            self.usage()?;
+            subject.ensure_running()?;
             ensure!(
                 Instant::now() < deadline,
                 "the controller did not watch the nodes within {STARTUP:?}"
             );
             sleep(POLL).await;
         }
+        self.subject = Some(subject);
         Ok(())
     }
 
