@@ -90,6 +90,7 @@ async fn early(plan: &Plan, recipe: &Recipe, nodes: usize, by: By) -> Result<Ear
     })
     .await?;
     join(&client, plan, nodes).await?;
+    cluster.idles();
     sleep(SCHEDULED).await;
     let early = count(&client, nodes).await?;
     if let Some(subject) = subject {

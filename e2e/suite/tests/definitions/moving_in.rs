@@ -144,6 +144,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     })
     .await?;
     unchanged(&client, &witness, &before).await?;
+    cluster.idles();
 
     // Nodegate is in charge: it opens and closes nodes.
     set_node_condition(&client, &name(2), NETWORK_READY, "True").await?;

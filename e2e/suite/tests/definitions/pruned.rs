@@ -81,6 +81,7 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
     // Times of creation are whole seconds, and only nodes from before the rule are left alone.
     tokio::time::sleep(Duration::from_secs(1)).await;
     apply_rules(&cluster).await?;
+    cluster.idles();
     eventually_accepted(&client, "Valid").await?;
     no_node_is_gated(&client).await?;
 
