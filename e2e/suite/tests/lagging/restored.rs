@@ -41,6 +41,7 @@ async fn after_a_restored_backup_everything_is_listed_anew() -> Result<()> {
     write_often(&client).await?;
     cluster.restore_store().await?;
     controller.ensure_running()?;
+    cluster.idles();
 
     set_node_condition(&client, "kept", NETWORK, "True").await?;
     node("new")

@@ -21,6 +21,7 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
     cluster.install_karpenter_rbac().await?;
     let client = cluster.client().await?;
     let mut controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
+    cluster.idles();
     for (name, action) in [("releasing", "Release"), ("deleting", "DeleteNodeClaim")] {
         let rule = rule(name, action).create(&client).await?;
         late(name, name, &rule)
