@@ -2,12 +2,14 @@
 //! tests share: an API server that starves fails tests for no fault of theirs. The kernel frees a slot when its process ends.
 
 use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit, oneshot};
+use tokio::time::timeout;
 
 use crate::folder;
 
@@ -42,7 +44,7 @@ impl Slot {
         let process = if let Some(slot) = of_process.upgrade() {
             slot
         } else {
-            let slot = Arc::new(of_machine().await?);
+            let slot = Arc::new(of_machine(folder::root()?).await?);
             *of_process = Arc::downgrade(&slot);
             slot
         };
@@ -60,34 +62,69 @@ impl Slot {
 }
 
 /// One of the machine's slots, locked.
-async fn of_machine() -> Result<File> {
-    let mut slot = tokio::task::spawn_blocking(next_free);
-    if let Ok(slot) = tokio::time::timeout(SILENCE, &mut slot).await {
+async fn of_machine(root: PathBuf) -> Result<File> {
+    // Not a blocking task: a runtime that ends, as on Ctrl-C, would wait for it.
+    let (sender, mut slot) = oneshot::channel();
+    thread::spawn(move || sender.send(next_free(&root)));
+    if let Ok(slot) = timeout(SILENCE, &mut slot).await {
         return slot?;
     }
-    eprintln!("waiting until another process has ended its cluster");
+    eprintln!("waiting for another process to end its cluster");
     slot.await?
 }
 
-/// Waits for a slot, behind those that have asked before.
-fn next_free() -> Result<File> {
-    let root = folder::root()?;
+/// Waits for a free slot, in the order of requests.
+fn next_free(root: &Path) -> Result<File> {
     let queue = root.join("slots.lock");
     let queue = File::create(&queue).with_context(|| format!("creating {}", queue.display()))?;
-    queue.lock().context("locking the queue for slots")?;
-    let count = available_parallelism().map_or(1, usize::from);
-    let slots = (0..count).map(|number| root.join(format!("slot-{number}.lock")));
-    let slots: Vec<_> = slots.collect();
+    queue.lock().context("waiting for the queue's lock")?;
     loop {
-        for path in &slots {
+        for path in paths(root) {
             let slot =
-                File::create(path).with_context(|| format!("creating {}", path.display()))?;
+                File::create(&path).with_context(|| format!("creating {}", path.display()))?;
             match slot.try_lock() {
                 Ok(()) => return Ok(slot),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => bail!("locking {}: {error}", path.display()),
             }
         }
-        std::thread::sleep(POLL);
+        thread::sleep(POLL);
+    }
+}
+
+fn paths(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let count = available_parallelism().map_or(1, usize::from);
+    (0..count).map(|number| root.join(format!("slot-{number}.lock")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Runtime;
+
+    use super::*;
+    use crate::folder::Folder;
+
+    #[test]
+    fn a_runtime_ends_while_its_task_waits_for_a_slot() -> Result<()> {
+        let root = Folder::create()?;
+        let held: Vec<File> = paths(root.path())
+            .map(File::create)
+            .collect::<Result<_, _>>()?;
+        for slot in &held {
+            slot.lock()?;
+        }
+        let runtime = Runtime::new()?;
+        runtime.spawn(of_machine(root.path().to_owned()));
+        thread::sleep(2 * POLL);
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || {
+            drop(runtime);
+            sender.send(())
+        });
+        ended
+            .recv_timeout(Duration::from_secs(10))
+            .context("it waits on")
     }
 }
