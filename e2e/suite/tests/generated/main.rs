@@ -54,7 +54,7 @@ async fn whatever_rules_there_are_nothing_of_them_is_left() -> Result<()> {
     let port = ports::free()?;
     let flag = format!("--metrics-bind-address=127.0.0.1:{port}");
     let mut controller = Controller::start(&cluster, &[&flag]).await?;
-    // For as long as it lasts, it waits for the controller to come to rest most of the time.
+    // Most of the minute passes while the controller comes to rest.
     cluster.idles();
     let mut observer = Observer {
         writes: cluster.follow_writes_of(CONTROLLER),

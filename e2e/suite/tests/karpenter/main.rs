@@ -162,7 +162,7 @@ async fn with_karpenter() -> Result<(Cluster, Karpenter)> {
     let karpenter = Karpenter::start(&cluster, &[]).await?;
     let class = kwok_node_class(Duration::from_secs(1));
     cluster.apply(&class.to_string()).await?;
-    // What Karpenter and its tests wait for takes many seconds each.
+    // The tests wait for Karpenter most of the time.
     cluster.idles();
     Ok((cluster, karpenter))
 }
