@@ -157,7 +157,7 @@ impl Fleet {
         );
         let settings = Settings {
             classes: Config::default().classes().expect("sound defaults"),
-            passing_taints: Vec::new(),
+            passing_taints: Config::default().passing_taints(),
             publish_conditions: true,
             enable_karpenter: false,
             concurrency: 64,

@@ -1,4 +1,4 @@
-//! The configuration file: critical component classes and other projects' startup taints.
+//! The configuration file: critical component classes, and other controllers' taints that pass.
 //!
 //! Read once at startup (`nodegate-controller --config FILE`, YAML). Without a file, the default is Gardener's one class.
 //! Unusable values are rejected with the field's name.
@@ -18,10 +18,29 @@ use crate::selector::{Selector, is_label_key, is_namespace};
 pub struct Config {
     /// The critical component classes, in any order.
     pub critical_component_classes: Vec<ClassConfig>,
-    /// Keys of taints that other projects add at node startup and later remove: Nodegate waits for a critical `DaemonSet` even
-    /// if it does not tolerate one of these. A key that ends in `*` is a prefix.
+    /// Keys of taints that other controllers put on nodes for a while, besides [`PASSING_TAINTS`]: Nodegate waits for a
+    /// `DaemonSet` even if it does not tolerate one of these. A `*` at either end stands for the rest of a key.
     pub passing_taints: Vec<String>,
+    /// Whether `passing_taints` replaces [`PASSING_TAINTS`].
+    pub passing_taints_only: bool,
 }
+
+/// The taints of other controllers that pass by default, beside the lifecycle taints of Kubernetes.
+const PASSING_TAINTS: [&str; 13] = [
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "startup-taint.cluster-autoscaler.kubernetes.io/*",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/*",
+    "karpenter.sh/*",
+    "node.cluster.x-k8s.io/*",
+    "node.kubernetes.io/out-of-service",
+    "medik8s.io/*",
+    "aws-node-termination-handler/*",
+    "node.gardener.cloud/critical-components-not-ready",
+    "*/agent-not-ready",
+    "*/not-ready",
+    "*/not-ready-taint",
+];
 
 /// One critical component class in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,14 +94,8 @@ impl Default for Config {
                 csi_annotation_prefix: "node.gardener.cloud/wait-for-csi-node-".into(),
                 require_csi_allocatable: false,
             }],
-            passing_taints: [
-                "node.cilium.io/agent-not-ready",
-                "ebs.csi.aws.com/agent-not-ready",
-                "efs.csi.aws.com/agent-not-ready",
-                "node.gardener.cloud/critical-components-not-ready",
-            ]
-            .map(String::from)
-            .into(),
+            passing_taints: Vec::new(),
+            passing_taints_only: false,
         }
     }
 }
@@ -179,17 +192,28 @@ impl Config {
     }
 
     /// The classes and the passing taints.
-    pub(crate) fn parts(self) -> Result<(Vec<CriticalComponentClass>, Vec<String>), ConfigError> {
-        Ok((self.classes()?, self.passing_taints))
+    pub(crate) fn parts(&self) -> Result<(Vec<CriticalComponentClass>, Vec<String>), ConfigError> {
+        Ok((self.classes()?, self.passing_taints()))
+    }
+
+    /// The keys, or patterns of keys, of other controllers' taints that will go.
+    pub fn passing_taints(&self) -> Vec<String> {
+        let defaults = PASSING_TAINTS.iter().filter(|_| !self.passing_taints_only);
+        let defaults = defaults.map(ToString::to_string);
+        defaults
+            .chain(self.passing_taints.iter().cloned())
+            .collect()
     }
 
     fn check_passing_taints(&self) -> Result<(), ConfigError> {
         for (index, pattern) in self.passing_taints.iter().enumerate() {
-            let key = pattern
-                .strip_suffix('*')
-                .map_or(pattern.clone(), |prefix| format!("{prefix}x"));
+            let key = match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+                (Some(end), _) => format!("x{end}"),
+                (None, Some(start)) => format!("{start}x"),
+                (None, None) => pattern.clone(),
+            };
             if !is_label_key(&key) {
-                let problem = "is neither a taint key nor the beginning of one followed by *";
+                let problem = "is no taint key, also with a * for its beginning or its end";
                 let problem = format!("{pattern:?} {problem}");
                 return Err(field(&format!("passingTaints[{index}]"), &problem));
             }
@@ -237,6 +261,13 @@ mod tests {
         );
         let kube_system = Namespaces::Only(["kube-system".into()].into());
         assert_eq!(classes[0].namespaces, kube_system);
+    }
+
+    #[test]
+    fn each_taint_that_passes_by_default_is_documented() {
+        let page = include_str!("../docs/conditions.md");
+        let missing = |pattern: &&str| !page.contains(&format!("`{pattern}`"));
+        assert_eq!(PASSING_TAINTS.into_iter().find(missing), None);
     }
 
     #[test]
@@ -338,7 +369,11 @@ mod tests {
             ),
             (
                 "passingTaints: ['a b']".to_owned(),
-                "passingTaints[0]: \"a b\" is neither",
+                "passingTaints[0]: \"a b\" is no taint key",
+            ),
+            (
+                "passingTaints: ['*/a*']".to_owned(),
+                "passingTaints[0]: \"*/a*\" is no taint key",
             ),
         ] {
             let problem = problem(&yaml);

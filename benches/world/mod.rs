@@ -77,7 +77,7 @@ impl World {
             let object: RuleObject = decode(&rule(index, condition));
             Arc::new(Rule::compile(&object.metadata, object.spec, &classes))
         };
-        let rules = RuleSet::new((0..rules).map(compile), config.passing_taints);
+        let rules = RuleSet::new((0..rules).map(compile), config.passing_taints());
         let node: Watched<Node> = decode(&node(rules.rules().len(), ready, tainted));
         let node: Node = node.read().expect("a node");
         let critical = match source {

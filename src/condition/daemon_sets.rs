@@ -1,29 +1,35 @@
 //! `DaemonSet`s that a node waits for, by class or by name: has each that runs on this node a pod there, is one Ready, and of
 //! which revision?
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 use super::detail::Detail;
 use super::facts::{Condition, Facts, GroupFacts};
 use super::groups::CriticalComponentClass;
 use super::names::Names;
-use super::placement::{is_meant_for, tolerates};
+use super::placement::{Placement, placement, tolerates};
 use super::pods::{PodEvidence, assess_pod, not_ready};
-use crate::object::{DaemonSet, ObjectKey, Pod, PodReady};
+use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
 
-/// The `DaemonSet`s of the group that run on this node.
+/// The `DaemonSet`s of the group, each with whether it runs on this node.
 ///
 /// A `DaemonSet` that does not tolerate the taint of a rule that waits for the group is left out: it could never start while
 /// the taint is there, so waiting for it would keep the taint for ever.
-fn meant<'f, 'a>(
+fn placed<'f, 'a>(
     facts: &Facts<'f, 'a>,
     group: &GroupFacts<'f, 'a>,
-) -> impl Iterator<Item = &'a DaemonSet> + use<'f, 'a> {
+    pods: &'f PodsByOwner<'a>,
+) -> impl Iterator<Item = (&'a DaemonSet, Placement<'a>)> + use<'f, 'a> {
     let (node, staying, gates) = (facts.node, facts.staying, group.gates);
-    group.daemon_sets.values().filter(move |daemon_set| {
-        gates.iter().all(|gate| tolerates(daemon_set, gate))
-            && is_meant_for(daemon_set, node, staying)
-    })
+    let daemon_sets = group.daemon_sets.values();
+    daemon_sets
+        .filter(move |daemon_set| gates.iter().all(|gate| tolerates(daemon_set, gate)))
+        .map(move |daemon_set| {
+            let is_pod = || pods.of(daemon_set).next().is_some();
+            (daemon_set, placement(daemon_set, node, staying, is_pod))
+        })
 }
 
 /// The `DaemonSet`s of the class that this node waits for.
@@ -31,8 +37,38 @@ pub(super) fn expected<'f, 'a>(
     facts: &Facts<'f, 'a>,
     class: &'a CriticalComponentClass,
     group: &GroupFacts<'f, 'a>,
+    pods: &'f PodsByOwner<'a>,
 ) -> impl Iterator<Item = &'a DaemonSet> + use<'f, 'a> {
-    meant(facts, group).filter(|daemon_set| class.has(daemon_set))
+    let placed = placed(facts, group, pods);
+    placed.filter_map(|(daemon_set, placement)| {
+        (placement == Placement::Meant && class.has(daemon_set)).then_some(daemon_set)
+    })
+}
+
+/// A `DaemonSet` that only this taint keeps off the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut<'a> {
+    daemon_set: &'a ObjectKey,
+    taint: &'a Taint,
+}
+
+impl<'a> LeftOut<'a> {
+    fn of(daemon_set: &'a DaemonSet, placement: Placement<'a>) -> Option<Self> {
+        match placement {
+            Placement::KeptAway(taint) => Some(Self {
+                daemon_set: &daemon_set.key,
+                taint,
+            }),
+            Placement::Meant | Placement::NotMeant => None,
+        }
+    }
+}
+
+impl fmt::Display for LeftOut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (daemon_set, taint) = (self.daemon_set, &self.taint.key);
+        write!(f, "DaemonSet {daemon_set} does not tolerate taint {taint}")
+    }
 }
 
 /// Live pods, sorted by their owners: to look up those of each `DaemonSet` takes no pass over all.
@@ -74,22 +110,27 @@ pub(super) fn scheduled<'a>(
     facts: &Facts<'_, 'a>,
     class: &'a CriticalComponentClass,
     group: &GroupFacts<'_, 'a>,
-    pods: &PodsByOwner<'_>,
+    pods: &PodsByOwner<'a>,
 ) -> Condition<'a> {
-    let mut expected = expected(facts, class, group).peekable();
+    let mut expected = expected(facts, class, group, pods).peekable();
     let is_any = expected.peek().is_some();
     let missing = expected.filter(|daemon_set| pods.of(daemon_set).next().is_none());
-    match Names::of(missing.map(|daemon_set| &daemon_set.key)) {
-        None if !is_any => Condition::met(Detail::NoDaemonSetMeant),
-        None => Condition::met(Detail::DaemonSetsScheduled),
-        Some(daemon_sets) => Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets }),
+    if let Some(daemon_sets) = Names::of(missing.map(|daemon_set| &daemon_set.key)) {
+        return Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets });
     }
+    let of_class = placed(facts, group, pods).filter(|(daemon_set, _)| class.has(daemon_set));
+    let left_out = Names::of(of_class.filter_map(|(it, placement)| LeftOut::of(it, placement)));
+    Condition::met(if is_any {
+        Detail::DaemonSetsScheduled { left_out }
+    } else {
+        Detail::NoDaemonSetMeant { left_out }
+    })
 }
 
-/// Does this `DaemonSet` have a Ready pod on the node, or does it not run there?
+/// Does this `DaemonSet` have a Ready pod on the node, or does it not run there by what the node is?
 ///
-/// To name a `DaemonSet` is to demand it. One that does not tolerate the taint of a rule that waits for it cannot start while
-/// the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is Ready for other reasons.
+/// To name a `DaemonSet` is to demand it. One that does not tolerate a taint that stays, or that of a rule that waits for it, cannot
+/// start while the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is Ready for other reasons.
 pub(super) fn ready<'a>(
     key: &'a ObjectKey,
     facts: &Facts<'_, 'a>,
@@ -99,18 +140,25 @@ pub(super) fn ready<'a>(
     let Some(daemon_set) = daemon_set.filter(|it| !it.deleting) else {
         return Condition::unmet(Detail::DaemonSetNotFound { daemon_set: key });
     };
-    if !is_meant_for(daemon_set, facts.node, facts.staying) {
+    let best = PodsByOwner::new(group.pods).best(daemon_set, facts);
+    let placement = placement(daemon_set, facts.node, facts.staying, || best.is_some());
+    if placement == Placement::NotMeant {
         return Condition::met(Detail::DaemonSetNotMeant { daemon_set: key });
     }
-    let best = PodsByOwner::new(group.pods).best(daemon_set, facts);
     if matches!(best, Some((_, PodEvidence::Ready))) {
         return Condition::met(Detail::DaemonSetReady { daemon_set: key });
     }
     let mut gates = group.gates.iter();
-    if let Some(gate) = gates.find(|gate| !tolerates(daemon_set, gate)) {
+    if let Some(taint) = gates.find(|gate| !tolerates(daemon_set, gate)) {
+        return Condition::unmet(Detail::DoesNotTolerateGate {
+            daemon_set: key,
+            taint,
+        });
+    }
+    if let Placement::KeptAway(taint) = placement {
         return Condition::unmet(Detail::DoesNotTolerate {
             daemon_set: key,
-            gate,
+            taint,
         });
     }
     let missing = || Detail::DaemonSetPodMissing {
@@ -124,19 +172,29 @@ pub(super) fn ready<'a>(
 pub(super) fn all_ready<'a>(facts: &Facts<'_, 'a>, group: &GroupFacts<'_, 'a>) -> Condition<'a> {
     let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
     let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = SmallVec::new();
+    let mut left_out: SmallVec<[LeftOut; 4]> = SmallVec::new();
     let pods = PodsByOwner::new(group.pods);
-    for daemon_set in meant(facts, group).filter(|it| !it.deleting && !it.ignored) {
-        match pods.best(daemon_set, facts) {
-            None => missing.push(&daemon_set.key),
-            Some((_, PodEvidence::Ready)) => {}
-            Some(best) => unready.push(best),
+    for (daemon_set, placement) in placed(facts, group, &pods) {
+        if daemon_set.deleting || daemon_set.ignored {
+            continue;
+        }
+        left_out.extend(LeftOut::of(daemon_set, placement));
+        if placement == Placement::Meant {
+            match pods.best(daemon_set, facts) {
+                None => missing.push(&daemon_set.key),
+                Some((_, PodEvidence::Ready)) => {}
+                Some(best) => unready.push(best),
+            }
         }
     }
     let missing = Names::of(missing).map(|daemon_sets| Detail::DaemonSetPodMissing { daemon_sets });
     missing
         .map(Condition::unmet)
         .or_else(|| not_ready(&unready))
-        .unwrap_or_else(|| Condition::met(Detail::AllDaemonSetsReady))
+        .unwrap_or_else(|| {
+            let left_out = Names::of(left_out);
+            Condition::met(Detail::AllDaemonSetsReady { left_out })
+        })
 }
 
 /// The pods of a `DaemonSet` on a node, which may be of several revisions.

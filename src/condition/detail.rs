@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::num::NonZeroU64;
 
+use super::daemon_sets::LeftOut;
 use super::devices::Devices;
 use super::facts::Count;
 use super::groups::Component;
@@ -88,24 +89,31 @@ details! {
             write!(f, "there is no DaemonSet {daemon_set}");
         DaemonSetNotMeant { daemon_set: &'a ObjectKey } = "DaemonSetNotMeantForNode",
             write!(f, "DaemonSet {daemon_set} is not meant for this node");
-        DoesNotTolerate { daemon_set: &'a ObjectKey, gate: &'a Taint } = "DoesNotTolerate", write!(
+        DoesNotTolerateGate { daemon_set: &'a ObjectKey, taint: &'a Taint } = "DoesNotTolerate", write!(
             f,
             "DaemonSet {daemon_set} does not tolerate the taint {}:{} of a rule that waits for it: add the toleration to its \
              pod template",
-            gate.key, gate.effect
+            taint.key, taint.effect
+        );
+        DoesNotTolerate { daemon_set: &'a ObjectKey, taint: &'a Taint } = "DoesNotTolerate", write!(
+            f,
+            "DaemonSet {daemon_set} does not tolerate the taint {}:{} of this node: add the toleration to its pod template, or \
+             leave such nodes out of the rule's nodeSelector",
+            taint.key, taint.effect
         );
         DaemonSetReady { daemon_set: &'a ObjectKey } = "DaemonSetReady",
             write!(f, "DaemonSet {daemon_set} has a Ready pod on this node");
-        AllDaemonSetsReady = "AllDaemonSetsReady",
-            f.write_str("every DaemonSet meant for this node has a Ready pod on it");
+        AllDaemonSetsReady { left_out: Option<Names<LeftOut<'a>>> } = "AllDaemonSetsReady",
+            met(f, "every DaemonSet meant for this node has a Ready pod on it", left_out);
         CheckSucceeded { pod: &'a ObjectKey } = "CheckSucceeded", write!(f, "pod {pod} has succeeded");
         CheckFailed { pod: &'a ObjectKey } = "CheckFailed", write!(f, "pod {pod} has failed");
         CheckRunning { pod: &'a ObjectKey } = "CheckRunning", write!(f, "pod {pod} has not ended yet");
         CheckMissing { check: &'a ObjectKey } = "CheckMissing",
             write!(f, "no pod of check {check} has run on this node since it was created or booted");
-        DaemonSetsScheduled = "DaemonSetsScheduled",
-            f.write_str("every critical DaemonSet meant for this node has a pod on it");
-        NoDaemonSetMeant = "DaemonSetsScheduled", f.write_str("no critical DaemonSet is meant for this node");
+        DaemonSetsScheduled { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
+            met(f, "every critical DaemonSet meant for this node has a pod on it", left_out);
+        NoDaemonSetMeant { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
+            met(f, "no critical DaemonSet is meant for this node", left_out);
         DaemonSetPodMissing { daemon_sets: Names<&'a ObjectKey> } = "DaemonSetPodMissing",
             daemon_sets.write(f, "DaemonSet * has no pod on this node", "DaemonSets * have no pod on this node");
         PodsReady = "PodsReady", f.write_str("every critical pod on this node is Ready");
@@ -138,8 +146,10 @@ details! {
             "CSI drivers * report no allocatable count on this node",
         );
         CsiDriverUnhealthy { storage: &'a UnhealthyStorage } = "CSIDriverUnhealthy", unhealthy(storage, f);
-        ComponentsReady = "CriticalComponentsReady", f.write_str("every critical component is ready on this node");
-        NoComponent = "CriticalComponentsReady", f.write_str("no critical component is meant for this node");
+        ComponentsReady { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
+            met(f, "every critical component is ready on this node", left_out);
+        NoComponent { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
+            met(f, "no critical component is meant for this node", left_out);
         DevicesPublished { devices: Devices<'a> } = "DevicesPublished", devices.fmt(f);
         DevicesNotPublished { devices: Devices<'a> } = "DevicesNotPublished", devices.fmt(f);
         DevicesTainted { devices: Devices<'a> } = "DevicesTainted", devices.fmt(f);
@@ -167,6 +177,17 @@ impl fmt::Write for Rest<'_> {
         self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
         Ok(())
     }
+}
+
+/// What is met, and what that does not include.
+fn met(
+    f: &mut fmt::Formatter<'_>,
+    met: &str,
+    left_out: &Option<Names<LeftOut<'_>>>,
+) -> fmt::Result {
+    f.write_str(met)?;
+    let left_out = left_out.as_ref();
+    left_out.map_or(Ok(()), |left_out| write!(f, "; left out: {left_out}"))
 }
 
 /// `CSI driver a.csi reports StorageUnreachable (NetworkPartition): the data path is down (+1 more)`.

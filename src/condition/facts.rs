@@ -220,6 +220,7 @@ impl<'a> Facts<'_, 'a> {
         group: &GroupFacts<'_, 'a>,
     ) -> Condition<'a> {
         let mut is_any = !group.pods.is_empty();
+        let mut left_out = None;
         for question in [
             Question::DaemonSetsScheduled,
             Question::PodsReady,
@@ -229,12 +230,16 @@ impl<'a> Facts<'_, 'a> {
             if condition.status != ConditionStatus::True {
                 return condition;
             }
-            is_any |= condition.detail == Detail::DaemonSetsScheduled;
+            match condition.detail {
+                Detail::DaemonSetsScheduled { left_out: some } => (is_any, left_out) = (true, some),
+                Detail::NoDaemonSetMeant { left_out: some } => left_out = some,
+                _ => {}
+            }
         }
         Condition::met(if is_any {
-            Detail::ComponentsReady
+            Detail::ComponentsReady { left_out }
         } else {
-            Detail::NoComponent
+            Detail::NoComponent { left_out }
         })
     }
 }

@@ -27,7 +27,9 @@ pub(crate) use names::Names;
 pub use observations::Observations;
 #[cfg(test)]
 pub(crate) use observations::Reboot;
-pub(crate) use placement::{PassingTaints, can_share_a_node, is_meant_for, tolerates};
+pub(crate) use placement::{
+    PassingTaints, Placement, can_share_a_node, placement, selects, tolerates,
+};
 pub(crate) use source::{
     RESERVED_PREFIXES, Source, counts_something, is_ours, is_under_our_domain, names_nothing,
 };

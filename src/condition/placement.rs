@@ -9,8 +9,8 @@ use crate::api::TaintEffect;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
 use crate::selector::{Operator, Requirement, Selector, overlap};
 
-/// Taints that Kubernetes and Karpenter put on nodes temporarily, whatever their effect.
-const LIFECYCLE_TAINTS: [&str; 10] = [
+/// Taints that Kubernetes puts on nodes temporarily, whatever their effect.
+const LIFECYCLE_TAINTS: [&str; 9] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/network-unavailable",
@@ -20,13 +20,15 @@ const LIFECYCLE_TAINTS: [&str; 10] = [
     "node.kubernetes.io/unschedulable",
     "node.cloudprovider.kubernetes.io/uninitialized",
     "node.cloudprovider.kubernetes.io/shutdown",
-    "karpenter.sh/unregistered",
 ];
+
+/// Taints under this prefix say what a node is: a `DaemonSet` that does not tolerate one is not meant for the node.
+const ROLE_TAINTS: &str = "node-role.kubernetes.io/";
 
 /// Taints that will go, so that they do not decide where a `DaemonSet` runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct PassingTaints {
-    /// Keys of other projects' startup taints, from the configuration. A key that ends in `*` is a prefix.
+    /// Keys of other controllers' temporary taints, from the configuration. A `*` at either end stands for the rest of a key.
     pub configured: Vec<String>,
     /// Key and effect of the taints that rules manage; no effect means any.
     pub managed: Vec<(String, Option<TaintEffect>)>,
@@ -34,17 +36,18 @@ pub(crate) struct PassingTaints {
 
 impl PassingTaints {
     pub(crate) fn contains(&self, taint: &Taint) -> bool {
-        LIFECYCLE_TAINTS.contains(&taint.key.as_str())
-            || self.managed.iter().any(|(key, effect)| {
-                effect.map_or(taint.key == *key, |effect| taint.is(key, effect))
-            })
-            || self
-                .configured
-                .iter()
-                .any(|pattern| match pattern.strip_suffix('*') {
-                    Some(prefix) => taint.key.starts_with(prefix),
-                    None => taint.key == *pattern,
-                })
+        let key = taint.key.as_str();
+        let fits = |pattern: &String| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+            (Some(end), _) => key.ends_with(end),
+            (None, Some(start)) => key.starts_with(start),
+            (None, None) => key == pattern,
+        };
+        let is_managed = |(managed, effect): &(String, Option<TaintEffect>)| {
+            effect.map_or(key == managed, |effect| taint.is(managed, effect))
+        };
+        LIFECYCLE_TAINTS.contains(&key)
+            || self.managed.iter().any(is_managed)
+            || self.configured.iter().any(fits)
     }
 }
 
@@ -77,8 +80,41 @@ pub(crate) fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
             .any(|toleration| toleration.tolerates(taint))
 }
 
-/// Whether the `DaemonSet` runs a pod on the node once only the `staying` taints are left.
-pub(crate) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
+/// Whether a `DaemonSet` runs on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement<'a> {
+    /// It has a live pod there, or gets one once only the taints that stay are left.
+    Meant,
+    /// It does not by what the node is: its name, its labels, or a taint for a role.
+    NotMeant,
+    /// Only this taint, which stays, keeps it away.
+    KeptAway(&'a Taint),
+}
+
+/// Whether the `DaemonSet` runs on the node, which has these `staying` taints. A live pod of it there, if there `is_pod`, says more
+/// than labels and taints, which may have changed since.
+pub(crate) fn placement<'a>(
+    daemon_set: &DaemonSet,
+    node: &Node,
+    staying: &[&'a Taint],
+    is_pod: impl FnOnce() -> bool,
+) -> Placement<'a> {
+    let mut repelling = staying.iter().filter(|taint| !tolerates(daemon_set, taint));
+    let placement = match repelling.clone().next() {
+        _ if !selects(daemon_set, node) => Placement::NotMeant,
+        None => return Placement::Meant,
+        Some(_) if repelling.any(|taint| taint.key.starts_with(ROLE_TAINTS)) => Placement::NotMeant,
+        Some(taint) => Placement::KeptAway(taint),
+    };
+    if is_pod() {
+        Placement::Meant
+    } else {
+        placement
+    }
+}
+
+/// Whether the node is one of the `DaemonSet`'s by name and labels, whatever its taints.
+pub(crate) fn selects(daemon_set: &DaemonSet, node: &Node) -> bool {
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
         && daemon_set
             .node_selector
@@ -88,7 +124,6 @@ pub(crate) fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Tain
             .node_affinity
             .as_ref()
             .is_none_or(|terms| terms.iter().any(|term| matches_term(term, node)))
-        && staying.iter().all(|taint| tolerates(daemon_set, taint))
 }
 
 fn matches_term(term: &NodeAffinityTerm, node: &Node) -> bool {

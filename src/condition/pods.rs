@@ -68,7 +68,7 @@ pub(super) fn ready<'a>(
     if scheduled.status != ConditionStatus::True {
         return scheduled;
     }
-    let mut waited_for: SmallVec<[&DaemonSet; 8]> = expected(facts, class, group).collect();
+    let mut waited_for: SmallVec<[&DaemonSet; 8]> = expected(facts, class, group, &pods).collect();
     let best = waited_for.iter().filter_map(|it| pods.best(it, facts));
     let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = best.collect();
     waited_for.sort_unstable_by(|a, b| a.uid.cmp(&b.uid));

@@ -211,7 +211,13 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
-        webhook::start(&args.webhook, &client, &classes, report)?;
+        webhook::start(
+            &args.webhook,
+            &client,
+            &classes,
+            config.passing_taints(),
+            report,
+        )?;
     }
 
     info!(
@@ -266,7 +272,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
 fn settings(args: &ControllerArgs, config: Config, classes: &[CriticalComponentClass]) -> Settings {
     Settings {
         classes: classes.to_vec(),
-        passing_taints: config.passing_taints,
+        passing_taints: config.passing_taints(),
         publish_conditions: args.publish_conditions,
         enable_karpenter: args.enable_karpenter,
         concurrency: args.node_concurrent_reconciles,

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use super::of_rule::{
-    empty_class, no_daemon_set, not_served, of_condition, on_no_node, outside_namespaces, shut_out,
-    too_many,
+    empty_class, no_daemon_set, not_served, of_condition, outside_namespaces, placements, shut_out,
+    staying, too_many,
 };
 use crate::api::ConditionStatus;
 use crate::condition::{
-    Component, ComponentGroup, CriticalComponentClass, Source, is_meant_for, tolerates,
+    Component, ComponentGroup, CriticalComponentClass, Placement, Source, placement, tolerates,
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::plan::ClusterState;
@@ -32,7 +32,7 @@ impl Backing {
     pub(crate) fn of<'a, Nodes: Iterator<Item = &'a Node>>(
         rule: &str,
         spec: &CompiledSpec,
-        cluster: ClusterState<'_>,
+        cluster: ClusterState<'a>,
         nodes: impl Fn() -> Nodes,
         has_csi_driver: impl Fn(&str) -> bool,
     ) -> Self {
@@ -47,17 +47,20 @@ impl Backing {
         let empty = empty_classes(spec, cluster);
         findings.extend(empty.map(|class| empty_class(rule, &class.name)));
         let mut notes = Vec::new();
-        for (key, runs_on, all) in placements(spec, cluster, selected) {
-            if runs_on == 0 && all > 0 {
-                findings.push(on_no_node(rule, key, all));
-            } else if runs_on < all {
+        let there = spec.daemon_sets().filter_map(|key| named(key, cluster));
+        for placed in placements(spec, cluster.rules, there, selected()) {
+            if let Some(finding) = placed.finding(rule) {
+                findings.push(finding);
+            } else if placed.runs_on < placed.of {
+                let (key, runs_on, of) = (&placed.daemon_set.key, placed.runs_on, placed.of);
                 notes.push(format!(
-                    "DaemonSet {key} runs on {runs_on} of the {all} nodes that the rule selects; the others do not wait for it"
+                    "DaemonSet {key} runs on {runs_on} of the {of} nodes that the rule selects; the others do not wait for it"
                 ));
             }
         }
         let is_wanted = |daemon_set: &DaemonSet| {
-            selected().any(|node| is_meant_for(daemon_set, node, &staying(spec, cluster, node)))
+            selected()
+                .any(|node| is_meant_for(daemon_set, node, &staying(spec, cluster.rules, node)))
         };
         let mut passed_over = PassedOver::new();
         for key in spec.daemon_sets() {
@@ -81,7 +84,7 @@ pub(crate) fn left_out_on(
     cluster: ClusterState<'_>,
     node: &Node,
 ) -> Vec<Finding> {
-    let staying = staying(spec, cluster, node);
+    let staying = staying(spec, cluster.rules, node);
     let is_wanted = |daemon_set: &DaemonSet| is_meant_for(daemon_set, node, &staying);
     let mut left_out = PassedOver::new();
     of_classes(&mut left_out, spec, cluster, is_wanted);
@@ -146,34 +149,6 @@ fn empty_classes<'a>(
     empty.map(|(_, class)| class)
 }
 
-/// The `DaemonSet`s that the rule names and waits for, each with the number of its nodes on which it runs, and of all.
-fn placements<'a, 's, Nodes: Iterator<Item = &'a Node>>(
-    spec: &'s CompiledSpec,
-    cluster: ClusterState<'_>,
-    selected: impl Fn() -> Nodes,
-) -> Vec<(&'s ObjectKey, usize, usize)> {
-    let there = spec.daemon_sets().filter_map(|key| {
-        let daemon_set = named(key, cluster)?;
-        tolerates(daemon_set, &spec.taint).then_some((key, daemon_set, 0))
-    });
-    let mut waited_for: Vec<_> = there.collect();
-    if waited_for.is_empty() {
-        return Vec::new();
-    }
-    let mut all = 0;
-    for node in selected() {
-        all += 1;
-        let staying = staying(spec, cluster, node);
-        for (_, daemon_set, runs_on) in &mut waited_for {
-            *runs_on += usize::from(is_meant_for(daemon_set, node, &staying));
-        }
-    }
-    let placements = waited_for.into_iter();
-    placements
-        .map(|(key, _, runs_on)| (key, runs_on, all))
-        .collect()
-}
-
 /// Adds the `DaemonSet`s of classes that the rule waits for, and that it does not wait for. One that waits for all `DaemonSet`s
 /// leaves out those of no class in silence.
 fn of_classes<'a>(
@@ -202,9 +177,6 @@ fn of_classes<'a>(
     }
 }
 
-/// The node's taints that will not go once the rule is in force.
-fn staying<'a>(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &'a Node) -> Vec<&'a Taint> {
-    let mut staying = cluster.rules.staying(node);
-    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-    staying
+fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
+    placement(daemon_set, node, staying, || false) == Placement::Meant
 }

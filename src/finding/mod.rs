@@ -12,7 +12,7 @@ use crate::documentation;
 pub(crate) use backing::{Backing, left_out_on};
 #[cfg(test)]
 pub(crate) use of_rule::no_daemon_set;
-pub(crate) use of_rule::{Facts, of_empty_classes, of_rule, on_no_node, short_heartbeat};
+pub(crate) use of_rule::{Facts, of_empty_classes, of_rule, placements, short_heartbeat};
 
 /// How many findings of one kind are told in full.
 const SHOWN: usize = 3;

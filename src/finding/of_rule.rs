@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::{Check, Finding};
 use crate::api::{self, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{
-    CriticalComponentClass, Source, can_share_a_node, is_under_our_domain, tolerates,
+    CriticalComponentClass, Placement, Source, can_share_a_node, is_under_our_domain, placement,
+    tolerates,
 };
-use crate::object::{DaemonSet, ObjectKey};
-use crate::rule::{CompiledSpec, RequiredCondition};
+use crate::object::{DaemonSet, Node, ObjectKey, Taint};
+use crate::rule::{CompiledSpec, RequiredCondition, RuleSet};
 use crate::wording::counted;
 
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
@@ -18,6 +19,10 @@ const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
 /// The condition type of a rule's status that says that it waits for nothing.
 const NOTHING_TO_WAIT_FOR: &str = "NothingToWaitFor";
+
+/// That of a rule for whose sake a `DaemonSet` cannot start, and the reason.
+const SHUT_OUT: &str = "DaemonSetsShutOut";
+const TAINT_NOT_TOLERATED: &str = "TaintNotTolerated";
 
 /// The reason for conditions that nothing makes.
 const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
@@ -162,7 +167,83 @@ pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
     found.published(NOTHING_TO_WAIT_FOR, "NoDaemonSetInClass")
 }
 
-pub(crate) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
+/// Where a `DaemonSet` that a rule names runs, of the nodes that the rule selects.
+pub(crate) struct Placements<'a> {
+    pub daemon_set: &'a DaemonSet,
+    pub runs_on: usize,
+    pub of: usize,
+    /// How many nodes only a taint that stays keeps it off, and the first such taint.
+    kept_off: usize,
+    taint: Option<&'a Taint>,
+}
+
+/// Where these `DaemonSet`s run once the rule, which names them, is in force, whatever pods they have now. Those that do not
+/// tolerate the rule's own taint are left out.
+pub(crate) fn placements<'a>(
+    spec: &CompiledSpec,
+    rules: &RuleSet,
+    named: impl Iterator<Item = &'a DaemonSet>,
+    selected: impl Iterator<Item = &'a Node>,
+) -> Vec<Placements<'a>> {
+    let tolerant = named.filter(|daemon_set| tolerates(daemon_set, &spec.taint));
+    let mut placements: Vec<_> = tolerant
+        .map(|daemon_set| Placements {
+            daemon_set,
+            runs_on: 0,
+            of: 0,
+            kept_off: 0,
+            taint: None,
+        })
+        .collect();
+    if placements.is_empty() {
+        return placements;
+    }
+    for node in selected {
+        let staying = staying(spec, rules, node);
+        for it in &mut placements {
+            it.of += 1;
+            match placement(it.daemon_set, node, &staying, || false) {
+                Placement::Meant => it.runs_on += 1,
+                Placement::NotMeant => {}
+                Placement::KeptAway(taint) => {
+                    it.kept_off += 1;
+                    it.taint.get_or_insert(taint);
+                }
+            }
+        }
+    }
+    placements
+}
+
+/// The node's taints that will not go once the rule is in force.
+pub(super) fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a Taint> {
+    let mut staying = rules.staying(node);
+    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+    staying
+}
+
+impl Placements<'_> {
+    /// That it runs on none of the nodes, or cannot on some.
+    pub(crate) fn finding(&self, rule: &str) -> Option<Finding> {
+        let (daemon_set, kept_off, of) = (&self.daemon_set.key, self.kept_off, self.of);
+        let Some(Taint { key, effect, .. }) = self.taint else {
+            return (self.runs_on == 0 && of > 0).then(|| on_no_node(rule, daemon_set, of));
+        };
+        let message = format!(
+            "DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: the rule holds nodes with such a taint ({kept_off} \
+             of the {of} selected) until the DaemonSet has a Ready pod there"
+        );
+        let fix = format!(
+            "add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]; or leave such nodes out of the rule's \
+             nodeSelector"
+        );
+        let object = format!("daemonset/{daemon_set}");
+        let found = Finding::new(Check::SHUT_OUT, object, message, fix);
+        Some(found.published(SHUT_OUT, TAINT_NOT_TOLERATED))
+    }
+}
+
+fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
     let message = format!(
         "DaemonSet {daemon_set} runs on 0 of the {} that the rule selects, so that none of them waits for it",
         counted(selected, "node")
@@ -186,7 +267,7 @@ pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bo
     let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");
     let object = format!("daemonset/{daemon_set}");
     let found = Finding::new(Check::SHUT_OUT, object, message, fix);
-    found.published("DaemonSetsShutOut", "TaintNotTolerated")
+    found.published(SHUT_OUT, TAINT_NOT_TOLERATED)
 }
 
 pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding {

@@ -166,6 +166,37 @@ fn one_by_name_that_is_shut_out_is_named() {
 }
 
 #[test]
+fn nodes_with_a_taint_that_a_named_daemon_set_does_not_tolerate_are_counted() {
+    let tolerant =
+        daemon_set("tools/agent").toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    let found = |node: NodeBuilder| {
+        let world = world(&node).naming("tools/agent").daemon_set(&tolerant);
+        let world = world.rule(&rule("r").waits_for(AGENT));
+        let found = backing(&world, &[]).findings;
+        found.into_iter().map(|it| it.message).collect::<Vec<_>>()
+    };
+    for (key, expected) in [
+        (
+            "dedicated",
+            Some(
+                "DaemonSet tools/agent does not tolerate the taint dedicated:NoSchedule: the rule holds nodes with such a taint (1 \
+                 of the 1 selected) until the DaemonSet has a Ready pod there",
+            ),
+        ),
+        ("karpenter.sh/disrupted", None),
+        (
+            "node-role.kubernetes.io/control-plane",
+            Some(
+                "DaemonSet tools/agent runs on 0 of the 1 node that the rule selects, so that none of them waits for it",
+            ),
+        ),
+    ] {
+        let found = found(node("n").taint(key, "NoSchedule"));
+        assert_eq!(found.first().map(String::as_str), expected, "{key}");
+    }
+}
+
+#[test]
 fn a_daemon_set_that_a_rule_passes_over_is_named() {
     let cni = daemon_set("kube-system/cni").critical();
     let tolerant = daemon_set("kube-system/proxy")

@@ -21,9 +21,10 @@ const OWN_ANNOTATIONS: [&str; 3] = [
     READY_DEADLINE_PREFIX,
 ];
 
-/// Taints that a node has until the cloud provider and Karpenter have set it up, whatever their effect.
-const INTRODUCTION_TAINTS: [&str; 2] = [
+/// Taints that a node has until the cloud provider, Cluster API and Karpenter have set it up, whatever their effect.
+const INTRODUCTION_TAINTS: [&str; 3] = [
     "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cluster.x-k8s.io/uninitialized",
     "karpenter.sh/unregistered",
 ];
 
@@ -124,7 +125,7 @@ impl Node {
         added.and_then(|at| at.parse().ok()).or(self.created)
     }
 
-    /// Whether the cloud provider and Karpenter have set up the node. Before that it may lack labels, so `DaemonSet`s that
+    /// Whether the cloud provider, Cluster API and Karpenter have set up the node. Before that it may lack labels, so `DaemonSet`s that
     /// select nodes by them do not run yet.
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();

@@ -76,7 +76,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
     let config: Config = yaml(config);
     let classes = config.classes().unwrap();
     World {
-        passing_taints: config.passing_taints,
+        passing_taints: config.passing_taints(),
         node: node.build(),
         csi_node: None,
         named: Vec::new(),

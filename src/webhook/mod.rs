@@ -55,6 +55,7 @@ pub(crate) fn start(
     args: &WebhookArgs,
     client: &Client,
     classes: &[CriticalComponentClass],
+    passing_taints: Vec<String>,
     report: impl Fn(Option<String>) + Send + 'static,
 ) -> Result<(), ServeError> {
     let address = args.webhook_bind_address.0.ok_or(ServeError::NoAddress)?;
@@ -85,7 +86,7 @@ pub(crate) fn start(
         connections: 384,
         certificates: Some(certificates),
         clients,
-        router: server::router(client.clone(), Arc::from(classes)),
+        router: server::router(client.clone(), Arc::from(classes), passing_taints),
     };
     tokio::spawn(server.serve(listener));
     Ok(())

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use super::envelope::ReviewRequest;
 use super::surroundings::Surroundings;
 use super::warnings::{LONGEST, warnings};
@@ -76,7 +78,7 @@ pub(super) fn review(
     surroundings: &Surroundings,
 ) -> Result<Vec<String>, String> {
     let mut faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
-    let conflicts = conflicts(&subject.rule, &surroundings.rules);
+    let conflicts = conflicts(&subject.rule, surroundings.rules.rules());
     if let [first, ..] = &*conflicts
         && subject.may_add_conflict()
     {
@@ -139,7 +141,7 @@ impl Subject {
     }
 }
 
-fn conflicts(rule: &Rule, rules: &[Rule]) -> Vec<Conflict> {
+fn conflicts(rule: &Rule, rules: &[Arc<Rule>]) -> Vec<Conflict> {
     rules
         .iter()
         // The list includes the rule itself on an update, and on a creation under an existing name; the API server rejects the

@@ -39,13 +39,17 @@ struct Webhook {
     classes: Arc<[CriticalComponentClass]>,
 }
 
-pub(super) fn router(client: Client, classes: Arc<[CriticalComponentClass]>) -> Router {
+pub(super) fn router(
+    client: Client,
+    classes: Arc<[CriticalComponentClass]>,
+    passing_taints: Vec<String>,
+) -> Router {
     Router::new()
         .route(PATH, post(answer))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Webhook {
             turns: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
-            surveyor: Arc::new(Surveyor::new(client, classes.clone())),
+            surveyor: Arc::new(Surveyor::new(client, classes.clone(), passing_taints)),
             classes,
         })
 }

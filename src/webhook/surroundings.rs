@@ -15,7 +15,7 @@ use crate::client;
 use crate::condition::{CriticalComponentClass, Source};
 use crate::finding::Facts;
 use crate::object::{CsiNode, DaemonSet, Kind, Node, RuleObject, Watched};
-use crate::rule::{CompiledSpec, RequiredCondition, Rule};
+use crate::rule::{CompiledSpec, RequiredCondition, Rule, RuleSet};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ type DaemonSets = Vec<(DaemonSet, BTreeMap<String, String>)>;
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     /// Every rule, including the reviewed one if it already exists.
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: RuleSet,
     /// All of them; `None` if they could not be read, or are too many.
     pub(super) daemon_sets: Option<DaemonSets>,
     /// The CSI drivers that any node has registered, if the rule names one; `None` if it names none, or if not all `CSINode`s
@@ -81,14 +81,20 @@ impl NodeSample {
 pub(super) struct Surveyor {
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
+    passing_taints: Vec<String>,
     reads: Semaphore,
 }
 
 impl Surveyor {
-    pub(super) fn new(client: Client, classes: Arc<[CriticalComponentClass]>) -> Self {
+    pub(super) fn new(
+        client: Client,
+        classes: Arc<[CriticalComponentClass]>,
+        passing_taints: Vec<String>,
+    ) -> Self {
         Self {
             client,
             classes,
+            passing_taints,
             reads: Semaphore::new(READS),
         }
     }
@@ -132,7 +138,7 @@ impl Surveyor {
         Ok((list.items, is_whole))
     }
 
-    async fn rules(&self) -> Result<Vec<Rule>, String> {
+    async fn rules(&self) -> Result<RuleSet, String> {
         let params = ListParams::default();
         let listed = client::in_time(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
         let (rules, _) = listed.map_err(|error| match error {
@@ -143,8 +149,9 @@ impl Surveyor {
             error => format!("the rules cannot be listed: {}", with_causes(&error)),
         })?;
         let rules = rules.into_iter().filter_map(|rule| rule.read().ok());
-        let compiled = rules.map(|it| Rule::compile(&it.metadata, it.spec, &self.classes));
-        Ok(compiled.collect())
+        let compiled =
+            rules.map(|it| Arc::new(Rule::compile(&it.metadata, it.spec, &self.classes)));
+        Ok(RuleSet::new(compiled, self.passing_taints.clone()))
     }
 
     /// The `DaemonSet`s of the cluster, unless there are too many.

@@ -4,7 +4,7 @@ use super::surroundings::{NodeSample, Surroundings};
 use super::would_gate::would_gate;
 use crate::api::{ConditionStatus, EnforcementMode, NodeReadinessRuleSpec};
 use crate::condition::{CriticalComponentClass, Source, is_under_our_domain};
-use crate::finding::{Finding, of_rule};
+use crate::finding::{Finding, of_rule, placements};
 use crate::object::Node;
 use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::wording::cut;
@@ -25,7 +25,14 @@ pub(super) fn warnings(
     let in_use = nodes.filter(|it| begins && it.selected);
     warnings.extend(in_use.and_then(|nodes| fleet(rule, spec, nodes)));
     let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);
-    let found = of_rule(&rule.name, spec, heartbeat, &surroundings.facts(classes));
+    let mut found = of_rule(&rule.name, spec, heartbeat, &surroundings.facts(classes));
+    if let (Some(nodes), Some(daemon_sets)) = (nodes, &surroundings.daemon_sets) {
+        let there = daemon_sets.iter().map(|(daemon_set, _)| daemon_set);
+        let named = there.filter(|it| spec.daemon_sets().any(|key| *key == it.key));
+        let selected = nodes.nodes.iter().filter(|_| nodes.selected);
+        let placements = placements(spec, &surroundings.rules, named, selected);
+        found.extend(placements.iter().filter_map(|it| it.finding(&rule.name)));
+    }
     warnings.extend(by_kind(&found));
     warnings.extend(
         spec.conditions
@@ -129,7 +136,7 @@ fn none_of(nodes: &NodeSample) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::testing::{daemon_set, rule};
+    use crate::testing::{daemon_set, node, rule};
 
     #[test]
     fn a_labelled_daemon_set_that_its_class_does_not_cover_is_warned_of() {
@@ -160,5 +167,32 @@ mod tests {
                 expected
             );
         }
+    }
+
+    #[test]
+    fn a_taint_that_a_named_daemon_set_does_not_tolerate_is_warned_of() {
+        let classes = Config::default().classes().unwrap();
+        let agent = daemon_set("tools/agent").toleration("{key: readiness.k8s.io/gate}");
+        let node = |name: &str| node(name).taint("dedicated", "NoSchedule").build();
+        let surroundings = Surroundings {
+            daemon_sets: Some(vec![(agent.build(), [].into())]),
+            nodes: Some(NodeSample {
+                nodes: vec![node("a"), node("b")],
+                selected: true,
+                more: false,
+            }),
+            ..Surroundings::default()
+        };
+        let rule = rule("r")
+            .waits_for("daemonset.nodegate.dev/tools.agent")
+            .build(&classes);
+        let spec = rule.spec.as_ref().unwrap();
+        assert_eq!(
+            warnings(None, (&rule, spec), true, &classes, &surroundings),
+            [
+                "DaemonSet tools/agent does not tolerate the taint dedicated:NoSchedule: the rule holds nodes with such a taint (2 \
+                 of the 2 selected) until the DaemonSet has a Ready pod there"
+            ]
+        );
     }
 }

@@ -3,13 +3,12 @@
 use k8s_openapi::api::core::v1::Container;
 
 use crate::api::Duration;
-use crate::cli::snapshot::{Agent, Snapshot, arguments};
+use crate::cli::snapshot::{Snapshot, arguments};
 use crate::cluster::ResourceKind;
-use crate::condition::{Source, is_meant_for};
+use crate::condition::Source;
 use crate::finding::{
-    Check, Facts, Finding, Severity, of_empty_classes, of_rule, on_no_node, short_heartbeat,
+    Check, Facts, Finding, Severity, of_empty_classes, of_rule, placements, short_heartbeat,
 };
-use crate::object::Node;
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The default heartbeat period of Nodegate's reporter.
@@ -23,7 +22,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     for (rule, spec) in snapshot.usable() {
         found.extend(conflicts(snapshot, rule));
         found.extend(of_waits(snapshot, rule, spec));
-        found.extend(runs_nowhere(snapshot, rule, spec));
+        found.extend(placed(snapshot, rule, spec));
         found.extend(scheduler_waits(snapshot, rule, spec));
         found.extend(heartbeat(snapshot, rule, spec));
     }
@@ -104,21 +103,13 @@ fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec
     found.collect()
 }
 
-/// `DaemonSet`s that the rule names and that run on none of its nodes.
-fn runs_nowhere(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let selected: Vec<&Node> = snapshot.selected(spec).collect();
-    let runs_on = |agent: &Agent, node: &Node| {
-        let mut staying = snapshot.view.rules().staying(node);
-        staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-        is_meant_for(&agent.daemon_set, node, &staying)
-    };
+/// `DaemonSet`s that the rule names and that run on none of its nodes, or cannot on some.
+fn placed(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let named = spec.daemon_sets();
-    let named = named.filter_map(|key| snapshot.manifests.daemon_set(key));
-    let nowhere = named.filter(|agent| {
-        let mut nodes = selected.iter();
-        !selected.is_empty() && !nodes.any(|node| runs_on(agent, node))
-    });
-    let found = nowhere.map(|it| on_no_node(&rule.name, &it.daemon_set.key, selected.len()));
+    let named = named.filter_map(|key| Some(&snapshot.manifests.daemon_set(key)?.daemon_set));
+    let rules = snapshot.view.rules();
+    let placements = placements(spec, rules, named, snapshot.selected(spec));
+    let found = placements.iter().filter_map(|it| it.finding(&rule.name));
     found.collect()
 }
 

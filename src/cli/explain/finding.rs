@@ -87,8 +87,8 @@ impl ConditionOnNode {
             is_vacuous: matches!(
                 detail,
                 Some(
-                    Detail::NoComponent
-                        | Detail::NoDaemonSetMeant
+                    Detail::NoComponent { .. }
+                        | Detail::NoDaemonSetMeant { .. }
                         | Detail::DaemonSetNotMeant { .. }
                 )
             ),

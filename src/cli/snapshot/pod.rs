@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 
-use crate::condition::{is_meant_for, tolerates};
+use crate::condition::{selects, tolerates};
 use crate::object::{DaemonSet, Node, Taint, Toleration, Watched};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -202,7 +202,7 @@ impl PendingPod {
 
     /// Whether its node selector and required node affinity match this node; taints are ignored.
     pub(crate) fn asks_for(&self, node: &Node) -> bool {
-        is_meant_for(&self.placement, node, &[])
+        selects(&self.placement, node)
     }
 
     pub(crate) fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {

@@ -151,6 +151,36 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignor
 }
 
 #[test]
+fn a_daemon_set_that_only_a_taint_keeps_off_is_left_out_of_all_unless_it_has_a_pod() {
+    let agent = daemon_set("tools/agent");
+    let tainted = |key: &str| {
+        let node = worker().taint(key, "NoSchedule");
+        let world = world(&node).waited_for(Component::AllDaemonSets);
+        world.daemon_set(&agent)
+    };
+    let answer = tainted("dedicated").condition(ALL).unwrap();
+    assert_eq!(
+        answer.message,
+        "every DaemonSet meant for this node has a Ready pod on it; left out: DaemonSet tools/agent does not tolerate taint \
+         dedicated"
+    );
+    let passing = tainted("karpenter.sh/disrupted");
+    assert_lack(
+        "a passing taint",
+        &passing,
+        ALL,
+        Some("DaemonSet tools/agent has no pod on this node"),
+    );
+    let unready = tainted("dedicated").pod(&pod("tools/a").of(&agent));
+    assert_lack(
+        "it has a pod",
+        &unready,
+        ALL,
+        Some("pod tools/a is not Ready"),
+    );
+}
+
+#[test]
 fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
     let gate = "readiness.k8s.io/all";
     let tolerating =

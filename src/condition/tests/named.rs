@@ -28,6 +28,8 @@ fn with(daemon_set: &DaemonSetBuilder) -> World {
 const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
 const ABSENT: &str = "there is no DaemonSet tools/agent";
 const NOT_READY: &str = "pod tools/a is not Ready";
+const KEPT_AWAY: &str = "DaemonSet tools/agent does not tolerate the taint dedicated:NoSchedule of this node: add the toleration to its \
+                         pod template, or leave such nodes out of the rule's nodeSelector";
 
 #[test]
 fn it_has_to_have_a_ready_pod_of_its_own() {
@@ -93,6 +95,8 @@ fn it_has_to_have_a_ready_pod_of_its_own() {
 #[test]
 fn it_is_waited_for_where_it_is_meant_to_run() {
     let elsewhere = agent().node_selector("gpu", "yes");
+    let tainted = || worker().taint("dedicated", "NoSchedule");
+    let control_plane = "node-role.kubernetes.io/control-plane";
     for (name, daemon_set, node, expected) in [
         ("another node selector", elsewhere.clone(), worker(), None),
         (
@@ -101,11 +105,18 @@ fn it_is_waited_for_where_it_is_meant_to_run() {
             worker().label("gpu", "yes"),
             Some(MISSING),
         ),
+        ("a taint that stays", agent(), tainted(), Some(KEPT_AWAY)),
         (
-            "a taint that stays",
+            "the taint of a role",
             agent(),
-            worker().taint("dedicated", "NoSchedule"),
+            tainted().taint(control_plane, "NoSchedule"),
             None,
+        ),
+        (
+            "the taint of a role that it tolerates",
+            agent().toleration(&format!("{{key: {control_plane}, operator: Exists}}")),
+            tainted().taint(control_plane, "NoSchedule"),
+            Some(KEPT_AWAY),
         ),
         (
             "a taint that will go",
@@ -121,6 +132,24 @@ fn it_is_waited_for_where_it_is_meant_to_run() {
         .condition(AGENT)
         .unwrap();
     assert_eq!(met.reason, "DaemonSetNotMeantForNode");
+}
+
+#[test]
+fn its_live_pod_is_waited_for_whatever_labels_and_taints_say() {
+    let elsewhere = agent().node_selector("gpu", "yes");
+    let tainted = worker().taint("dedicated", "NoSchedule");
+    let control_plane = worker().taint("node-role.kubernetes.io/control-plane", "NoSchedule");
+    for (name, node, daemon_set, without_pod) in [
+        ("a label that has gone", worker(), elsewhere, None),
+        ("a taint that came", tainted, agent(), Some(KEPT_AWAY)),
+        ("a role that came", control_plane, agent(), None),
+    ] {
+        let world = world(&node).naming("tools/agent").daemon_set(&daemon_set);
+        let with = |pod| world.clone().pod(&pod);
+        assert_lack(name, &with(agent_pod("a")), AGENT, Some(NOT_READY));
+        assert_lack(name, &with(agent_pod("a").ready()), AGENT, None);
+        assert_lack(name, &with(agent_pod("a").deleting()), AGENT, without_pod);
+    }
 }
 
 #[test]

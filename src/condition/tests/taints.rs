@@ -1,6 +1,8 @@
 //! Which taints keep a `DaemonSet` off a node, and which are ignored because they will go.
 
-use super::{CNI_MISSING, COMPONENTS, SCHEDULED, assert_lack, assert_meant_for, cni, worker};
+use super::{
+    CNI_MISSING, COMPONENTS, SCHEDULED, assert_lack, assert_meant_for, cni, cni_pod, worker,
+};
 use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
 
 #[test]
@@ -47,8 +49,8 @@ fn a_taint_that_stays_shuts_out_a_daemon_set_that_does_not_tolerate_it() {
             false,
         ),
         (
-            "out of service, which an administrator says",
-            worker().taint("node.kubernetes.io/out-of-service", "NoExecute"),
+            "a role",
+            worker().taint("node-role.kubernetes.io/control-plane", "NoSchedule"),
             cni(),
             false,
         ),
@@ -68,15 +70,22 @@ fn a_taint_that_will_go_is_ignored() {
         "node.kubernetes.io/pid-pressure",
         "node.kubernetes.io/unschedulable",
         "node.cloudprovider.kubernetes.io/uninitialized",
+    ];
+    let others = [
         "karpenter.sh/unregistered",
-    ];
-    let configured = [
-        "node.cilium.io/agent-not-ready",
-        "ebs.csi.aws.com/agent-not-ready",
-        "efs.csi.aws.com/agent-not-ready",
+        "karpenter.sh/disrupted",
+        "ToBeDeletedByClusterAutoscaler",
+        "startup-taint.cluster-autoscaler.kubernetes.io/gpu",
+        "node.cluster.x-k8s.io/uninitialized",
+        "node.kubernetes.io/out-of-service",
+        "medik8s.io/remediation",
+        "aws-node-termination-handler/spot-itn",
         "node.gardener.cloud/critical-components-not-ready",
+        "node.cilium.io/agent-not-ready",
+        "cni.istio.io/not-ready",
+        "example.com/not-ready-taint",
     ];
-    for key in lifecycle.into_iter().chain(configured) {
+    for key in lifecycle.into_iter().chain(others) {
         for effect in ["NoSchedule", "NoExecute"] {
             let world = world(&worker().taint(key, effect)).daemon_set(&cni());
             assert_lack(key, &world, SCHEDULED, Some(CNI_MISSING));
@@ -85,19 +94,60 @@ fn a_taint_that_will_go_is_ignored() {
 }
 
 #[test]
-fn a_configured_taint_key_may_be_a_prefix() {
-    let config = "passingTaints: [example.com/startup-*, example.com/exact]";
+fn a_configured_taint_may_be_the_beginning_or_the_end_of_keys() {
+    let config = "passingTaints: [example.com/startup-*, '*/starting', example.com/exact]";
+    let only = format!("{config}\npassingTaintsOnly: true");
     for (key, expected) in [
-        ("example.com/startup-network", true),
-        ("example.com/startup-", true),
-        ("example.com/start", false),
-        ("example.com/exact", true),
-        ("example.com/exactly", false),
-        ("node.cilium.io/agent-not-ready", false),
+        ("example.com/startup-network", [true, true]),
+        ("example.com/startup-", [true, true]),
+        ("example.com/start", [false, false]),
+        ("any.example.com/starting", [true, true]),
+        ("any.example.com/not-starting", [false, false]),
+        ("example.com/exact", [true, true]),
+        ("example.com/exactly", [false, false]),
+        ("node.cilium.io/agent-not-ready", [true, false]),
+        ("node.kubernetes.io/not-ready", [true, true]),
     ] {
-        let node = worker().taint(key, "NoSchedule");
-        let world = configured_world(&node, config).daemon_set(&cni());
-        assert_lack(key, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+        for (config, expected) in [config, &only].into_iter().zip(expected) {
+            let node = worker().taint(key, "NoSchedule");
+            let world = configured_world(&node, config).daemon_set(&cni());
+            assert_lack(key, &world, SCHEDULED, expected.then_some(CNI_MISSING));
+        }
+    }
+}
+
+#[test]
+fn a_class_says_what_it_leaves_out() {
+    let node = worker().taint("dedicated", "NoSchedule");
+    let control_plane = node
+        .clone()
+        .taint("node-role.kubernetes.io/control-plane", "NoSchedule");
+    for (node, expected) in [
+        (
+            node,
+            "no critical component is meant for this node; left out: DaemonSet kube-system/cni does not tolerate taint dedicated",
+        ),
+        (
+            control_plane,
+            "no critical component is meant for this node",
+        ),
+    ] {
+        let answer = world(&node).daemon_set(&cni()).condition(COMPONENTS);
+        assert_eq!(answer.unwrap().message, expected);
+    }
+}
+
+#[test]
+fn a_live_pod_is_waited_for_whatever_labels_and_taints_say() {
+    let elsewhere = cni().node_selector("pool", "other");
+    let tainted = worker().taint("dedicated", "NoSchedule");
+    for (name, node, daemon_set) in [("label", worker(), elsewhere), ("taint", tainted, cni())] {
+        let world = world(&node).daemon_set(&daemon_set);
+        let with = |pod| world.clone().pod(&pod);
+        let unready = Some("pod kube-system/cni-1 is not Ready");
+        assert_lack(name, &with(cni_pod()), COMPONENTS, unready);
+        assert_lack(name, &with(cni_pod().ready()), COMPONENTS, None);
+        assert_lack(name, &with(cni_pod().deleting()), COMPONENTS, None);
     }
 }
 

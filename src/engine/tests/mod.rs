@@ -77,7 +77,7 @@ struct Bench {
 fn settings() -> Settings {
     Settings {
         classes: Config::default().classes().unwrap(),
-        passing_taints: Vec::new(),
+        passing_taints: Config::default().passing_taints(),
         publish_conditions: true,
         enable_karpenter: false,
         concurrency: 64,

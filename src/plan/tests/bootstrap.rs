@@ -4,8 +4,9 @@ use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::Standing;
 use crate::testing::{Builder, NodeBuilder, at, daemon_set, rule, world};
 
-/// Taints of nodes that the cloud provider or Karpenter has not finished to set up.
-const INTRODUCTIONS: [(&str, &str); 2] = [
+/// Taints of nodes that the cloud provider, Cluster API or Karpenter has not finished to set up.
+const INTRODUCTIONS: [(&str, &str); 3] = [
+    ("node.cluster.x-k8s.io/uninitialized", "NoSchedule"),
     (
         "node.cloudprovider.kubernetes.io/uninitialized",
         "NoSchedule",

@@ -5,6 +5,7 @@ mod warned;
 
 use super::*;
 use crate::condition::Namespaces;
+use crate::rule::RuleSet;
 use crate::selector::Selector;
 use crate::testing::{self, Builder};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -69,7 +70,7 @@ fn verdict(
 
 fn beside(rules: &[Value]) -> Surroundings {
     Surroundings {
-        rules: rules.iter().map(compiled).collect(),
+        rules: RuleSet::new(rules.iter().map(compiled).map(Arc::new), Vec::new()),
         ..Surroundings::default()
     }
 }

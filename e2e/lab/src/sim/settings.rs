@@ -8,7 +8,7 @@ use nodegate::guard::Limits;
 pub fn usual() -> Settings {
     Settings {
         classes: Config::default().classes().unwrap_or_default(),
-        passing_taints: Vec::new(),
+        passing_taints: Config::default().passing_taints(),
         publish_conditions: true,
         enable_karpenter: false,
         concurrency: 32,
