@@ -146,8 +146,10 @@ fn a_release_is_installed_by_helm_and_its_image_is_pulled() -> Result<()> {
 fn a_release_is_installed_by_kubectl_and_its_image_is_pulled() -> Result<()> {
     alone(async || {
         opens_a_node(NAMESPACE, async |cluster, release| {
-            let manifests = release.dist.join("install.yaml");
-            cluster.apply_path(&manifests).await.map(drop)
+            for manifests in ["crds.yaml", "install.yaml"] {
+                cluster.apply_path(&release.dist.join(manifests)).await?;
+            }
+            Ok(())
         })
         .await
     })

@@ -10,7 +10,7 @@ use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
 use crate::{
-    CRD, MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
+    MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
     until_conflicts_are_refused,
 };
 
@@ -19,6 +19,7 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     closed_node(&client).await?;
+    cluster.install_crd().await?;
     let default = config("default");
     let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];
     let applied = cluster.kubectl(&apply).await?;
@@ -65,7 +66,6 @@ async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Res
 
     let again = cluster.kubectl(&apply).await?;
     assert!(again.lines().count() > 15, "{again}");
-    cluster.kubectl(&["get", "crd", CRD]).await?;
     controller.stop().await?;
     Ok(())
 }
@@ -121,6 +121,7 @@ async fn pods_in(client: &Client, node: &str) -> Result<usize> {
 #[tokio::test]
 async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
     let folder = folder("applied-webhook")?;
     write_kustomization(&folder, &["default"], &["components/webhook"])?;
     cluster
@@ -134,6 +135,7 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
 #[tokio::test]
 async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
     let labels = json!({
         "control-plane": "controller-manager",
         "app.kubernetes.io/name": "nrrcontroller",

@@ -25,6 +25,7 @@ const THEIRS: [&str; 4] = [
 async fn both_operators_take_what_there_is_for_them_and_cert_manager_issues_a_certificate()
 -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
     cluster.install_definitions(&PROMETHEUS_OPERATOR).await?;
     let cert_manager = CertManager::start(&cluster).await?;
     let folder = folder("neighbours")?;

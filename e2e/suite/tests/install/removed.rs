@@ -1,7 +1,10 @@
-//! Removes the installation, in the documented order and in a wrong one. `typed` cleans up by hand what is stuck for good.
+//! Removes the installation: in the documented order, in a wrong one, and to install it again. `typed` cleans up by hand what is
+//! stuck for good.
 
 use anyhow::{Context, Result};
-use nodegate_suite::gates::eventually_gated;
+use kube::api::ListParams;
+use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule, rules};
 use nodegate_testbed::install::{NAMESPACE, config};
 use nodegate_testbed::sights::has_taint;
@@ -25,12 +28,20 @@ async fn installed() -> Result<(Cluster, Controller)> {
     Ok((cluster, controller))
 }
 
+/// Applies the definition of rules, then the rest.
 async fn apply(cluster: &Cluster) -> Result<()> {
-    let default = config("default");
-    let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];
-    cluster.kubectl(&apply).await?;
-    cluster.until_established(CRD).await?;
-    Ok(())
+    cluster.install_crd().await?;
+    on_folder(cluster, &["apply", "--server-side"], "default").await
+}
+
+/// Runs kubectl with these arguments on a folder of `config/`.
+async fn on_folder(cluster: &Cluster, arguments: &[&str], folder: &str) -> Result<()> {
+    let folder = config(folder);
+    let folder = ["-k", &folder.to_string_lossy()];
+    cluster
+        .kubectl(&[arguments, &folder].concat())
+        .await
+        .map(drop)
 }
 
 #[tokio::test]
@@ -43,11 +54,9 @@ async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
         .with_context(|| controller.log())?;
     assert!(!has_taint(&client, "held", TAINT).await?);
     controller.stop().await?;
-    let default = config("default");
-    let default = default.to_string_lossy();
-    cluster
-        .kubectl(&["delete", "-k", &default, "--timeout=120s"])
-        .await?;
+    for folder in ["default", "crd"] {
+        on_folder(&cluster, &["delete", "--timeout=120s"], folder).await?;
+    }
     let kinds = "namespace,clusterrole,clusterrolebinding,crd";
     let left = cluster.kubectl(&["get", kinds, "-o", "name"]).await?;
     assert!(!left.contains("nrr-"), "{left}");
@@ -56,16 +65,45 @@ async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
+    let (cluster, controller) = installed().await?;
+    let client = cluster.client().await?;
+    let other = rule("other", "readiness.k8s.io/other");
+    other.waits_for("example.com/Other").create(&client).await?;
+    let there = async || {
+        let rules = rules(&client).list(&ListParams::default()).await?;
+        let known = rules.into_iter().map(|rule| rule.metadata);
+        anyhow::Ok(
+            known
+                .map(|it| (it.name, it.uid, it.deletion_timestamp))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let before = there().await?;
+    controller.stop().await?;
+    on_folder(&cluster, &["delete", "--timeout=120s"], "default").await?;
+    assert_eq!(there().await?, before);
+    assert!(has_taint(&client, "held", TAINT).await?);
+
+    on_folder(&cluster, &["apply"], "default").await?;
+    let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    assert_eq!(there().await?, before);
+    set_node_condition(&client, "held", CONDITION, "True").await?;
+    eventually_open(&client, "held", TAINT)
+        .await
+        .with_context(|| controller.log())
+}
+
+#[tokio::test]
 async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Result<()> {
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     controller.stop().await?;
     // Everything is deleted at once, and the controller is gone first.
-    let default = config("default");
-    let default = default.to_string_lossy();
-    cluster
-        .kubectl(&["delete", "-k", &default, "--wait=false"])
-        .await?;
+    for folder in ["crd", "default"] {
+        on_folder(&cluster, &["delete", "--wait=false"], folder).await?;
+    }
     let namespace = format!("namespace/{NAMESPACE}");
     cluster
         .kubectl(&["wait", "--for=delete", &namespace, "--timeout=120s"])
@@ -75,12 +113,7 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
     assert!(has_taint(&client, "held", TAINT).await?);
 
     // Everything returns except the CRD, which is being deleted.
-    for folder in ["rbac", "manager"] {
-        let folder = config(folder);
-        cluster
-            .kubectl(&["apply", "-k", &folder.to_string_lossy()])
-            .await?;
-    }
+    on_folder(&cluster, &["apply"], "default").await?;
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
     eventually("the taint is gone, and with it the CRD", SOON, async || {
         let crd = ["get", "crd", CRD, "--ignore-not-found", "-o", "name"];

@@ -136,11 +136,9 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
     for (name, components, values) in cases {
         let folder = folder(name)?;
         // The reporter has its own kustomization.
-        let resources: &[&str] = match name {
-            "reporter" => &["default", "reporter"],
-            _ => &["default"],
-        };
-        write_kustomization(&folder, resources, components)?;
+        let mut resources = vec!["crd", "default"];
+        resources.extend((name == "reporter").then_some("reporter"));
+        write_kustomization(&folder, &resources, components)?;
         let mut by_kustomize = alike(objects(&kustomize(&folder).await?)?);
         // Helm does not render its namespace.
         by_kustomize.remove("Namespace /nrr-system");
