@@ -13,6 +13,7 @@ impl Metrics {
         set(&self.build_info, &[env!("CARGO_PKG_VERSION")], 1);
         set(&self.leader, &[], survey.leads.into());
         set(&self.suspended, &[], survey.suspended.into());
+        set(&self.stray_taints, &[], survey.stray);
         set(&self.rules, &[], survey.rules.len());
         set(&self.queue_depth, &[], survey.queue_depth);
         set(&self.writes_in_flight, &[], survey.under_way);
@@ -57,6 +58,7 @@ impl Metrics {
         }
         set(&self.shut_out, &[rule], survey.shut_out);
         set(&self.outside_namespaces, &[rule], survey.outside_namespaces);
+        set(&self.conflicted, &[rule], survey.conflicted);
         set(&self.taints_contended, &[rule], survey.contended);
         for zone in survey.zones.iter().flat_map(|report| &report.zones) {
             let name = zone.zone.to_string();

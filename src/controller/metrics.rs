@@ -82,6 +82,9 @@ metrics! {
             "DaemonSets that a rule waits for, by name or class, and that do not tolerate its taint.";
         outside_namespaces: "nodegate_rule_daemon_sets_outside_namespaces" ["rule"],
             "Labelled DaemonSets that a rule does not wait for because their class does not cover their namespace.";
+        conflicted: "nodegate_rule_conflicted_nodes" ["rule"], "Nodes of a rule on which another rule governs its taint.";
+        stray_taints: "nodegate_nodes_with_stray_taints" [],
+            "Nodes with a taint that looks like a rule's and that no rule removes.";
         queue_depth: "nodegate_queue_depth" [], "Nodes that wait to be evaluated.";
         writes_in_flight: "nodegate_writes_in_flight" [], "Writes in flight.";
         write_limit: "nodegate_write_limit" [],

@@ -206,6 +206,7 @@ fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
         about,
         related,
         topic,
+        kind,
         note,
     } = notice;
     Event {
@@ -222,7 +223,7 @@ fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
         regarding: Some(reference(about)),
         related: related.map(reference),
         note: Some(note),
-        type_: Some(topic.kind.into()),
+        type_: Some(kind.into()),
         ..Event::default()
     }
 }

@@ -27,6 +27,12 @@ const MISSING_PART: Subject = Subject {
     ..Subject::new("WaitForCriticalComponents")
 };
 
+/// They are announced as a warning if they are missing for as long as a held node.
+const MISSING_FOR_LONG: Subject = Subject {
+    name: "WaitForCriticalComponents, for long",
+    ..HELD
+};
+
 const NOT_REPAIRED: Subject = Subject::new("RepairNode");
 const NOT_REPAIRED_YET: Subject = Subject {
     again: BLOCKED_INTERVAL,
@@ -104,15 +110,22 @@ pub(super) fn announce(
     }
     let missing = plan.missing_part();
     let kind = missing.as_ref().map(|it| it.kind.reason());
-    if is_due(told, node, MISSING_PART, &Arc::default(), kind, out)
-        && let Some(missing) = missing
-    {
-        let topic = match missing.kind {
-            PartKind::DaemonSet => &notice::DAEMON_SETS_UNSCHEDULED,
-            PartKind::Pod => &notice::PODS_UNREADY,
-            PartKind::CsiDriver => &notice::DRIVERS_UNREADY,
-        };
-        out.tell(Notice::on_node(node, topic, missing.detail.to_string()));
+    let is_long = told.has(MISSING_FOR_LONG);
+    for (subject, warns) in [(MISSING_PART, false), (MISSING_FOR_LONG, true)] {
+        if is_due(told, node, subject, &Arc::default(), kind, out)
+            && let Some(missing) = &missing
+            && (warns || !is_long)
+        {
+            let topic = match missing.kind {
+                PartKind::DaemonSet => &notice::DAEMON_SETS_UNSCHEDULED,
+                PartKind::Pod => &notice::PODS_UNREADY,
+                PartKind::CsiDriver => &notice::DRIVERS_UNREADY,
+            };
+            out.tell(Notice {
+                kind: if warns { topic.kind } else { "Normal" },
+                ..Notice::on_node(node, topic, missing.detail.to_string())
+            });
+        }
     }
 }
 

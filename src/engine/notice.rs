@@ -54,7 +54,7 @@ topics! {
         "The API server refuses to remove a rule's taint. Repeated when its message changes.";
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been removed: the rule leaves the node alone from now on. Says after \
-         how long, and which condition came last. Not of another project's taint.";
+         how long, and which condition came last. Not where `NodeCriticalComponentsReady` tells of it.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
         "A rule has held the node for a minute: what each condition lacks; again when that is something else. Critical \
          components that it waits for have events with names of their own (`Unready...`, `Unscheduled...`).";
@@ -67,11 +67,14 @@ topics! {
     TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
         "Another component keeps undoing what a rule does to its taint.";
     DAEMON_SETS_UNSCHEDULED: Warning (PartKind::DaemonSet.reason()) "WaitForCriticalComponents" on "Node",
-        "A critical `DaemonSet` that is meant for the node has no pod there for a second or more.";
+        "A critical `DaemonSet` that is meant for the node has no pod there. Normal after a second, as on each node that \
+         joins, and a Warning after a minute.";
     PODS_UNREADY: Warning (PartKind::Pod.reason()) "WaitForCriticalComponents" on "Node",
-        "A critical pod on the node has not been Ready for a second or more.";
+        "A critical pod on the node is not Ready. Normal after a second, as on each node that joins, and a Warning after a \
+         minute.";
     DRIVERS_UNREADY: Warning (PartKind::CsiDriver.reason()) "WaitForCriticalComponents" on "Node",
-        "A CSI driver that critical pods wait for has not been registered on the node for a second or more.";
+        "A CSI driver that critical pods wait for is not registered on the node. Normal after a second, as on each node that \
+         joins, and a Warning after a minute.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",
         "The node was not ready in time, and the rule asks for no repair.";
     REPAIR_SPARED: Normal "NodeRepairSpared" "RepairNode" on "Node",
@@ -100,6 +103,8 @@ topics! {
         "The API server refuses to change the rule's finalizer.";
     STATUS_UNWRITTEN: Warning "StatusUpdateError" "PatchStatus" on "NodeReadinessRule",
         "The API server refuses to change the rule's status.";
+    CONFLICTED: Warning (status::CONFLICTED) "Evaluate" on "NodeReadinessRule",
+        "An earlier rule governs the rule's taint on some of its nodes, or would on any node that both select.";
     DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
         "The rule's disruption limit holds back nodes that are to be gated.";
     SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",
@@ -156,6 +161,8 @@ pub struct Notice {
     pub related: Option<About>,
     /// The fields that it shares with all notices of its kind.
     pub topic: &'static Topic,
+    /// The Event's `type`: `Normal` for what is a warning only once it has lasted, and else the topic's.
+    pub kind: &'static str,
     /// The text, no longer than the API server accepts.
     pub note: String,
 }
@@ -166,6 +173,7 @@ impl Notice {
             about,
             related: None,
             topic,
+            kind: topic.kind,
             note: cut(note, MAX_NOTE),
         }
     }

@@ -27,7 +27,7 @@ use crate::plan::{Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::wording::{counted, cut, enumerated};
 use conditions::conditions;
-pub(crate) use conditions::{FIELDS_PRUNED, says_all_suspended};
+pub(crate) use conditions::{CONFLICTED, FIELDS_PRUNED, says_all_suspended};
 pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};
 use tally::Found;
 pub(super) use tally::{Record, Tally, has_work_for};
@@ -62,6 +62,8 @@ pub(crate) struct Basis<'a> {
     pub obstacle: Option<&'a str>,
     /// The report of the rule's disruption guard, if it has one.
     pub disruption: Option<&'a Report>,
+    /// How many nodes the rule selects, if some have yet to be evaluated.
+    pub selected: usize,
     /// The rules that govern nodes that this rule selects as well.
     pub governors: &'a [Arc<str>],
     pub node_limit: usize,
@@ -93,7 +95,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
     let (matched, held, lingering) = (tally.matched(), tally.held(), tally.lingering());
     if rule.spec.is_ok() || lingering > 0 {
         status.nodegate = Some(NodegateStatus {
-            matched_nodes: count(matched + lingering),
+            matched_nodes: count(matched.max(basis.selected) + lingering),
             held_nodes: count(held + lingering),
             released_nodes: count(matched - held),
             failed_node_count: count(tally.failures().count()),

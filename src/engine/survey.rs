@@ -14,6 +14,7 @@ use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
 use crate::guard::{Guard, Report};
 use crate::object::Node;
+use crate::plan::Standing;
 use crate::rule::{CompiledSpec, Rule};
 
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Survey {
     pub write_limit: usize,
     pub objects: Vec<(&'static str, usize)>,
     pub unreadable: BTreeMap<&'static str, usize>,
+    /// Nodes with a taint that looks like a rule's and that no rule removes.
+    pub stray: usize,
     pub rules: Vec<RuleSurvey>,
     /// Nodes by class (empty for conditions of no class), type and status of synthesized conditions.
     pub synthesized: BTreeMap<(Arc<str>, Arc<str>, &'static str), usize>,
@@ -53,6 +56,8 @@ pub struct RuleSurvey {
     pub zones: Option<Report>,
     /// The longest time for which it has held any of its held nodes.
     pub longest_held: Duration,
+    /// Nodes on which another rule governs its taint.
+    pub conflicted: usize,
     /// Taint changes that someone else keeps undoing.
     pub contended: usize,
 }
@@ -65,6 +70,11 @@ impl Survey {
             .flat_map(|work| work.write.contended(now.monotonic))
         {
             *contended.entry(rule).or_default() += 1;
+        }
+        let set = cache.cluster().rules;
+        let is_stray = |node: &&Node| !node.deleting && set.stray(node).next().is_some();
+        if self.leads {
+            self.stray = cache.nodes().filter(is_stray).count();
         }
         // A node counts once for each condition, even if several rules name it.
         let mut synthesized = BTreeMap::new();
@@ -141,6 +151,9 @@ impl RuleSurvey {
             ("not_ready", not_ready),
             ("bootstrapping", bootstrapping),
         ]);
+        let is_governed = |standing| matches!(standing, &Standing::Conflicted { .. });
+        let nodes = tally.nodes();
+        self.conflicted = nodes.filter(|it| is_governed(&it.2.standing)).count();
         self.zones = work.guard.as_ref().map(Guard::report);
         let since = tally.longest_held_since();
         self.longest_held = since.map_or(Duration::ZERO, |since| until(now.wall, since));

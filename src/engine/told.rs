@@ -86,7 +86,8 @@ impl Told {
 
     /// Whether this was said and stands.
     pub(super) fn has(&self, subject: Subject) -> bool {
-        self.0.iter().any(|it| it.subject == subject.name)
+        let mut said = self.0.iter().filter(|it| it.words.is_some());
+        said.any(|it| it.subject == subject.name)
     }
 
     /// Forgets what was said of other rules than these.

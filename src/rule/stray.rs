@@ -1,5 +1,6 @@
 //! Taints that look like a rule's and that no rule removes: a node that registers with one stays held for ever.
 
+use std::cell::LazyCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub enum WhyStray {
 impl RuleSet {
     /// The node's taints that keep pods off it, look like a rule's, and are removed by no rule.
     pub fn stray<'a>(&self, node: &'a Node) -> impl Iterator<Item = (&'a Taint, WhyStray)> {
-        let owners: Vec<Ownership<'_>> = Ownership::all(node).collect();
+        let owners = LazyCell::new(|| Ownership::all(node).collect::<Vec<_>>());
         node.taints.iter().filter_map(move |taint| {
             let effect = taint.effect.parse().ok()?;
             let is_owned = || owners.iter().any(|owner| owner.is_of(&taint.key, effect));
@@ -52,12 +53,12 @@ impl RuleSet {
     /// The rules that are being deleted, with their taints that are on the node until a controller removes them.
     pub fn lingering<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = (&'a Rule, &'a Reach)> {
         let rules = self.rules().iter();
-        let deleted = rules.filter(|rule| rule.deleting && rule.releases());
-        deleted.filter_map(|rule| {
+        rules.filter(|rule| rule.deleting).filter_map(|rule| {
             let reach = rule.reach.as_ref()?;
             let is_there = node.taint(&reach.key, reach.effect).is_some();
             let owns = || Ownership::all(node).any(|owner| *owner.rule_uid == *rule.uid);
-            (is_there && (selects(rule, node) || owns())).then_some((&**rule, reach))
+            let is_left = is_there && (rule.releases() && selects(rule, node) || owns());
+            is_left.then_some((&**rule, reach))
         })
     }
 

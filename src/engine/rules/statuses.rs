@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tracing::{debug, info, warn};
 
 use super::{RuleWork, Rules};
@@ -18,10 +19,10 @@ use crate::engine::outbox::{Job, Outbox};
 use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, Basis, OUTSIDE_NAMESPACES, SHUT_OUT, Tally, remarks};
+use crate::engine::status::{self, Basis, CONFLICTED, OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
 use crate::engine::told::Subject;
 use crate::guard::{Guard, Report};
-use crate::object::Version;
+use crate::object::{Node, Version};
 use crate::rule::Rule;
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -125,7 +126,7 @@ impl Rules {
         if rule.deleting && !tally.has_unfinished() {
             return;
         }
-        work.update_backing(rule, cache, out);
+        work.backing = cache.backing(rule);
         let status = work.status(cached, &tally, cache, self.node_limit, out);
         let is_there = status == cached.status && work.status.written.is_seen_as_of(cached.version);
         if is_there || work.status.written.stands_as(&status) {
@@ -205,11 +206,18 @@ impl RuleWork {
             warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
         }
         let governors = cache.cluster().rules.governors_of(rule);
+        let is_selected = |node: &&Node| {
+            let mut spec = rule.spec.iter().filter(|_| !node.deleting);
+            spec.any(|spec| spec.selector.matches(&node.labels))
+                && cache.left_alone(&node.name).is_none()
+        };
+        let to_evaluate = cache.has_dirty().then(|| cache.nodes());
         let basis = Basis {
             rule,
             suspends_all: cache.suspends_all(),
             backing: &self.backing,
             disruption: disruption.as_ref(),
+            selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
             governors: &governors,
             prospects: prospects(cache, tally, rule, out.now.wall),
             obstacle: obstacle.as_deref(),
@@ -217,7 +225,27 @@ impl RuleWork {
             previous: self.status.written.status().unwrap_or(&cached.status),
             now: out.now.wall,
         };
-        status::build(tally, basis)
+        let status = status::build(tally, basis);
+        for (kind, topic) in [
+            (CONFLICTED, &notice::CONFLICTED),
+            (SHUT_OUT, &notice::SHUT_OUT),
+            (OUTSIDE_NAMESPACES, &notice::OUTSIDE_NAMESPACES),
+        ] {
+            let mut conditions = status.conditions.iter();
+            let wrong = conditions.find(|it| it.type_ == kind && it.status == "True");
+            // A conflict's message changes with each node.
+            let words = wrong.map(|it| match kind {
+                CONFLICTED => (&it.reason, governors.concat()),
+                _ => (&it.reason, it.message.clone()),
+            });
+            if self.is_news(Subject::new(topic.reason), words, out)
+                && let Some(Condition { message, .. }) = wrong
+            {
+                warn!(rule = %rule.name, "{message}");
+                out.tell(Notice::on_rule(rule, topic, message.clone()));
+            }
+        }
+        status
     }
 
     /// Whether to say this of the rule now.
@@ -244,25 +272,6 @@ impl RuleWork {
             out.tell(Notice::on_rule(rule, topic, report.to_string()));
         } else if held_back && report.waiting == 0 {
             info!(rule = %rule.name, "{report}");
-        }
-    }
-
-    /// Finds out what stands behind the rule's conditions, and announces changes of what the rule does not wait for.
-    fn update_backing(&mut self, rule: &Rule, cache: &Cache, out: &mut Outbox) {
-        self.backing = cache.backing(rule);
-        let remarks = remarks(&self.backing.findings);
-        for (kind, topic) in [
-            (SHUT_OUT, &notice::SHUT_OUT),
-            (OUTSIDE_NAMESPACES, &notice::OUTSIDE_NAMESPACES),
-        ] {
-            let mut of_kind = remarks.iter().filter(|it| it.is_published_as(kind));
-            let note = of_kind.next().map(|it| &it.message);
-            if self.is_news(Subject::new(topic.reason), note, out)
-                && let Some(note) = note
-            {
-                warn!(rule = %rule.name, "{note}");
-                out.tell(Notice::on_rule(rule, topic, note.clone()));
-            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::rule::CompiledSpec;
 use crate::wording::enumerated;
 
 const ACCEPTED: &str = "Accepted";
-const CONFLICTED: &str = "Conflicted";
+pub(crate) const CONFLICTED: &str = "Conflicted";
 const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
 const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 /// The conditions that say what becomes of the rule's nodes.
@@ -60,11 +60,13 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     };
     let is_suspended = rule.is_suspended();
     let remarks = remarks(&basis.backing.findings);
+    let conflict = conflict(tally, spec, basis.governors);
     // `kubectl get -o wide` shows this message and no other.
-    let state = match (is_suspended, spec.dry_run) {
-        (true, _) => "the rule is suspended",
-        (false, true) => "the rule is a dry run: no node is changed",
-        (false, false) => "the rule is in force",
+    let state = match (is_suspended, spec.dry_run, &conflict) {
+        (true, ..) => "the rule is suspended",
+        (false, true, _) => "the rule is a dry run: no node is changed",
+        (false, false, Some((_, message))) => message.as_str(),
+        (false, false, None) => "the rule is in force",
     };
     let wrong = remarks.iter().map(|it| it.message.clone());
     let parts: Vec<String> = std::iter::once(state.to_owned())
@@ -77,7 +79,7 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     };
     let mut conditions = vec![accepted];
 
-    conditions.push(match conflict(tally, spec, basis.governors) {
+    conditions.push(match conflict {
         Some((reason, message)) => condition(CONFLICTED, true, reason, message),
         None => condition(
             CONFLICTED,

@@ -64,6 +64,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,
+        selected: 0,
         governors: &[],
         node_limit: 100,
         previous,
@@ -432,6 +433,27 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
     let conflicted = built(&all, conflicted);
     assert_eq!(times(&conflicted), [at(60), at(90)]);
     assert_eq!(conflicted.conditions[1].reason, "SelectorsOverlap");
+    // The one message that a list of rules shows says the same.
+    let [accepted, conflict] = [0, 1].map(|it| conflicted.conditions[it].message.clone());
+    assert_eq!(accepted, conflict);
+}
+
+#[test]
+fn nodes_that_have_yet_to_be_evaluated_are_counted_as_selected_and_neither_as_held_nor_as_released()
+{
+    let (all, rule) = records(&gate(), &[member("a").condition("Net", "True")]);
+    let none = NodeReadinessRuleStatus::default();
+    let basis = Basis {
+        selected: 3,
+        ..basis(&rule, &none)
+    };
+    let counts = built(&all, basis).nodegate.unwrap();
+    let counts = [
+        counts.matched_nodes,
+        counts.held_nodes,
+        counts.released_nodes,
+    ];
+    assert_eq!(counts, [3, 0, 1]);
 }
 
 #[test]

@@ -70,6 +70,8 @@ struct Bench {
     told: Vec<String>,
     /// The same for nodes that are held for long.
     held: Vec<String>,
+    /// The reason and type of each Event.
+    types: Vec<[&'static str; 2]>,
     counted: Vec<Count>,
 }
 
@@ -146,6 +148,7 @@ impl Bench {
             restarts: 0,
             asked: Vec::new(),
             told: Vec::new(),
+            types: Vec::new(),
             held: Vec::new(),
             counted: Vec::new(),
         }
@@ -323,6 +326,7 @@ impl Bench {
             let (reason, name) = (notice.topic.reason, &notice.about.name);
             assert!(notice.topic.on.contains(notice.about.kind), "{notice:?}");
             let told = format!("{reason} {name}: {}", notice.note);
+            self.types.push([reason, notice.kind]);
             match reason {
                 "NodeHeld" => self.held.push(told),
                 _ => self.told.push(told),

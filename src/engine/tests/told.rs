@@ -81,6 +81,69 @@ fn what_a_node_waits_for_is_told_once_it_has_lasted_a_second_and_again_when_it_i
 }
 
 #[test]
+fn what_a_node_waits_for_is_a_warning_only_once_it_has_lasted_a_minute() {
+    const SCHEDULED: &str = "UnscheduledNodeCriticalDaemonSets";
+    const READY: &str = "UnreadyNodeCriticalPods";
+    let mut bench = waiting();
+    let types = |bench: &mut Bench, milliseconds| {
+        bench.wait(milliseconds);
+        let types = std::mem::take(&mut bench.types).into_iter();
+        types
+            .filter(|it| it[0].starts_with("Un"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(types(&mut bench, 59_000), [[SCHEDULED, "Normal"]]);
+    assert_eq!(types(&mut bench, 60_000), [[SCHEDULED, "Warning"]]);
+    let pods = Watch::Pods(ComponentGroup::Class(0));
+    bench.shows(pods, agents_pod().json().clone());
+    assert_eq!(types(&mut bench, 60_000), [[READY, "Warning"]]);
+    bench.shows(pods, agents_pod().ready().json().clone());
+    bench.shows(pods, agents_pod().json().clone());
+    assert_eq!(types(&mut bench, 30_000), [[READY, "Normal"]], "anew");
+}
+
+#[test]
+fn a_rule_that_another_governs_says_so_in_an_event_a_message_and_a_gauge() {
+    let first = gate();
+    let mut second = gate().created(crate::testing::at(1));
+    second.json()["metadata"]["name"] = json!("s");
+    second.json()["metadata"]["uid"] = json!("s-uid");
+    let mut bench = Bench::new(&[first, second.clone()], &[node("a"), node("b")]);
+    bench.wait(3000);
+    let why =
+        format!("an earlier rule governs taint {GATE}:NoSchedule on 2 of 2 selected nodes: 'r'");
+    let told = |bench: &mut Bench| {
+        let told = bench.told().into_iter();
+        told.filter(|it| it.starts_with("Conflicted"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut bench), [format!("Conflicted s: {why}")]);
+    assert!(bench.types.contains(&["Conflicted", "Warning"]));
+    assert_eq!(bench.status("s")["conditions"][0]["message"], why);
+    let conflicted = |bench: &Bench, rule: &str| {
+        let mut rules = bench.survey().rules.into_iter();
+        rules.find(|it| &*it.rule == rule).unwrap().conflicted
+    };
+    assert_eq!([conflicted(&bench, "r"), conflicted(&bench, "s")], [0, 2]);
+    bench.sees(&node("c"));
+    bench.wait(3000);
+    assert_eq!(told(&mut bench), [""; 0], "one more node is no news");
+    bench.sees_rule(&second.dry_run());
+    bench.wait(3000);
+    assert_eq!(conflicted(&bench, "s"), 0);
+}
+
+#[test]
+fn nodes_with_a_taint_that_no_rule_removes_are_counted() {
+    let stray = || node("a").taint("readiness.k8s.io/gaet", "NoSchedule");
+    let mut bench = Bench::new(&[gate()], &[stray(), node("b")]);
+    bench.wait(1000);
+    assert_eq!(bench.survey().stray, 1);
+    bench.sees(&node("a"));
+    assert_eq!(bench.survey().stray, 0);
+}
+
+#[test]
 fn what_is_over_within_a_second_is_not_told() {
     let mut bench = waiting();
     bench.wait(900);
