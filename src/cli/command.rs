@@ -31,7 +31,7 @@ pub struct Plugin {
 pub(super) enum Command {
     /// Explain why a node is held, what a rule does, why a pod waits
     Explain {
-        /// What to explain: node/NAME, rule/NAME, pod/NAME or ds/NAME
+        /// What to explain: node/NAME or just NAME, rule/NAME, pod/NAME or ds/NAME
         #[arg(value_name = "KIND/NAME")]
         target: String,
         /// The name, if it does not follow the kind with a slash
@@ -141,8 +141,12 @@ pub(super) struct AccessArgs {
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 
+    /// User to act as, such as system:serviceaccount:NAMESPACE:NAME
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
+
     /// Read a folder that `dump` has written instead of a cluster
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context", "user"])]
     pub from: Option<PathBuf>,
 
     /// The controller's configuration file (YAML) with critical component classes; without it the `ConfigMap` that the chart
@@ -196,7 +200,7 @@ pub(super) const EXPLAINED: [(ResourceKind, &[&str]); 4] = [
     ),
 ];
 
-/// Parses `KIND/NAME`, or the kind and the name as two words.
+/// Parses `KIND/NAME`, the kind and the name as two words, or the name of a node.
 pub(super) fn explained(
     word: &str,
     name: Option<&str>,
@@ -209,6 +213,8 @@ pub(super) fn explained(
         (None, Some(name)) => Some((word, name)),
         (parts, None) => parts,
     };
+    let mut kinds = EXPLAINED.iter().flat_map(|(_, names)| *names);
+    let parts = parts.or_else(|| (!kinds.any(|kind| *kind == word)).then_some(("node", word)));
     let Some((kind, name)) = parts.filter(|(_, name)| !name.is_empty()) else {
         let why = "write what it is and its name, such as node/worker-1, or node worker-1";
         return Err(CliError::Usage(why.into()));
@@ -250,13 +256,13 @@ mod tests {
                 .map_or((words, None), |(word, name)| (word, Some(name)));
             explained(word, name).ok()
         };
-        for right in ["no/n", "node n", "nodes/n"] {
+        for right in ["no/n", "node n", "nodes/n", "n"] {
             let node = (ResourceKind::Nodes, "n".to_owned());
             assert_eq!(parsed(right), Some(node), "{right}");
         }
         let rule = (ResourceKind::Rules, "r".to_owned());
         assert_eq!(parsed("nrr r"), Some(rule));
-        for wrong in ["n", "node", "node/", "cat/n", "cat n", "node/n m"] {
+        for wrong in ["", "node", "pods", "node/", "cat/n", "cat n", "node/n m"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }
     }

@@ -1,7 +1,7 @@
 //! What each rule makes of each node: one row, made once from the plan's outcome. Every command filters, counts and prints rows.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -28,6 +28,9 @@ pub struct RuleOnNode {
     pub node: Arc<str>,
     /// The rule's name.
     pub rule: Arc<str>,
+    /// The other rules with the same effect, in lists that name each node once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Arc<str>>,
     /// The rule's effect on the node.
     pub state: State,
     /// The rule's taint, as `key:effect`.
@@ -43,7 +46,7 @@ pub struct RuleOnNode {
     /// Since when, if the taint or the conditions show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The controller's message about the unmet conditions; empty if they are met.
+    /// The controller's message about the unmet conditions, or why the taint stays although they are met.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Further remarks.
@@ -60,6 +63,8 @@ pub struct RuleOnNode {
 pub enum State {
     /// The node has the taint and keeps it.
     Held,
+    /// The node has the taint of a dry run, and no other rule governs it: no rule removes it.
+    Abandoned,
     /// The node lacks the taint and is about to get it.
     Gating,
     /// The node has the taint and is about to lose it.
@@ -105,7 +110,7 @@ impl State {
 
     /// Whether the rule holds the node, in the controller's sense: the node has the taint and keeps it, or is about to get it.
     pub(super) fn holds(self) -> bool {
-        matches!(self, Self::Held | Self::Gating)
+        matches!(self, Self::Held | Self::Abandoned | Self::Gating)
     }
 
     /// Whether conditions are unmet and that has, or would have, an effect.
@@ -115,7 +120,7 @@ impl State {
 
     pub(super) const fn words(self) -> (Look, &'static str) {
         match self {
-            Self::Held => (Look::Bad, "held"),
+            Self::Held | Self::Abandoned => (Look::Bad, "held"),
             Self::Gating => (Look::Bad, "about to be gated"),
             Self::Releasing => (Look::Good, "about to be released"),
             Self::Waiting => (Look::Poor, "waiting to be gated"),
@@ -161,8 +166,7 @@ impl NodeVerdict {
 
     pub(super) fn of(rows: &[RuleOnNode], is_left_alone: bool) -> Self {
         let of_row = |row: &RuleOnNode| match row.state {
-            State::Held | State::Gating => Self::Held,
-            State::Suspended if row.tainted => Self::Held,
+            _ if row.holds() => Self::Held,
             State::Releasing => Self::Releasing,
             State::Waiting => Self::Waiting,
             _ => Self::NotHeld,
@@ -220,12 +224,20 @@ pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lac
     lacking
 }
 
+/// The first row of each node, with the rules of the others.
 pub(super) fn first_of_nodes<'a>(
     rows: impl IntoIterator<Item = &'a RuleOnNode>,
 ) -> Vec<RuleOnNode> {
-    let mut seen = BTreeSet::new();
-    let first = rows.into_iter().filter(|it| seen.insert(&it.node));
-    first.cloned().collect()
+    let mut first: Vec<RuleOnNode> = Vec::new();
+    let mut places = BTreeMap::new();
+    for row in rows {
+        let place = *places.entry(&row.node).or_insert(first.len());
+        match first.get_mut(place) {
+            Some(known) => known.others.push(row.rule.clone()),
+            None => first.push(row.clone()),
+        }
+    }
+    first
 }
 
 /// The rows of all nodes, by node name. They have only unmet conditions, and no remarks.
@@ -249,23 +261,35 @@ pub fn rows_of(snapshot: &Snapshot, node: &str) -> Option<Vec<RuleOnNode>> {
 fn of_node(snapshot: &Snapshot, node: &str, whole: bool) -> Option<Vec<RuleOnNode>> {
     let node = snapshot.view.node(node)?.node;
     let plan = snapshot.view.plan(&node.name)?;
-    let governs = |it: &Outcome<'_>, reach: &Reach| {
-        matches!(it.standing, Standing::Governs(_)) && it.rule.is_about(&reach.key, reach.effect)
+    let is_governed = |key: &str, effect| {
+        let mut outcomes = plan.outcomes.iter();
+        outcomes.any(|it| it.governs().is_some() && it.rule.is_about(key, effect))
     };
     let deleted = snapshot.view.rules().lingering(node);
     // Where another rule governs the taint, that rule holds the node.
     let deleted = deleted
-        .filter(|(_, reach)| !node.deleting && !plan.outcomes.iter().any(|it| governs(it, reach)));
-    let deleted = deleted.map(|(rule, reach)| RuleOnNode::of_deleted(node, rule, reach, snapshot));
-    let outcomes = plan.outcomes.iter();
-    let rows = outcomes.map(|it| RuleOnNode::of(node, it, snapshot, whole));
+        .filter(|(_, reach)| !node.deleting && !is_governed(&reach.key, reach.effect))
+        .map(|(rule, reach)| RuleOnNode::of_deleted(node, rule, reach, snapshot));
+    let rows = plan.outcomes.iter().map(|it| {
+        let is_governed = is_governed(&it.spec.taint.key, it.spec.effect);
+        RuleOnNode::of(node, it, snapshot, is_governed, whole)
+    });
     Some(rows.chain(deleted).collect())
 }
 
+/// Why the taint of a dry run stays.
+const ABANDONED: &str =
+    "the rule is a dry run: it leaves its taint on the node, and no other rule removes it";
+
 impl RuleOnNode {
-    fn of(node: &Node, outcome: &Outcome<'_>, snapshot: &Snapshot, whole: bool) -> Self {
-        let rule = outcome.rule;
-        let spec = rule.spec.as_ref().ok();
+    fn of(
+        node: &Node,
+        outcome: &Outcome<'_>,
+        snapshot: &Snapshot,
+        is_governed: bool,
+        whole: bool,
+    ) -> Self {
+        let Outcome { rule, spec, .. } = *outcome;
         let results = || outcome.findings.iter();
         let is_unknown = results().any(|it| gap(&it.requirement.source, snapshot).is_some());
         let mut conditions: Vec<ConditionOnNode> = results()
@@ -273,34 +297,56 @@ impl RuleOnNode {
             .filter(|condition| whole || !condition.met)
             .collect();
         conditions.sort_by_key(|condition| condition.met);
-        let since = match spec {
-            Some(spec) if outcome.tainted => node.tainted_since(&spec.taint.key, spec.effect),
-            _ if outcome.tainted => None,
-            _ => outcome.unmet_since(),
-        };
-        let why = if outcome.met || is_unknown {
-            String::new()
+        let since = if outcome.tainted {
+            node.tainted_since(&spec.taint.key, spec.effect, rule.created)
         } else {
-            outcome.why()
+            outcome.unmet_since()
         };
-        let taint = spec.map(|spec| format!("{}:{}", spec.taint.key, spec.effect));
+        let decided = State::of(outcome, is_unknown);
+        let is_dry = matches!(decided, State::WouldHold | State::WouldNotHold);
+        let (state, stays) = match (decided, snapshot.stuck(&rule.name, &node.name)) {
+            _ if is_dry && outcome.tainted && !is_governed => {
+                (State::Abandoned, Some(ABANDONED.to_owned()))
+            }
+            (State::Releasing, stuck @ Some(_)) => (State::Held, stuck),
+            (State::Gating, stuck @ Some(_)) => (State::Waiting, stuck),
+            (state, _) => (state, None),
+        };
+        let why = match &stays {
+            Some(stays) => stays.clone(),
+            None if outcome.met || is_unknown => String::new(),
+            None => outcome.why(),
+        };
         Self {
             node: node.name.clone(),
             rule: rule.name.clone(),
-            state: State::of(outcome, is_unknown),
-            taint: taint.unwrap_or_default(),
-            mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
+            others: Vec::new(),
+            state,
+            taint: format!("{}:{}", spec.taint.key, spec.effect),
+            mode: spec.mode,
             tainted: outcome.tainted,
             deleting: false,
             since,
-            why,
-            remarks: if whole {
-                remarks(outcome, node, snapshot, is_unknown)
-            } else {
-                Vec::new()
+            remarks: match stays {
+                _ if !whole => Vec::new(),
+                Some(stays) => vec![stays],
+                None => remarks(outcome, node, snapshot, is_unknown),
             },
+            why,
             conditions,
         }
+    }
+
+    /// Whether the rule keeps its taint on the node, or is about to add it.
+    pub(super) fn holds(&self) -> bool {
+        self.state.holds() || self.state == State::Suspended && self.tainted
+    }
+
+    /// The rule, and the others with the same effect.
+    pub(super) fn by(&self) -> String {
+        let rules = [&self.rule].into_iter().chain(&self.others);
+        let rules: Vec<String> = rules.map(|rule| format!("rule/{rule}")).collect();
+        rules.join(", ")
     }
 
     /// A rule that is being deleted, and whose taint is still on the node: its conditions no longer count.
@@ -312,18 +358,19 @@ impl RuleOnNode {
             meta.deletion_timestamp.as_ref().filter(|_| is_it)
         });
         let since = since.map_or_else(String::new, |since| format!(" since {}", clock(since.0)));
-        let why = format!(
-            "the rule is being deleted{since}: its taint stays until a controller removes it"
-        );
+        let stays = snapshot.stuck(&rule.name, &node.name);
+        let stays = stays.unwrap_or("its taint stays until a controller removes it".into());
+        let why = format!("the rule is being deleted{since}: {stays}");
         Self {
             node: node.name.clone(),
             rule: rule.name.clone(),
+            others: Vec::new(),
             state: State::Held,
             taint: format!("{}:{}", reach.key, reach.effect),
             mode: spec.map_or(EnforcementMode::Continuous, |spec| spec.mode),
             tainted: true,
             deleting: true,
-            since: node.tainted_since(&reach.key, reach.effect),
+            since: node.tainted_since(&reach.key, reach.effect, rule.created),
             remarks: vec![why.clone()],
             why,
             conditions: Vec::new(),
@@ -348,7 +395,7 @@ impl RuleOnNode {
     pub(super) fn of_node(&self, page: &Page, by: bool) -> Line {
         let mut line = self.effect(Line::about(format!("node/{}", self.node)), page);
         if by {
-            line = line.plain(format!(" by rule/{}", self.rule));
+            line = line.plain(format!(" by {}", self.by()));
         }
         if self.why.is_empty() {
             line
@@ -389,8 +436,8 @@ fn remarks(
     } else {
         remark(outcome, node).into_iter().collect()
     };
-    if let Some(spec) = rule.spec.as_ref().ok().filter(|_| !is_unknown) {
-        let left_out = left_out_on(spec, snapshot.view.cluster(), node);
+    if !is_unknown {
+        let left_out = left_out_on(outcome.spec, snapshot.view.cluster(), node);
         remarks.extend(summed_up(left_out.iter()).map(|it| it.message));
     }
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
@@ -445,6 +492,10 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     };
     let met = outcome.met;
     Some(match decision {
+        // The state of a dry run says what it would do.
+        Decision::Gate | Decision::Release | Decision::GiveUp if outcome.is_dry_run() => {
+            return None;
+        }
         Decision::Wait(WaitReason::Grace { until }) => format!(
             "its grace period ends at {}, judged by the times on the node",
             clock(until)
@@ -460,8 +511,7 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
         Decision::Gate => "the controller is about to add the taint".into(),
         Decision::NotHeld if met => return None,
         Decision::NotHeld => {
-            let spec = rule.spec.as_ref().ok()?;
-            if spec.ours.taint_policy == TaintPolicy::RemoveOnly {
+            if outcome.spec.ours.taint_policy == TaintPolicy::RemoveOnly {
                 "the rule only removes its taint, and never adds it".into()
             } else if rule.leaves_alone(node.created) {
                 "the node is older than the rule, which leaves such nodes alone (existingNodes: Leave)".into()
@@ -488,8 +538,12 @@ mod tests {
     use super::*;
     use crate::cli::explain::explain_node;
     use crate::cli::page::Render;
+    use crate::cli::snapshot::Leader;
+    use crate::cli::status::status;
     use crate::cli::testing::Scene;
-    use crate::testing::{Builder, GATE, at, node, rule};
+    use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+    use k8s_openapi::api::coordination::v1::Lease;
+    use serde_json::json;
 
     #[test]
     fn why_a_node_that_lacks_a_condition_is_not_held() {
@@ -515,6 +569,144 @@ mod tests {
             let said = remark(&plan.outcomes[0], known).unwrap_or_default();
             assert!(said.starts_with(expected), "{expected}: {said}");
         }
+    }
+
+    /// A rule that has failed on node n.
+    fn failing(mut rule: RuleBuilder, message: &str) -> RuleBuilder {
+        rule.json()["status"] = json!({"failedNodes": [{
+            "nodeName": "n",
+            "message": message,
+            "lastEvaluationTime": at(0),
+        }]});
+        rule
+    }
+
+    #[test]
+    fn nothing_is_promised_that_does_not_happen() {
+        const DENIED: &str = "failed to remove taint: refused by the provider";
+        const NOT_ADDED: &str = "failed to add taint: refused by the provider";
+        const NOBODY: &str = "no controller leads, so no taint is added or removed";
+        const PROMISE: &str = "its conditions are met: the controller is about to remove the taint";
+        let rule = || rule("r").waits_for("Net");
+        let held = || node("n").dated_taint(GATE, "NoSchedule");
+        let met = || held().condition("Net", "True");
+        let deleted = "the rule is being deleted since 2026-01-01T00:00:00Z: ";
+        for (what, rule, node, leads, verdict, said, next) in [
+            (
+                "fine",
+                rule(),
+                met(),
+                true,
+                "releasing",
+                PROMISE.to_owned(),
+                "",
+            ),
+            (
+                "denied",
+                failing(rule(), DENIED),
+                met(),
+                true,
+                "held",
+                DENIED.to_owned(),
+                "admit",
+            ),
+            (
+                "headless",
+                rule(),
+                met(),
+                false,
+                "held",
+                NOBODY.to_owned(),
+                "check the controller",
+            ),
+            (
+                "a dry run",
+                rule().dry_run(),
+                met(),
+                true,
+                "held",
+                ABANDONED.to_owned(),
+                "turn the rule on",
+            ),
+            (
+                "a dry run, unmet",
+                rule().dry_run(),
+                held(),
+                true,
+                "held",
+                ABANDONED.to_owned(),
+                "turn the rule on",
+            ),
+            (
+                "not added",
+                failing(rule(), NOT_ADDED),
+                node("n"),
+                true,
+                "waiting",
+                NOT_ADDED.to_owned(),
+                "admit",
+            ),
+            (
+                "deleted",
+                failing(rule(), DENIED).deleting(),
+                met(),
+                true,
+                "held",
+                deleted.to_owned() + DENIED,
+                "admit",
+            ),
+        ] {
+            let mut snapshot = Scene::default().rule(&rule).node(node).read(at(60));
+            snapshot.leader = (!leads).then(|| Leader::of(Lease::default()));
+            let it = explain_node(&snapshot, "n").unwrap();
+            assert_eq!(serde_json::to_value(it.verdict).unwrap(), verdict, "{what}");
+            assert_eq!(it.rules[0].remarks, [said.clone()], "{what}");
+            let step = it.next.map_or_else(String::new, |it| it.say);
+            assert!(step.contains(next), "{what}: {step}");
+            let status = status(&snapshot);
+            let is_held = usize::from(verdict == "held");
+            assert_eq!(status.rules[0].held, is_held, "{what}");
+            assert_eq!(status.held.len(), is_held, "{what}");
+            assert!(status.held.iter().all(|it| it.why == said), "{what}");
+            assert_eq!(status.awaited().is_some(), verdict != "waiting", "{what}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_beside_a_rule_that_governs_its_taint_holds_nothing() {
+        let old = rule("old").waits_for("Net").dry_run();
+        let scene = Scene::default()
+            .rule(&old)
+            .rule(&rule("new").waits_for("Net"));
+        let node = node("n")
+            .dated_taint(GATE, "NoSchedule")
+            .condition("Net", "True");
+        let snapshot = scene.node(node).read(at(60));
+        let it = explain_node(&snapshot, "n").unwrap();
+        assert_eq!(it.verdict, NodeVerdict::Releasing);
+        let states: Vec<State> = it.rules.iter().map(|it| it.state).collect();
+        assert_eq!(states, [State::Releasing, State::WouldNotHold]);
+    }
+
+    #[test]
+    fn every_rule_that_holds_a_node_is_named_and_since_when_it_can_have_held_it() {
+        let of = |name: &str| {
+            let taint = format!("readiness.k8s.io/{name}");
+            (
+                rule(name).waits_for("Net").taint(&taint, "NoSchedule"),
+                taint,
+            )
+        };
+        let (mut scene, mut tainted) = (Scene::default(), node("n").created(at(-600)));
+        for name in ["a", "b", "c"] {
+            let (rule, taint) = of(name);
+            scene = scene.rule(&rule.created(at(30)));
+            tainted = tainted.taint(&taint, "NoSchedule");
+        }
+        let snapshot = scene.node(tainted).read(at(60));
+        let text = status(&snapshot).text(&Page::plain(at(60)));
+        let held = "node/n  held for 30s by rule/a, rule/b, rule/c: ";
+        assert!(text.contains(held), "{text}");
     }
 
     #[test]

@@ -59,8 +59,10 @@ impl Cluster {
         kubeconfig: Option<&Path>,
         context: Option<&str>,
         agent: &str,
+        user: Option<String>,
     ) -> Result<Self, client::Error> {
-        let config = client::config(kubeconfig, context, agent).await?;
+        let mut config = client::config(kubeconfig, context, agent).await?;
+        config.auth_info.impersonate = user.or(config.auth_info.impersonate);
         Ok(Self {
             server: config.cluster_url.to_string(),
             client: watch::client(config)?,

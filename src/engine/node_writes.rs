@@ -282,7 +282,7 @@ fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
     node.taint(&spec.taint.key, spec.effect)?;
     let owner = Ownership::all(node).find(|owner| *owner.rule_uid == *rule.uid);
     Some(Hold {
-        since: node.tainted_since(&spec.taint.key, spec.effect),
+        since: node.tainted_since(&spec.taint.key, spec.effect, None),
         is_adopted: owner.is_none_or(|owner| owner.adopted),
     })
 }

@@ -119,10 +119,16 @@ impl Node {
     }
 
     /// When the taint with this key and effect was added: its own `timeAdded`, or the creation of the node for a taint that it
-    /// registered with.
-    pub fn tainted_since(&self, key: &str, effect: TaintEffect) -> Option<Timestamp> {
+    /// registered with, but not before this time.
+    pub fn tainted_since(
+        &self,
+        key: &str,
+        effect: TaintEffect,
+        not_before: Option<Timestamp>,
+    ) -> Option<Timestamp> {
         let added = self.taint(key, effect)?.time_added.as_deref();
-        added.and_then(|at| at.parse().ok()).or(self.created)
+        let added = added.and_then(|at| at.parse().ok());
+        added.or(self.created.max(not_before))
     }
 
     /// Whether the cloud provider, Cluster API and Karpenter have set up the node. Before that it may lack labels, so `DaemonSet`s that

@@ -222,7 +222,8 @@ fn permissions(denied: Result<Vec<ResourceKind>, String>) -> Verdict {
 }
 
 fn definition(found: Result<Option<CustomResourceDefinition>, String>) -> Verdict {
-    const APPLY: &str = "apply the definition: kubectl apply --server-side -k config/crd";
+    const APPLY: &str =
+        "apply the definition: kubectl apply --server-side --force-conflicts -k config/crd";
     let Some(definition) = found? else {
         return failed("the CustomResourceDefinition is not installed", APPLY);
     };
@@ -413,14 +414,8 @@ fn controller(
             warning(format!("{leads}, {why}"), look)
         }
         LeaderHealth::Alive => ok(leads),
-        LeaderHealth::Nobody => failed("no instance leads: nothing gates or releases nodes", look),
-        LeaderHealth::Silent => {
-            let renewed = leader.renewed;
-            let since = renewed.map_or_else(String::new, |at| format!(" since {at}"));
-            failed(
-                format!("{leads}, and has not renewed its Lease{since}"),
-                look,
-            )
+        LeaderHealth::Nobody | LeaderHealth::Silent => {
+            failed(leader.idle(now).unwrap_or_default(), look)
         }
     }
 }

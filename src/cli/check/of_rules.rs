@@ -18,6 +18,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let mut found = Vec::new();
     for rule in snapshot.view.rules().rules() {
         found.extend(rejected(rule));
+        found.extend(failing(snapshot, rule));
     }
     for (rule, spec) in snapshot.usable() {
         found.extend(conflicts(snapshot, rule));
@@ -40,6 +41,17 @@ fn rejected(rule: &Rule) -> Option<Finding> {
         "correct the field; until then the rule has no effect"
     };
     Some(of(Check::REJECTED, rule, rule.trouble()?, fix))
+}
+
+/// That the controller cannot apply the rule to some nodes, as its status says.
+fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
+    const FIX: &str = "let what refuses it admit the controller's writes of nodes";
+    let cached = snapshot.view.cached_rules().get(&rule.name)?;
+    let failed = cached.status.failed_nodes.first()?;
+    let (node, why) = (&failed.node_name, failed.message.as_deref());
+    let why = why.unwrap_or_default();
+    let what = format!("it cannot be applied to some nodes, such as node/{node}: {why}");
+    Some(of(Check::FAILING, rule, what, FIX))
 }
 
 fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item = Finding> {

@@ -41,7 +41,7 @@ pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> Daemon
     let is_it = |cause: &Cause| cause.object == object && *cause.namespace == *key.namespace;
     let waits_for_it = |row: &RuleOnNode| {
         let mut causes = row.conditions.iter().flat_map(|it| &it.causes);
-        row.state.holds() && causes.any(is_it)
+        row.holds() && causes.any(is_it)
     };
     let nodes = view.nodes();
     let rows = nodes.filter_map(|node| rows_of(snapshot, &node.name));

@@ -10,9 +10,10 @@ use super::told;
 use crate::api::ConditionStatus;
 use crate::api::names::{LEASE, SUSPEND_ALL};
 use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
-use crate::cli::rows::{NodeVerdict, RuleOnNode, State, clock, rows_of};
-use crate::cli::snapshot::{Leader, LeaderHealth, Snapshot};
+use crate::cli::rows::{NodeVerdict, RuleOnNode, State, rows_of};
+use crate::cli::snapshot::{Leader, Snapshot};
 use crate::documentation;
+use crate::engine::CachedRule;
 use crate::engine::unreadable::Broken;
 use crate::object::{KUBELETS_CONDITIONS, Node, ObjectKey, Taint};
 use crate::rule::{RuleSet, WhyStray};
@@ -43,7 +44,7 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
     let mut notes = snapshot.notes();
     let left_alone = view.left_alone(name);
     let mut rules = rows_of(snapshot, name)?;
-    rules.sort_by_key(|rule| !rule.state.holds());
+    rules.sort_by_key(|rule| !rule.holds());
     let obstacles = obstacles(node, view.rules());
     let verdict = match NodeVerdict::of(&rules, left_alone.is_some()) {
         _ if node.deleting => NodeVerdict::Deleting,
@@ -59,9 +60,11 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
         verdict => verdict,
     };
     notes.extend(left_alone.map(|why| format!("the controller leaves this node as it is: {why}")));
-    notes.extend(about_the_controller(snapshot));
-    let holding = rules.iter().filter(|rule| rule.state.holds());
-    let since = holding.filter_map(|rule| rule.since).min();
+    notes.extend(snapshot.idle());
+    let holding = || rules.iter().filter(|rule| rule.holds());
+    let cached = |rule: &RuleOnNode| view.cached_rules().get(&rule.rule);
+    notes.extend(holding().filter_map(cached).filter_map(way_out));
+    let since = holding().filter_map(|rule| rule.since).min();
     let next = match left_alone {
         Some(broken) => see_object(broken),
         None => next(snapshot, verdict, &rules, &obstacles),
@@ -78,23 +81,6 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
     })
 }
 
-/// A problem of the controller that should act on the node.
-fn about_the_controller(snapshot: &Snapshot) -> Option<String> {
-    let leader = snapshot.leader.as_ref()?;
-    match leader.health(snapshot.at) {
-        LeaderHealth::Alive => None,
-        LeaderHealth::Nobody => Some("no controller leads: no taint is added or removed".into()),
-        LeaderHealth::Silent => {
-            let since = leader.renewed.map(|at| format!(" since {}", clock(at)));
-            Some(format!(
-                "the controller {} has not renewed its lease{}: it may add and remove no taints",
-                leader.pod(),
-                since.unwrap_or_default()
-            ))
-        }
-    }
-}
-
 /// What to do next: about the deepest cause that holds the node, or else about another obstacle.
 fn next(
     snapshot: &Snapshot,
@@ -105,19 +91,29 @@ fn next(
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
     let leader = snapshot.leader.as_ref();
     match verdict {
-        NodeVerdict::Releasing => leader
-            .filter(|leader| leader.health(snapshot.at) != LeaderHealth::Alive)
-            .map(check_controller),
         NodeVerdict::Stray | NodeVerdict::Obstructed => of_obstacles(),
-        NodeVerdict::Held => {
-            let holding = rules.iter().filter(|rule| rule.state.holds());
+        NodeVerdict::Held | NodeVerdict::Waiting => {
+            let of_state = |state| rules.iter().find(|it| it.state == state && it.tainted);
+            let is_in_force = |it: &&RuleOnNode| matches!(it.state, State::Held | State::Gating);
+            let holding = rules.iter().filter(is_in_force);
             let mut causes =
                 holding.flat_map(|rule| rule.conditions.iter().flat_map(|it| &it.causes));
-            let mut suspended = rules.iter().filter(|it| it.state == State::Suspended);
             let deleted = rules.iter().find(|it| it.deleting);
+            let is_stuck = |it: &RuleOnNode| snapshot.stuck(&it.rule, &it.node).is_some();
             causes
                 .find_map(Cause::deepest_step)
-                .or_else(|| Some(go_on(leader, &suspended.find(|it| it.tainted)?.rule)))
+                .or_else(|| Some(go_on(snapshot, &of_state(State::Suspended)?.rule)))
+                .or_else(|| {
+                    let say = "turn the rule on again; or delete it, which takes off what it has added or adopted";
+                    let rule = &of_state(State::Abandoned)?.rule;
+                    Some(patch(rule, r#"{"dryRun":false}"#, say))
+                })
+                .or_else(|| snapshot.idle().and(leader).map(check_controller))
+                .or_else(|| rules.iter().any(is_stuck).then(|| {
+                    let page = documentation::page("troubleshooting.md#forbidden-or-failednodes");
+                    let say = format!("let what refuses it admit the controller's writes ({page})");
+                    NextStep::new(say, "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations")
+                }))
                 .or_else(|| deleted.map(|rule| clean_up(leader, &rule.rule)))
                 .or_else(of_obstacles)
         }
@@ -155,12 +151,39 @@ pub(super) fn clean_up(leader: Option<&Leader>, rule: &str) -> NextStep {
     )
 }
 
-pub(super) fn go_on(leader: Option<&Leader>, rule: &str) -> NextStep {
+/// How to release all nodes of a rule that holds each of them. The rule may be wrong, or the nodes new.
+pub(super) fn way_out(cached: &CachedRule) -> Option<String> {
+    let counts = cached.status.nodegate?;
+    let holds_all = counts.matched_nodes > 1 && counts.held_nodes == counts.matched_nodes;
+    let (rule, nodes) = (&cached.rule.name, counts.matched_nodes);
+    holds_all.then(|| {
+        format!(
+            "rule/{rule} holds all {nodes} nodes that it selects: if it is the rule that is wrong, release them by \
+             `kubectl delete nodereadinessrule {rule}`"
+        )
+    })
+}
+
+fn patch(rule: &str, spec: &str, say: &str) -> NextStep {
+    let patch = format!(r#"'{{"spec":{spec}}}'"#);
+    let command = format!("kubectl patch nodereadinessrule {rule} --type merge -p {patch}");
+    NextStep::new(say, command)
+}
+
+/// How to resume a rule that is suspended, or all rules if none of them holds every node that it selects.
+pub(super) fn go_on(snapshot: &Snapshot, rule: &str) -> NextStep {
+    let leader = snapshot.leader.as_ref();
     let Some(leader) = leader.filter(|leader| leader.suspends_all) else {
-        let patch = "'{\"spec\":{\"nodegate\":{\"suspend\":false}}}'";
-        let command = format!("kubectl patch nodereadinessrule {rule} --type merge -p {patch}");
-        return NextStep::new("resume the rule", command);
+        return patch(rule, r#"{"nodegate":{"suspend":false}}"#, "resume the rule");
     };
+    let rules = snapshot.view.cached_rules().values();
+    let holding_all = rules
+        .filter(|it| way_out(it).is_some())
+        .map(|it| &it.rule.name);
+    if let Some(bad) = holding_all.min_by_key(|name| (***name != *rule, *name)) {
+        let say = "delete the rule that holds all of its nodes, if it is wrong, before you resume all rules";
+        return NextStep::new(say, format!("kubectl delete nodereadinessrule {bad}"));
+    }
     let namespace = &leader.namespace;
     let command = format!("kubectl -n {namespace} annotate lease {LEASE} {SUSPEND_ALL}-");
     NextStep::new("resume all rules", command)
@@ -250,7 +273,7 @@ impl Render for NodeExplanation {
         let mut head = head.with(look, word).plain(more);
         if self.verdict == NodeVerdict::Held {
             let age = self.since.map(|since| format!(" for {}", page.age(since)));
-            let holding = self.rules.iter().filter(|rule| rule.state.holds());
+            let holding = self.rules.iter().filter(|rule| rule.holds());
             let count = match (holding.count(), self.rules.len()) {
                 (0, _) => String::new(),
                 (1, 1) => " by its rule".into(),

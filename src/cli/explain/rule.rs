@@ -3,14 +3,13 @@
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::finding::Cause;
-use super::node::{clean_up, go_on};
+use super::node::{clean_up, go_on, way_out};
 use super::told;
 use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{RuleOnNode, State, rows};
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::{RuleState, RuleStatus};
-use crate::rule::CompiledSpec;
+use crate::rule::{CompiledSpec, Rule};
 use crate::wording::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,9 +27,6 @@ pub(crate) struct RuleExplanation {
     pub governors: Vec<Arc<str>>,
     /// Nodes that it holds or would, longest first, and nodes that lack a condition but are not gated yet.
     pub nodes: Vec<RuleOnNode>,
-    /// Nodes on which the controller could not apply the rule, as published; only some of them if there are many.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failures: Vec<Cause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,11 +51,6 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     own.retain(|it| *it.rule == *name);
     let status = RuleStatus::of(snapshot, cached, &own.iter().collect::<Vec<_>>());
     let spec = rule.spec.as_ref().ok();
-    let failures = cached.status.failed_nodes.iter();
-    let failures = failures.map(|it| {
-        let message = it.message.clone().unwrap_or_default();
-        Cause::new(format!("node/{}", it.node_name), message)
-    });
     let requirements = spec.into_iter().flat_map(|spec| &spec.conditions);
     let conditions = requirements.map(|it| {
         let lacks = |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
@@ -74,34 +65,46 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     nodes.retain(|it| {
         it.state.is_unmet() || matches!(it.state, State::Releasing | State::Conflicted)
     });
-    nodes.sort_by_key(|it| (!it.state.holds(), it.since, it.node.clone()));
+    nodes.sort_by_key(|it| (!it.holds(), it.since, it.node.clone()));
+    let mut notes = snapshot.notes();
+    notes.extend(snapshot.idle());
+    notes.extend(way_out(cached));
     Some(RuleExplanation {
-        next: next(snapshot, &status, &nodes),
+        next: next(snapshot, rule, &status, &nodes),
         rejection: rule.trouble(),
         selector: spec.map_or_else(String::new, |spec: &CompiledSpec| spec.selector.to_string()),
         conditions,
         governors: view.rules().governors_of(rule),
         nodes,
-        failures: failures.collect(),
-        notes: snapshot.notes(),
+        notes,
         status,
     })
 }
 
-fn next(snapshot: &Snapshot, status: &RuleStatus, nodes: &[RuleOnNode]) -> Option<NextStep> {
-    let rule = &status.rule;
+fn next(
+    snapshot: &Snapshot,
+    rule: &Rule,
+    status: &RuleStatus,
+    nodes: &[RuleOnNode],
+) -> Option<NextStep> {
+    let name = &rule.name;
     let (say, command) = match status.state {
-        RuleState::Suspended => return Some(go_on(snapshot.leader.as_ref(), rule)),
-        RuleState::Deleting => return Some(clean_up(snapshot.leader.as_ref(), rule)),
+        RuleState::Suspended => return Some(go_on(snapshot, name)),
+        RuleState::Deleting => return Some(clean_up(snapshot.leader.as_ref(), name)),
+        RuleState::Invalid if rule.pruned => (
+            "apply Nodegate's definition again, and then the rule",
+            "kubectl apply --server-side --force-conflicts -k config/crd".to_owned(),
+        ),
+        // Most of its fields are immutable.
         RuleState::Invalid => (
-            "correct the rule",
-            format!("kubectl edit nodereadinessrule {rule}"),
+            "delete the rule, which releases its nodes, and create it again with that corrected",
+            format!("kubectl delete nodereadinessrule {name}"),
         ),
         RuleState::NotTakenOn => (
             "see whether a controller runs",
             "kubectl nodegate status".to_owned(),
         ),
-        RuleState::InForce | RuleState::DryRun => match nodes.first() {
+        RuleState::InForce | RuleState::DryRun | RuleState::Conflicted => match nodes.first() {
             Some(first) => (
                 "see why, and what to do",
                 format!("kubectl nodegate explain node/{}", first.node),
@@ -159,6 +162,13 @@ impl RuleExplanation {
             let lacks = status.lacks.iter();
             let lacks = lacks.filter(|it| it.condition == condition.kind);
             let lacks = lacks.map(|it| format!("{} on {}", it.reason, counted(it.nodes, "node")));
+            let mut lacks: Vec<String> = lacks.collect();
+            if lacks.is_empty() && condition.unmet > 0 {
+                lacks.push(format!(
+                    "not met on {} that it does not hold",
+                    counted(condition.unmet, "node")
+                ));
+            }
             Branch::from(line).over(lacks)
         });
         let published = status.published.iter();
@@ -167,15 +177,98 @@ impl RuleExplanation {
                 .poor(format!("{}: ", it.kind))
                 .plain(&it.message)
         });
-        let failed = |it: &Cause| {
-            Line::new()
-                .bad("failed ")
-                .plain(format!("on {}: {}", it.object, it.message))
-        };
         tree.over(conditions)
             .over(published)
             .over(status.remarks.iter().map(String::as_str))
-            .over(self.failures.iter().map(failed))
             .over(page.some(&self.nodes, |row| row.of_node(page, false)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::names::SUSPEND_ALL;
+    use crate::cli::snapshot::Leader;
+    use crate::cli::testing::Scene;
+    use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+
+    /// A rule of which the status says that it holds so many of its three nodes.
+    fn holding(held: usize) -> RuleBuilder {
+        let mut rule = rule("r").waits_for("Net");
+        let counts =
+            json!({"matchedNodes": 3, "heldNodes": held, "releasedNodes": 0, "failedNodeCount": 0});
+        rule.json()["status"] = json!({"nodegate": counts});
+        rule
+    }
+
+    #[test]
+    fn the_next_step_is_a_way_out_and_never_an_edit_of_what_cannot_be_changed() {
+        let rejected = || holding(3).spec("conditions: []");
+        let mut pruned = holding(3);
+        pruned.json()["metadata"]["managedFields"] =
+            json!([{"fieldsV1": {"f:spec": {"f:nodegate": {}}}}]);
+        let lease = json!({
+            "metadata": {"annotations": {SUSPEND_ALL: "true"}},
+            "spec": {"holderIdentity": "a", "renewTime": "2026-01-01T00:01:00.000000Z"},
+        });
+        let lease = || Leader::of(serde_json::from_value(lease.clone()).unwrap());
+        for (what, rule, brakes, expected) in [
+            (
+                "rejected",
+                rejected(),
+                false,
+                "kubectl delete nodereadinessrule r",
+            ),
+            (
+                "pruned",
+                pruned,
+                false,
+                "kubectl apply --server-side --force-conflicts -k config/crd",
+            ),
+            (
+                "braked, holds all",
+                holding(3),
+                true,
+                "kubectl delete nodereadinessrule r",
+            ),
+            ("braked, holds some", holding(2), true, "annotate lease"),
+            (
+                "holds all",
+                holding(3),
+                false,
+                "kubectl nodegate explain node/n",
+            ),
+        ] {
+            let tainted = node("n").dated_taint(GATE, "NoSchedule");
+            let mut snapshot = Scene::default().rule(&rule).node(tainted).read(at(60));
+            snapshot.leader = brakes.then(lease);
+            snapshot.view.suspend_all(brakes);
+            snapshot.view.prepare();
+            let it = explain_rule(&snapshot, "r").unwrap();
+            let command = it.next.unwrap().command;
+            assert!(command.contains(expected), "{what}: {command}");
+            let way_out = it.notes.iter().any(|it| it.contains("holds all 3 nodes"));
+            assert_eq!(
+                way_out,
+                what != "braked, holds some",
+                "{what}: {:?}",
+                it.notes
+            );
+        }
+    }
+
+    #[test]
+    fn a_condition_that_is_not_met_is_counted_also_on_nodes_that_are_not_held() {
+        let leaving = rule("r").waits_for("Net").bootstrap_only();
+        let leaving = leaving.nodegate("existingNodes: Leave");
+        let scene = Scene::default()
+            .rule(&leaving)
+            .node(node("n").created(at(-60)));
+        let text = explain_rule(&scene.read(at(60)), "r").unwrap();
+        let text = text.text(&Page::plain(at(60)));
+        let expected = "\u{2717} Net must be True\n   └─ not met on 1 node that it does not hold";
+        assert!(text.contains(expected), "{text}");
     }
 }

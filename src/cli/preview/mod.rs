@@ -35,6 +35,9 @@ pub(super) struct Preview {
     pub gates: Vec<RuleOnNode>,
     /// Held nodes that would be released, as they are now.
     pub releases: Vec<RuleOnNode>,
+    /// Held nodes that no rule would release any more, since the one that holds them becomes a dry run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub abandons: Vec<RuleOnNode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Which lists were refused, if any: more nodes may be gated than it says.
@@ -47,6 +50,8 @@ pub(super) struct Preview {
 pub(super) struct RulePreview {
     pub rule: String,
     pub is_edit: bool,
+    /// Whether it is in the cluster as it is.
+    pub is_unchanged: bool,
     /// Whether the rule is a dry run, and everything else says what would happen if it were not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_shown_in_force: bool,
@@ -113,7 +118,13 @@ pub(super) fn preview(
     gates.sort_by_key(|it| it.state == State::Waiting);
     let releases = before.iter().filter(|it| it.state.holds());
     let releases = releases.filter(|it| !held_after.contains(&it.node));
+    let was_abandoned = |it: &&RuleOnNode| {
+        let mut before = before.iter();
+        before.any(|was| was.node == it.node && was.state == State::Abandoned)
+    };
+    let abandons = rows.iter().filter(|it| it.state == State::Abandoned);
     Preview {
+        abandons: first_of_nodes(abandons.filter(|it| !was_abandoned(it))),
         gates: first_of_nodes(gates),
         releases: first_of_nodes(releases),
         notes,
@@ -180,6 +191,7 @@ fn of_rule(
     if let Some(old) = old {
         let new = canonical(new);
         compare("spec", Some(&old), Some(&new), &mut preview.differences);
+        preview.is_unchanged = preview.differences.is_empty();
         let changed = IMMUTABLE.into_iter();
         let changed = changed.filter(|it| upstream_part(&old[*it]) != upstream_part(&new[*it]));
         let rest = "is immutable: delete the rule and create it again, or create another one";
@@ -282,10 +294,15 @@ impl Render for Preview {
 
     fn blocks(&self, page: &Page) -> Vec<Block> {
         let rules = self.rules.iter().map(|rule| tree(rule).into());
+        let abandoned = "left held by a dry run";
         let changes = [
             (&self.gates, Look::Bad, "gated", None),
             (&self.releases, Look::Good, "released", Some(RELEASED)),
+            (&self.abandons, Look::Bad, abandoned, None),
         ];
+        let changes = changes
+            .into_iter()
+            .filter(|(changes, _, word, _)| !changes.is_empty() || *word != abandoned);
         let changes = changes.map(|(changes, look, word, why)| {
             let head = match changes.len() {
                 0 => Line::new().plain(format!("no node would be {word}")),
@@ -299,7 +316,8 @@ impl Render for Preview {
 
     fn is_no(&self) -> bool {
         let is_wrong = |it: &RulePreview| !it.faults.is_empty() || !it.refusals.is_empty();
-        !self.gates.is_empty() || self.rules.iter().any(is_wrong)
+        let is_worse = !self.gates.is_empty() || !self.abandons.is_empty();
+        is_worse || self.rules.iter().any(is_wrong)
     }
 
     fn unread(&self) -> Option<String> {
@@ -308,7 +326,11 @@ impl Render for Preview {
 }
 
 fn tree(rule: &RulePreview) -> Branch {
-    let done = if rule.is_edit { "edited" } else { "created" };
+    let done = match rule.is_edit {
+        _ if rule.is_unchanged => "unchanged",
+        true => "edited",
+        false => "created",
+    };
     let mut head = Line::about(format!("rule/{}", rule.rule)).plain(done);
     if rule.is_shown_in_force {
         head = head.faint("  (a dry run: what follows is what it would do in force)");
@@ -352,6 +374,7 @@ fn tree(rule: &RulePreview) -> Branch {
 fn effect(state: State, count: usize, held_already: usize) -> Option<String> {
     Some(match state {
         State::Held => format!("keeps {count} held"),
+        State::Abandoned => format!("leaves {count} held"),
         State::Gating if held_already > 0 => {
             format!("gates {count} ({held_already} held by another rule already)")
         }
@@ -384,7 +407,7 @@ fn of_change(row: &RuleOnNode, why: Option<&str>) -> Line {
     };
     let why = why.unwrap_or(&row.why);
     let line = Line::new().strong(format!("node/{}", row.node));
-    line.plain(format!(" by rule/{}{when}: {why}", row.rule))
+    line.plain(format!(" by {}{when}: {why}", row.by()))
 }
 
 #[cfg(test)]
@@ -459,15 +482,32 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_in_force_that_becomes_a_dry_run_changes_no_node() {
-        let held = node("a").taint(crate::testing::GATE, "NoSchedule");
+    fn a_rule_in_force_that_becomes_a_dry_run_leaves_nodes_held_that_no_rule_would_release() {
+        let held = || node("a").taint(crate::testing::GATE, "NoSchedule");
         let there = rule("r").waits_for("Net");
-        let (text, is_no) = previewed(&there.clone().dry_run(), Some(&there), &[held, node("b")]);
-        assert!(
-            text.contains("selects 2 nodes: leaves 2 as they are"),
-            "{text}"
-        );
-        assert!(!is_no, "{text}");
+        let dry = there.clone().dry_run();
+        let (text, is_no) = previewed(&dry, Some(&there), &[held(), node("b")]);
+        for part in [
+            "selects 2 nodes: leaves 1 held, leaves 1 as they are",
+            "1 node would be left held by a dry run\n└─ node/a by rule/r: ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(is_no, "{text}");
+        let (text, is_no) = previewed(&dry, Some(&there), &[node("b")]);
+        assert!(!is_no && !text.contains("left held"), "{text}");
+    }
+
+    #[test]
+    fn a_rule_that_is_there_as_it_is_is_unchanged() {
+        let there = rule("r").waits_for("Net");
+        for (rule, says) in [
+            (there.clone(), "rule/r  unchanged"),
+            (there.clone().suspended(), "rule/r  edited"),
+        ] {
+            let (text, _) = previewed(&rule, Some(&there), &[node("a")]);
+            assert!(text.starts_with(says), "{text}");
+        }
     }
 
     #[test]

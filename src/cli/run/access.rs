@@ -33,7 +33,8 @@ pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError
     if let Some(folder) = &access.from {
         return Ok(ObjectSource::Memory(dump_in(folder)?));
     }
-    connect(access.kubeconfig.as_deref(), access.context.as_deref()).await
+    let (kubeconfig, context) = (access.kubeconfig.as_deref(), access.context.as_deref());
+    connect(kubeconfig, context, access.user.clone()).await
 }
 
 /// The source that the flags name, and what is read of it.
@@ -49,9 +50,10 @@ pub(super) async fn opened(
 pub(super) async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
+    user: Option<String>,
 ) -> Result<ObjectSource, CliError> {
     let agent = concat!("kubectl-nodegate/", env!("CARGO_PKG_VERSION"));
-    let cluster = Cluster::connect(kubeconfig, context, agent).await?;
+    let cluster = Cluster::connect(kubeconfig, context, agent, user).await?;
     Ok(ObjectSource::Cluster(cluster))
 }
 

@@ -70,7 +70,7 @@ type Pair = (Arc<str>, Arc<str>);
 /// A line for each node that is held for another reason than before, or not any more: time, node, what, rule, why.
 fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     let rows = rows(read).into_iter();
-    let rows = rows.filter(|it| it.state.holds() || it.state == State::Releasing);
+    let rows = rows.filter(|it| it.holds() || it.state == State::Releasing);
     let now: BTreeMap<Pair, RuleOnNode> = rows
         .map(|it| ((it.node.clone(), it.rule.clone()), it))
         .collect();
@@ -83,7 +83,7 @@ fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     });
     let is_news = |pair: &Pair, it: &RuleOnNode| {
         let before = held.get(pair);
-        before.is_none_or(|before| it.state.holds() && before.why != it.why)
+        before.is_none_or(|before| it.holds() && before.why != it.why)
     };
     let news = now.iter().filter(|(pair, it)| is_news(pair, it));
     let news = news.map(|((node, rule), it)| format!("{at} {node} held {rule} {}", it.why));

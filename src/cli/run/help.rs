@@ -46,7 +46,7 @@ async fn candidates(words: &[String]) -> Vec<String> {
             let context = value_of(words, &["--context"]);
             let names = async {
                 let kubeconfig = kubeconfig.as_deref().map(Path::new);
-                let source = connect(kubeconfig, context.as_deref()).await.ok()?;
+                let source = connect(kubeconfig, context.as_deref(), None).await.ok()?;
                 let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
                 let namespace = kind.is_namespaced().then_some(own.as_str());
                 Some(names(&source, kind, namespace).await)

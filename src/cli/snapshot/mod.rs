@@ -130,6 +130,22 @@ impl Snapshot {
         rules.find(|it| it.metadata.name.as_deref() == Some(name))
     }
 
+    /// Why the controller does not do to a node what a rule decides: it could not, according to the rule's status, which lists
+    /// only some of many nodes, or none leads.
+    pub(crate) fn stuck(&self, rule: &str, node: &str) -> Option<String> {
+        let cached = self.view.cached_rules().get(rule);
+        let mut failed = cached.iter().flat_map(|it| &it.status.failed_nodes);
+        let failed = failed.find(|it| it.node_name == node);
+        failed
+            .and_then(|it| it.message.clone())
+            .or_else(|| self.idle())
+    }
+
+    /// Why nothing is decided; `None` if a controller leads, or that is unknown.
+    pub(crate) fn idle(&self) -> Option<String> {
+        self.leader.as_ref()?.idle(self.at)
+    }
+
     pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Unreadable> {
         self.gaps.iter().find(|gap| gap.kind == kind)
     }

@@ -77,7 +77,7 @@ pub(super) struct RuleStatus {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub taint: String,
     pub matched: usize,
-    /// How many matched nodes it holds, or would.
+    /// How many matched nodes have its taint and keep it, or are about to get it.
     pub held: usize,
     /// How many matched nodes lack its taint.
     pub not_held: usize,
@@ -110,6 +110,8 @@ pub(super) struct PublishedCondition {
 #[serde(rename_all = "camelCase")]
 pub(super) enum RuleState {
     InForce,
+    /// In force, and another rule governs its taint on some of its nodes, or on all.
+    Conflicted,
     DryRun,
     Suspended,
     Invalid,
@@ -191,16 +193,18 @@ impl RuleStatus {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
         let own = || own.iter().copied();
-        let is_held = |it: &&RuleOnNode| match it.state {
-            // The taint is on the node, whoever governs it: as in the rule's own status.
-            State::Suspended | State::Conflicted => it.tainted,
-            state => state.holds() || state == State::WouldHold,
-        };
-        let holding = own().filter(|it| it.state.holds());
+        let holding = own().filter(|it| it.holds());
+        // Whoever governs its taint: as in the rule's own status.
+        let is_held =
+            |it: &&RuleOnNode| it.state.holds() || it.tainted && it.state != State::Releasing;
+        let is_conflicted = own().any(|it| it.state == State::Conflicted);
         let remarks = snapshot.remarks(rule);
         Self {
             rule: rule.name.clone(),
-            state: RuleState::of(rule),
+            state: match RuleState::of(rule) {
+                RuleState::InForce if is_conflicted => RuleState::Conflicted,
+                state => state,
+            },
             mode: spec.map(|spec| spec.mode),
             taint: spec.map_or_else(String::new, |spec| {
                 format!("{}:{}", spec.taint.key, spec.effect)
@@ -282,6 +286,7 @@ impl RuleState {
     pub(super) const fn words(self) -> (Look, &'static str) {
         match self {
             Self::InForce => (Look::Good, "in force"),
+            Self::Conflicted => (Look::Bad, "conflicted"),
             Self::DryRun => (Look::Poor, "dry run"),
             Self::Suspended => (Look::Poor, "suspended"),
             Self::Invalid => (Look::Bad, "invalid"),
@@ -311,7 +316,7 @@ impl NodeCounts {
 }
 
 fn held(all: &[RuleOnNode]) -> Vec<RuleOnNode> {
-    let held = all.iter().filter(|it| it.state.holds());
+    let held = all.iter().filter(|it| it.holds());
     let mut held: Vec<&RuleOnNode> = held.collect();
     // Unknown times come last.
     held.sort_by_key(|it| (it.since.is_none(), it.since, &it.node));
@@ -364,13 +369,20 @@ mod tests {
         let rejected = deleted.clone().spec("conditions: []");
         let owned = tainted().owned_by("r", GATE, "NoSchedule");
         let elsewhere = deleted.clone().selects("pool", "other");
+        let dry = deleted.clone().dry_run();
         for (what, rule, node, is_held) in [
             ("selected", &deleted, tainted(), true),
             ("unusable", &rejected, tainted(), true),
             ("owned", &elsewhere, owned, true),
             ("another's taint", &elsewhere, tainted(), false),
             ("open", &deleted, node("a"), false),
-            ("a dry run", &deleted.clone().dry_run(), tainted(), false),
+            (
+                "a dry run's taint",
+                &dry,
+                tainted().owned_by("r", GATE, "NoSchedule"),
+                true,
+            ),
+            ("a dry run", &dry, tainted(), false),
             ("going itself", &deleted, tainted().deleting(), false),
         ] {
             let read = Scene::default().rule(rule).node(node).read(at(60));
@@ -413,6 +425,22 @@ mod tests {
         let rules = status(&scene.read(at(60))).rules;
         let counts = rules.iter().map(|it| (it.matched, it.held, it.not_held));
         assert_eq!(counts.collect::<Vec<_>>(), [(1, 1, 0), (1, 1, 0)]);
+        let states = rules.iter().map(|it| it.state);
+        assert_eq!(
+            states.collect::<Vec<_>>(),
+            [RuleState::InForce, RuleState::Conflicted]
+        );
+    }
+
+    #[test]
+    fn a_dry_run_holds_only_nodes_that_have_its_taint() {
+        let dry = rule("r").waits_for("Net").dry_run();
+        let tainted = node("a").dated_taint(GATE, "NoSchedule");
+        let scene = Scene::default().rule(&dry).node(tainted).node(node("b"));
+        let status = status(&scene.read(at(60)));
+        let rule = &status.rules[0];
+        assert_eq!((rule.matched, rule.held, rule.not_held), (2, 1, 1));
+        assert_eq!(status.nodes.by_verdict[&NodeVerdict::Held], 1);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
 use crate::cli::page::{Block, Line, Look, NextStep, Page, Render, notes};
-use crate::cli::snapshot::LeaderHealth;
 use crate::wording::counted;
 
 impl Render for ClusterStatus {
@@ -69,9 +68,7 @@ fn leader(status: &ClusterStatus, page: &Page) -> Line {
         return line.poor("unknown").plain(format!("  {why}"));
     }
     let Some(LeaderStatus {
-        lease,
-        health,
-        instances,
+        lease, instances, ..
     }) = &status.leader
     else {
         return line.plain(
@@ -81,15 +78,11 @@ fn leader(status: &ClusterStatus, page: &Page) -> Line {
     let renewed = lease
         .renewed
         .map_or_else(String::new, |at| format!(" {} ago", page.age(at)));
-    let line = match health {
-        LeaderHealth::Alive => line
+    let line = match lease.idle(page.now) {
+        None => line
             .good("leading")
             .plain(format!("  {} (lease renewed{renewed})", lease.pod())),
-        LeaderHealth::Silent => line.bad("silent").plain(format!(
-            "  {} renewed its lease{renewed}: it may add and remove no taints",
-            lease.pod()
-        )),
-        LeaderHealth::Nobody => line.bad("no instance leads"),
+        Some(why) => line.bad(why),
     };
     let line = match instances {
         (0, _) => line,

@@ -48,7 +48,7 @@ async fn a_command_line_that_cannot_be_used_has_an_exit_code_of_its_own() -> Res
     let nowhere = Path::new("/nonexistent");
     for (arguments, expected) in [
         (&["explain", "cat/tom"][..], "cannot be explained"),
-        (&["explain", "worker-1"], "such as node/worker-1"),
+        (&["explain", "node"], "such as node/worker-1"),
         (&["status", "--timeout=10m"], "--wait"),
         (&["check", "--nonsense"], "unexpected argument"),
         (&["nonsense"], "unrecognized subcommand"),

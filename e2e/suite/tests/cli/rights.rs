@@ -84,8 +84,14 @@ async fn without_any_right_it_is_told_which_role_has_them() -> Result<()> {
         .cluster
         .kubeconfig_for_service_account("default", "nobody")
         .await?;
-    let said = ask(&nobody, &["status"]).await?;
-    ensure!(said.code == 1 && said.out.is_empty(), "{said:?}");
-    ensure!(said.err.contains("nodegate-view"), "{said:?}");
+    let admin = world.cluster.kubeconfig();
+    for (kubeconfig, question) in [
+        (&nobody, &["status"][..]),
+        (&admin, &["status", "--as", "jane"]),
+    ] {
+        let said = ask(kubeconfig, question).await?;
+        ensure!(said.code == 1 && said.out.is_empty(), "{said:?}");
+        ensure!(said.err.contains("nodegate-view"), "{said:?}");
+    }
     Ok(())
 }

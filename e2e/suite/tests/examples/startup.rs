@@ -122,7 +122,7 @@ async fn examples_startup_taint_removal() -> Result<()> {
 
     // Deleting the rules leaves existing taints to the next controller.
     scene.join(new("late")).await?;
-    for rule in ["cilium", "ebs"] {
+    for rule in ["cilium-startup-taint", "ebs"] {
         scene.delete_rule(rule).await?;
     }
     scene.keeps_taint("late", CILIUM, true).await?;

@@ -317,6 +317,34 @@ fn a_pool_that_the_rule_is_not_about_needs_no_taint() {
 }
 
 #[test]
+fn a_node_that_the_api_server_refuses_to_write_is_named_with_its_words() {
+    let failed = json!({
+        "nodeName": "n",
+        "message": "failed to remove taint: refused by the provider",
+        "lastEvaluationTime": "2026-01-01T00:00:00Z",
+    });
+    let mut rule = rule("r", "Net");
+    rule["status"] = json!({"failedNodes": [failed]});
+    let answer = checked(lists(&[rule]));
+    let [
+        Finding {
+            id,
+            object,
+            message,
+            ..
+        },
+    ] = &answer.findings[..]
+    else {
+        panic!("{answer:?}");
+    };
+    assert_eq!((*id, &**object), ("NG016", "rule/r"));
+    assert_eq!(
+        message,
+        "it cannot be applied to some nodes, such as node/n: failed to remove taint: refused by the provider"
+    );
+}
+
+#[test]
 fn the_page_about_it_has_a_heading_for_each_id() {
     let book = include_str!("../../../../docs/kubectl/check.md");
     for Check {

@@ -152,7 +152,11 @@ fn is_done(it: &RuleOnNode) -> Result<(), String> {
         State::Held => it.tainted,
         State::NotHeld | State::Waiting => !it.tainted,
         State::Gating | State::Releasing => false,
-        State::WouldHold | State::WouldNotHold | State::Conflicted | State::Suspended => true,
+        State::WouldHold
+        | State::WouldNotHold
+        | State::Abandoned
+        | State::Conflicted
+        | State::Suspended => true,
     };
     if is_right {
         return Ok(());
@@ -199,7 +203,10 @@ fn is_published(
     node: &Value,
     it: &RuleOnNode,
 ) -> Result<(), String> {
-    let is_in_force = !matches!(it.state, State::WouldHold | State::WouldNotHold);
+    let is_in_force = !matches!(
+        it.state,
+        State::WouldHold | State::WouldNotHold | State::Abandoned
+    );
     if !moment.settings.publish_conditions || !is_in_force {
         return Ok(());
     }
@@ -293,9 +300,18 @@ fn lists(moment: &Moment<'_>) -> Lists {
         let objects = moment.cluster.objects(kind);
         (
             asked,
-            objects.map(|(_, object)| object.to_string()).collect(),
+            objects.map(|(_, object)| decided_on(object)).collect(),
         )
     });
     let objects = objects.collect::<BTreeMap<_, _>>();
     Lists::of(moment.cluster.wall(), objects)
+}
+
+/// An object as JSON. A rule's failures are left out: what it has decided counts, whether or not it could be carried out.
+fn decided_on(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("failedNodes");
+    }
+    object.to_string()
 }
