@@ -68,6 +68,15 @@ pub(crate) async fn config(
     Ok(config)
 }
 
+/// The cluster's name in the kubeconfig.
+pub(crate) fn cluster_name(kubeconfig: Option<&Path>, context: Option<&str>) -> Option<String> {
+    let read = kubeconfig.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+    let read = read.ok()?;
+    let context = context.or(read.current_context.as_deref())?;
+    let named = read.contexts.iter().find(|it| it.name == context)?;
+    Some(named.context.as_ref()?.cluster.clone())
+}
+
 /// How a pod reaches its cluster, where no kubeconfig can be used. What a pod lacks is told only in a pod.
 fn in_cluster(kubeconfig: &KubeconfigError, may_be: bool) -> Result<Config, Error> {
     let why = first_line(&with_causes(kubeconfig));

@@ -440,6 +440,8 @@ fn remarks(
         let left_out = left_out_on(outcome.spec, snapshot.view.cluster(), node);
         remarks.extend(summed_up(left_out.iter()).map(|it| it.message));
     }
+    let kept_out = snapshot.kept_out(&rule.name);
+    remarks.extend(kept_out.filter(|_| outcome.tainted));
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
         remarks.push(match deadline {
             Ok(Deadline::At(at)) => format!("its readiness TTL ends at {}", clock(*at)),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use tokio::runtime;
 
 use super::check::{check, installation};
@@ -22,17 +23,19 @@ use super::failure::CliError;
 use super::page::{Render, Typed};
 use super::preview;
 use super::printable::{printable, printable_lines};
-use super::read::{Live, ObjectSource, manifests, names, pod, unknown, with_rules};
+use super::read::{Live, ObjectSource, manifests, names, pod, record_gap, unknown, with_rules};
 use super::report::report;
 use super::rows::rows;
-use super::snapshot::{CHECKED, Wanted, node_of};
+use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
 use super::status::status;
 use super::suggest::suggest;
-use crate::cluster::ResourceKind;
+use crate::cluster::{Filter, ResourceKind};
 use crate::object::ObjectKey;
 use access::{configured, opened, page, read, source, write};
 
 const FOUND: u8 = 2;
+/// Of how many held nodes a report has everything.
+const EXPLAINED: usize = 20;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -138,7 +141,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Suggest { common } => {
-            let wanted = Wanted::outline(&[ResourceKind::DaemonSets]);
+            let wanted = Wanted::outline(&[ResourceKind::DaemonSets, ResourceKind::CsiDrivers]);
             let (_, read) = opened(&common.access, &wanted).await?;
             // A suggestion beside rules that were not seen could overwrite one.
             if let Some(unread) = read.unread() {
@@ -154,8 +157,18 @@ async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> 
         manifests: CHECKED,
         ..Wanted::status()
     };
-    let (_, read) = opened(access, &wanted).await?;
-    let report = report(read.at, &status(&read), &check(Vec::new(), &read));
+    let (source, mut read) = opened(access, &wanted).await?;
+    let mut held = Vec::new();
+    for row in status(&read).held.iter().take(EXPLAINED) {
+        let its_own = Filter::default().is("involvedObject.kind", "Node");
+        let its_own = its_own.is("involvedObject.name", &row.node);
+        let events = source.all::<Event>(ResourceKind::Events, &its_own).await;
+        let mut events = record_gap(&mut read.gaps, events);
+        events.sort_by_key(last_seen);
+        held.extend(explain_node(&read, &row.node).map(|it| (it, events)));
+    }
+    let (status, checkup) = (status(&read), check(Vec::new(), &read));
+    let report = report(read.at, source.cluster(), &status, &held, &checkup);
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report).map_err(unwritable)?;
     write(&format!("wrote {}\n", file.display()))?;

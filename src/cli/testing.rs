@@ -75,6 +75,7 @@ impl Scene {
             controllers: Vec::new(),
             unready: BTreeMap::new(),
             manifests: Manifests::default(),
+            kept_out: BTreeMap::new(),
             gaps: Vec::new(),
             unreadable: Vec::new(),
         }

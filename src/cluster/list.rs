@@ -27,6 +27,8 @@ pub(crate) type Objects<'a> = LocalBoxStream<'a, Result<String, Unreadable>>;
 #[derive(Clone)]
 pub(crate) struct Cluster {
     pub client: Client,
+    /// Its name in the kubeconfig, or its address.
+    pub name: String,
     /// Its address, for messages.
     pub server: String,
 }
@@ -63,8 +65,10 @@ impl Cluster {
     ) -> Result<Self, client::Error> {
         let mut config = client::config(kubeconfig, context, agent).await?;
         config.auth_info.impersonate = user.or(config.auth_info.impersonate);
+        let server = config.cluster_url.to_string();
         Ok(Self {
-            server: config.cluster_url.to_string(),
+            name: client::cluster_name(kubeconfig, context).unwrap_or(server.clone()),
+            server,
             client: watch::client(config)?,
         })
     }

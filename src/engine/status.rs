@@ -277,6 +277,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     .filter_map(|(number, text)| (number > 0).then_some(text))
     .chain(joining)
     .chain(wrong.map(|it| it.message))
+    .chain(basis.backing.notes.iter().cloned())
     .collect();
     DryRunResults {
         affected_nodes: Some(count(tally.matched())),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::of_rule::{
     empty_class, no_daemon_set, not_served, of_condition, outside_namespaces, placements, shut_out,
-    staying, too_many,
+    staying, too_many, unprobed,
 };
 use crate::api::ConditionStatus;
 use crate::condition::{
@@ -19,7 +19,8 @@ use crate::rule::{CompiledSpec, RequiredCondition};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Backing {
     pub findings: Vec<Finding>,
-    /// Which `DaemonSet`s run on only some of the rule's nodes. Nothing is wrong with that, but its author may not expect it.
+    /// Which `DaemonSet`s run on only some of the rule's nodes, or are Ready too early. The rule works, but its author may not
+    /// expect it.
     pub notes: Vec<String>,
 }
 
@@ -63,11 +64,10 @@ impl Backing {
                 .any(|node| is_meant_for(daemon_set, node, &staying(spec, cluster.rules, node)))
         };
         let mut passed_over = PassedOver::new();
-        for key in spec.daemon_sets() {
-            if let Some(daemon_set) = named(key, cluster)
-                && !tolerates(daemon_set, &spec.taint)
-                && is_wanted(daemon_set)
-            {
+        for daemon_set in spec.daemon_sets().filter_map(|key| named(key, cluster)) {
+            let key = &daemon_set.key;
+            notes.extend(unprobed(spec, daemon_set).map(|it| it.message));
+            if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
                 passed_over.insert((false, key), shut_out(spec, key, true));
             }
         }

@@ -73,6 +73,7 @@ checks! {
     ON_NO_NODE: Warning "NG018" "A DaemonSet on none of the nodes";
     SCHEDULER_WAITS: Warning "NG019" "A driver that the scheduler waits for";
     FAILING: Error "NG016" "A node to which a rule cannot be applied";
+    UNPROBED: Warning "NG020" "A DaemonSet without a readiness probe";
     API_SERVER: Error "NG101" "API server";
     CLOCK: Warning "NG102" "clock";
     PERMISSIONS: Warning "NG103" "permissions";

@@ -88,6 +88,7 @@ pub(crate) fn of_rule(
         if (is_named || is_of_class) && !tolerates(daemon_set, &spec.taint) {
             found.push(shut_out(spec, &daemon_set.key, is_named));
         }
+        found.extend(unprobed(spec, daemon_set).filter(|_| is_named));
     }
     found
 }
@@ -256,18 +257,30 @@ fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
 pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
     let (key, effect) = (&spec.taint.key, spec.effect);
     let (critical, waits) = if is_named {
-        ("", "waited for in vain, as the rule names it")
+        ("", "a node for which it is meant waits in vain")
     } else {
-        ("critical ", "not waited for")
+        ("critical ", "is not waited for")
     };
     let message = format!(
         "{critical}DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: it cannot start on a node that has it, and \
-         is {waits}"
+         {waits}"
     );
     let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");
     let object = format!("daemonset/{daemon_set}");
     let found = Finding::new(Check::SHUT_OUT, object, message, fix);
     found.published(SHUT_OUT, TAINT_NOT_TOLERATED)
+}
+
+/// A `DaemonSet` that the rule names, and that is Ready as soon as its containers run. Nothing is wrong where the rule also waits
+/// for something else, such as what it provides.
+pub(super) fn unprobed(spec: &CompiledSpec, daemon_set: &DaemonSet) -> Option<Finding> {
+    let (key, container) = (&daemon_set.key, daemon_set.unprobed.as_ref()?);
+    let message = format!(
+        "no container of DaemonSet {key} has a readiness probe (the first is {container}): it counts as Ready once they run; wait \
+         for what it provides: csidriver.nodegate.dev/<driver>, resource.nodegate.dev/<resource> or a reporter's condition"
+    );
+    let found = Finding::new(Check::UNPROBED, format!("daemonset/{key}"), message, "");
+    (spec.daemon_sets().count() == spec.conditions.len()).then_some(found)
 }
 
 pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding {

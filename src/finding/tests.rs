@@ -253,3 +253,19 @@ fn a_daemon_set_that_a_rule_passes_over_is_named() {
         assert_eq!(passed_over(&world), expected, "{name}");
     }
 }
+
+#[test]
+fn a_daemon_set_that_is_ready_too_early_is_told_of_where_a_rule_names_it() {
+    let agent = |probe: &str| {
+        daemon_set("tools/agent").pod_spec(&format!("containers: [{{name: main{probe}}}]"))
+    };
+    let told = |asks: &str, probe: &str| {
+        let gate = rule("r").waits_for(asks).dry_run();
+        let world = world(&node("n")).naming("tools/agent").rule(&gate);
+        backing(&world.daemon_set(&agent(probe)), &[]).notes
+    };
+    let said = told(AGENT, "");
+    assert!(said[0].contains("(the first is main)"), "{said:?}");
+    assert_eq!(told(AGENT, ", readinessProbe: {}"), [""; 0]);
+    assert_eq!(told("node.gardener.cloud/CriticalPodsReady", ""), [""; 0]);
+}

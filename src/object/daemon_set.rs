@@ -41,6 +41,8 @@ pub struct DaemonSet {
     pub node_affinity: Option<Vec<NodeAffinityTerm>>,
     /// The tolerations of its pods, including those that the `DaemonSet` controller adds.
     pub tolerations: Vec<Toleration>,
+    /// Its first container, if none has a readiness probe: then its pods count as Ready as soon as they run.
+    pub unprobed: Option<Box<str>>,
 }
 
 /// One term of a required node affinity, all of whose parts must match.
@@ -62,7 +64,7 @@ impl DaemonSet {
     }
 }
 
-/// Every field that is decoded decides where its pods run.
+/// Every field that is decoded decides where its pods run, or whether they are Ready too early.
 #[derive(Debug, Deserialize)]
 pub struct Spec {
     selector: Option<LabelSelector>,
@@ -90,6 +92,15 @@ struct PodSpec {
     affinity: Option<Affinity>,
     tolerations: Option<Vec<Toleration>>,
     host_network: bool,
+    containers: Option<Vec<Container>>,
+    init_containers: Option<Vec<Container>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    name: Box<str>,
+    readiness_probe: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -168,6 +179,13 @@ impl Kind for DaemonSet {
                 .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
                 .map(|(key, effect)| Toleration::of(key, effect.as_str())),
         );
+        let containers = pod.containers.unwrap_or_default();
+        // One that goes on beside the others may have a probe, too.
+        let mut all = containers
+            .iter()
+            .chain(pod.init_containers.iter().flatten());
+        let is_probed = all.any(|it| it.readiness_probe.is_some());
+        let first = containers.into_iter().next().filter(|_| !is_probed);
         let generation = object.annotation(TEMPLATE_GENERATION);
         let affinity = pod.affinity.and_then(|it| it.node_affinity?.required);
         Ok(Self {
@@ -187,6 +205,7 @@ impl Kind for DaemonSet {
                 terms.into_iter().map(NodeAffinityTerm::from).collect()
             }),
             tolerations,
+            unprobed: first.map(|it| it.name),
         })
     }
 }

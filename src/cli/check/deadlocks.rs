@@ -1,4 +1,4 @@
-//! Deadlocks: components that wait for themselves or each other.
+//! Deadlocks: components that wait for themselves or each other, and what they may need and no node takes.
 
 use super::input::name;
 use super::of_daemon_sets::late_label;
@@ -9,7 +9,7 @@ use crate::rule::{CompiledSpec, Rule};
 
 pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let rules: Vec<(&Rule, &CompiledSpec)> = snapshot.usable().collect();
-    let mut found = Vec::new();
+    let mut found: Vec<Finding> = snapshot.kept_out.values().cloned().collect();
     for (index, (rule, spec)) in rules.iter().enumerate() {
         found.extend(labellers(snapshot, rule, spec));
         for other in &rules[index + 1..] {

@@ -12,13 +12,13 @@ impl Snapshot {
         self.gap(kind).is_none()
     }
 
-    pub(super) fn selected(&self, spec: &CompiledSpec) -> impl Iterator<Item = &Node> {
+    pub(crate) fn selected(&self, spec: &CompiledSpec) -> impl Iterator<Item = &Node> {
         let nodes = self.view.nodes();
         nodes.filter(|node| spec.selector.matches(&node.labels))
     }
 
     /// The valid rules that are not being deleted, by precedence.
-    pub(super) fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
+    pub(crate) fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
         let rules = self.view.rules().rules().iter();
         let rules = rules.filter(|rule| !rule.deleting);
         rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))

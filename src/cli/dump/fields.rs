@@ -33,7 +33,8 @@ const fn paths(kind: ResourceKind) -> &'static str {
             "spec.selector spec.template.metadata.labels spec.template.spec.nodeName spec.template.spec.nodeSelector \
              spec.template.spec.affinity spec.template.spec.tolerations spec.template.spec.hostNetwork \
              spec.template.spec.priorityClassName spec.template.spec.containers.name \
-             spec.template.spec.containers.image spec.updateStrategy.type"
+             spec.template.spec.containers.image spec.template.spec.containers.readinessProbe.periodSeconds \
+             spec.template.spec.initContainers.readinessProbe.periodSeconds spec.updateStrategy.type"
         }
         ResourceKind::Pods => {
             "spec.nodeName spec.nodeSelector spec.affinity spec.tolerations spec.priorityClassName spec.schedulerName \

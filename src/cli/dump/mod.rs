@@ -63,6 +63,7 @@ pub(super) async fn dump(
         form: FORM,
         nodegate: env!("CARGO_PKG_VERSION").into(),
         at: Timestamp::now(),
+        cluster: source.cluster().to_owned(),
         missing: missing.clone(),
     };
     let path = folder.join(ABOUT);

@@ -9,7 +9,7 @@ mod rule;
 use super::page::{Block, Branch, Line, NextStep, notes};
 pub(super) use daemon_set::explain_daemon_set;
 pub use finding::ConditionOnNode;
-pub(super) use node::explain_node;
+pub(super) use node::{NodeExplanation, explain_node};
 pub(super) use pod::explain_pod;
 pub(super) use rule::explain_rule;
 

@@ -112,9 +112,11 @@ fn candidates(snapshot: &Snapshot, pod: &PendingPod) -> Candidates {
     }
     let held = held.into_values().filter_map(|nodes| {
         let example = nodes.iter().min_by_key(|it| (it.since, &it.node))?;
+        let mut example = (*example).clone();
+        example.remarks.extend(snapshot.kept_out(&example.rule));
         Some(HeldNodes {
             nodes: nodes.len(),
-            example: (*example).clone(),
+            example,
         })
     });
     found.held = held.collect();
@@ -168,8 +170,9 @@ impl Candidates {
                 rule, node, why, ..
             } = example;
             let line = Line::new().bad(counted(*nodes, "node")).plain(" held by ");
-            line.strong(format!("rule/{rule}"))
-                .plain(format!(", such as node/{node}: {why}"))
+            let line = line.strong(format!("rule/{rule}"));
+            let line = line.plain(format!(", such as node/{node}: {why}"));
+            Branch::from(line).over(example.remarks.iter().map(String::as_str))
         });
         let repelled = self.repelled.iter().map(|(taint, count)| {
             let why = format!(" with taint {taint}, which it does not tolerate and no rule holds");

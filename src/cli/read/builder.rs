@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::controller::{config, instances, leader, limits};
+use super::kept_out::kept_out;
 use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
@@ -72,12 +73,15 @@ pub(crate) async fn snapshot(
         controllers,
         unready: BTreeMap::new(),
         manifests: Manifests::default(),
+        kept_out: BTreeMap::new(),
         gaps,
         unreadable: Vec::new(),
     };
     fill(source, wanted, &mut snapshot).await?;
     events_of_unready(source, wanted, &mut snapshot).await;
     manifests(source, wanted, &mut snapshot).await;
+    let kept_out = kept_out(source, &snapshot).await;
+    snapshot.kept_out = record_gap(&mut snapshot.gaps, kept_out);
     snapshot.prepare();
     snapshot.unreadable = snapshot.view.unreadable();
     Ok(snapshot)
@@ -240,8 +244,9 @@ async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapsh
         manifests.unreadable.clone_from(&lists.unreadable);
     }
     for kind in wanted.manifests {
-        // They matter only where a rule names a driver.
+        // To a check, they matter only where a rule names a driver.
         if *kind == ResourceKind::CsiDrivers
+            && wanted.depth != Depth::Outline
             && !is_needed(Watch::CsiNodes, &snapshot.view, wanted.depth)
         {
             continue;

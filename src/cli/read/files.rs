@@ -28,6 +28,9 @@ pub(crate) struct AboutDump {
     /// The version of the binary that wrote it.
     pub nodegate: String,
     pub at: Timestamp,
+    /// The cluster's name.
+    #[serde(default)]
+    pub cluster: String,
     /// The kinds that could not be read, and why.
     #[serde(default)]
     pub missing: Vec<Unreadable>,
@@ -52,6 +55,7 @@ pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
         )));
     }
     let mut lists = Lists::of(about.at, BTreeMap::new());
+    lists.cluster = about.cluster;
     lists.missing = about.missing;
     for kind in ResourceKind::ALL.iter().copied() {
         if lists.missing.iter().any(|it| it.kind == kind) {

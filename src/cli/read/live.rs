@@ -48,6 +48,8 @@ impl<'a> Live<'a> {
             problems: BTreeMap::new(),
             leaders: stream::pending().boxed_local(),
         };
+        // No watch keeps this current.
+        live.snapshot.kept_out.clear();
         if live.snapshot.gap(ResourceKind::Leases).is_none() {
             let leaders = stream::repeat(()).filter_map(async |()| {
                 sleep(LEASE_PAUSE).await;

@@ -4,6 +4,7 @@
 mod builder;
 mod controller;
 mod files;
+mod kept_out;
 mod live;
 mod source;
 
@@ -22,7 +23,7 @@ pub(super) use files::put;
 pub(super) use files::{ABOUT, AboutDump, FORM, dump_in, manifests};
 pub(super) use live::Live;
 pub use source::Lists;
-pub(crate) use source::ObjectSource;
+pub(crate) use source::{ObjectSource, record_gap};
 
 /// A snapshot from objects in memory, for simulations.
 ///

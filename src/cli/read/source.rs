@@ -28,6 +28,8 @@ pub(crate) enum ObjectSource {
 pub struct Lists {
     /// The time at which the objects were in this state.
     pub at: Timestamp,
+    /// The name of their cluster; empty if it is unknown.
+    pub cluster: String,
     /// The objects of each kind.
     pub objects: BTreeMap<ResourceKind, Vec<String>>,
     /// The kinds that could not be read.
@@ -55,6 +57,14 @@ impl ObjectSource {
         match self {
             Self::Cluster(cluster) => cluster.client.default_namespace(),
             Self::Memory(_) => "default",
+        }
+    }
+
+    /// The cluster's name.
+    pub(crate) fn cluster(&self) -> &str {
+        match self {
+            Self::Cluster(cluster) => &cluster.name,
+            Self::Memory(lists) => &lists.cluster,
         }
     }
 
@@ -151,7 +161,7 @@ impl ObjectSource {
 
 /// The listed objects; a refused list is empty and recorded as a gap. So is a list that every cluster has and this one does not
 /// know: then something else answers than an API server.
-pub(super) fn record_gap<T: Default>(
+pub(crate) fn record_gap<T: Default>(
     gaps: &mut Vec<Unreadable>,
     listed: Result<T, Unreadable>,
 ) -> T {

@@ -1,26 +1,44 @@
-//! `report`: status and findings as one self-contained HTML page for a post-mortem or a pull request. It has no scripts and no
-//! external resources, supports dark and light themes, and can be printed.
+//! `report`: status, held nodes and findings as one self-contained HTML page for a post-mortem or a pull request. It has no
+//! scripts and no external resources, supports dark and light themes, and can be printed.
 
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 
 use super::check::Checkup;
+use super::explain::NodeExplanation;
 use super::page::{Block, Branch, Line, Page, Render};
+use super::rows::clock;
+use super::snapshot::last_seen;
 use super::status::ClusterStatus;
 
-pub(super) fn report(at: Timestamp, status: &ClusterStatus, checkup: &Checkup) -> String {
+/// The page. `cluster` is the name of what was read, and `held` has some of the held nodes, each with its events.
+pub(super) fn report(
+    at: Timestamp,
+    cluster: &str,
+    status: &ClusterStatus,
+    held: &[(NodeExplanation, Vec<Event>)],
+    checkup: &Checkup,
+) -> String {
     let page = Page {
         wide: true,
         ..Page::plain(at)
     };
     let made = concat!("made by kubectl nodegate ", env!("CARGO_PKG_VERSION"));
-    let made = Line::new().faint(format!("read at {at}; {made}"));
+    let made = format!("cluster {cluster}, read at {}; {made}", clock(at));
+    let held = held.iter().flat_map(|(node, events)| {
+        let events = Branch::from("its events").over(events.iter().map(of_event));
+        let events = (!events.below.is_empty()).then(|| events.into());
+        node.blocks(&page).into_iter().chain(events)
+    });
     let sections = [
         ("Status", status.blocks(&page)),
+        ("Held nodes", held.collect()),
         ("Findings", checkup.blocks(&page)),
     ];
+    let sections = sections.into_iter().filter(|it| !it.1.is_empty());
     let sections = sections.map(|(title, blocks)| {
         let blocks: String = blocks.iter().map(of_block).collect();
         format!("<section><h2>{title}</h2>\n{blocks}</section>\n")
@@ -32,8 +50,8 @@ pub(super) fn report(at: Timestamp, status: &ClusterStatus, checkup: &Checkup) -
          <title>Nodegate report</title>\n<style>\n{}</style>\n</head>\n<body>\n\
          <h1>Nodegate report</h1>\n{}{}</body>\n</html>\n",
         include_str!("style.css"),
-        of_tree(&made.into()),
-        sections.concat()
+        of_tree(&Line::new().faint(made).into()),
+        sections.collect::<String>()
     )
 }
 
@@ -42,9 +60,22 @@ fn of_block(block: &Block) -> String {
         Block::Tree(tree) => return of_tree(tree),
         Block::Table(rows) => rows.iter(),
     };
-    let cell = |line: &Line| format!("<td>{}</td>", of_line(line));
-    let rows = rows.map(|row| format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>()));
-    format!("<table>\n{}</table>\n", rows.collect::<String>())
+    let rows = rows.enumerate().map(|(index, row)| {
+        let name = if index == 0 { "th" } else { "td" };
+        let cell = |line: &Line| format!("<{name}>{}</{name}>", of_line(line));
+        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
+    });
+    let rows: String = rows.collect();
+    format!("<div class=\"wide\">\n<table>\n{rows}</table>\n</div>\n")
+}
+
+fn of_event(event: &Event) -> Line {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let at = last_seen(event).map_or_else(String::new, clock);
+    let line = Line::new()
+        .faint(format!("{at} "))
+        .strong(text(&event.reason));
+    line.plain(format!(": {}", text(&event.message)))
 }
 
 fn of_tree(tree: &Branch) -> String {

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::cli::check::{Check, Checkup, Finding};
+use crate::cli::explain::explain_node;
 use crate::cli::status::status;
 use crate::cli::testing::Scene;
 use crate::testing::{Builder, GATE, at, node, rule};
+use serde_json::json;
 
 const HOSTILE: &str = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>\u{7}\u{202e}";
 
@@ -15,6 +17,9 @@ fn reported(word: &str) -> String {
     let read = Scene::default().rule(&network).node(held).read(at(60));
     let mut status = status(&read);
     status.notes.push(word.into());
+    let event = json!({"reason": word, "message": word, "lastTimestamp": at(7), "metadata": {}, "involvedObject": {}});
+    let events = vec![serde_json::from_value(event).unwrap()];
+    let held = vec![(explain_node(&read, "held").unwrap(), events)];
     let checkup = Checkup {
         rules: 1,
         daemon_sets: 0,
@@ -22,7 +27,8 @@ fn reported(word: &str) -> String {
         notes: Vec::new(),
         unread: None,
     };
-    report(at(60), &status, &checkup)
+    let at = at(60) + jiff::SignedDuration::from_millis(1);
+    report(at, word, &status, &held, &checkup)
 }
 
 /// The page's element names, in order; fails if an element is not closed correctly.
@@ -50,7 +56,11 @@ fn the_page_has_all_that_it_is_about() {
     let page = reported("example.com/Slow");
     for text in [
         "<h1>Nodegate report</h1>",
-        "example.com/a",
+        "cluster example.com/Slow, read at 2026-01-01T00:01:00Z; ",
+        "<div class=\"wide\">\n<table>\n<tr><th><span",
+        "<h2>Held nodes</h2>",
+        "its reporter on this node reports so",
+        "2026-01-01T00:00:07Z </span>",
         "NG012",
         "prefers-color-scheme: dark",
         "@media print",

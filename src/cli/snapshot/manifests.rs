@@ -1,6 +1,6 @@
 //! Objects with fields that no decision uses, which `check` and `suggest` need besides.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{self, Deployment};
 use k8s_openapi::api::core::v1::{Container, Taint};
@@ -17,8 +17,8 @@ pub(crate) struct Manifests {
     pub(crate) daemon_sets: Vec<Agent>,
     pub(crate) node_pools: Vec<Pool>,
     pub(crate) deployments: Vec<Deployment>,
-    /// The CSI drivers without which the scheduler keeps pods with their volumes off a node (KEP-5030).
-    pub(crate) scheduler_waits_for: BTreeSet<String>,
+    /// All CSI drivers, and whether the scheduler keeps pods with their volumes off a node without them (KEP-5030).
+    pub(crate) csi_drivers: BTreeMap<String, bool>,
     /// Whether these are from files: other objects may exist elsewhere.
     pub(crate) are_files: bool,
     /// Objects that cannot be parsed: place and reason.
@@ -70,8 +70,8 @@ impl Manifests {
                 let driver = serde_json::from_str::<CSIDriver>(json).ok();
                 let waits =
                     |it: &CSIDriver| it.spec.prevent_pod_scheduling_if_missing == Some(true);
-                let driver = driver.filter(waits).and_then(|it| it.metadata.name);
-                self.scheduler_waits_for.extend(driver);
+                let driver = driver.and_then(|it| Some((it.metadata.name.clone()?, waits(&it))));
+                self.csi_drivers.extend(driver);
             }
             _ => {}
         }
@@ -96,6 +96,17 @@ impl Agent {
 
     pub(crate) fn images(&self) -> impl Iterator<Item = &str> {
         self.containers.iter().map(image)
+    }
+
+    /// Whether a container's arguments or environment have this name, as a value or a part of a path.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        let environment = self
+            .containers
+            .iter()
+            .flat_map(|it| it.env.iter().flatten());
+        let values = environment.filter_map(|it| it.value.as_deref());
+        let mut words = self.containers.iter().flat_map(arguments).chain(values);
+        words.any(|word| word.split(['/', '=']).any(|part| part == name))
     }
 }
 

@@ -6,12 +6,14 @@ mod manifests;
 mod pod;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::condition::{CriticalComponentClass, Scope, Watch};
 use crate::engine::{RuleRemarks, View, says_all_suspended};
+use crate::finding::{Finding, summed_up};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
@@ -38,6 +40,8 @@ pub struct Snapshot {
     pub(crate) controllers: Vec<Controller>,
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
     pub(crate) manifests: Manifests,
+    /// Which workloads no node takes, by the rule that holds all of its nodes.
+    pub(crate) kept_out: BTreeMap<Arc<str>, Finding>,
     /// The lists that could not be read, at all or to their end.
     pub(crate) gaps: Vec<Unreadable>,
     /// Objects that cannot be parsed, as sentences.
@@ -166,6 +170,11 @@ impl Snapshot {
         let needs = [ResourceKind::DaemonSets, ResourceKind::CsiNodes];
         let is_known = needs.iter().all(|kind| self.gap(*kind).is_none());
         is_known.then(|| self.view.remarks(rule))
+    }
+
+    /// Which workloads the rule keeps out, all of whose nodes it holds, and what to do.
+    pub(crate) fn kept_out(&self, rule: &str) -> Option<String> {
+        summed_up(self.kept_out.get(rule).into_iter()).map(|it| it.message)
     }
 
     /// Remarks on missing information that every answer adds.

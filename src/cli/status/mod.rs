@@ -217,7 +217,9 @@ impl RuleStatus {
             longest_held: holding.filter_map(|it| it.since).min(),
             lacks: lacking(own().filter(|it| it.state.is_unmet())),
             published: conditions(cached, remarks.as_ref()),
-            remarks: remarks.map(|it| it.notes).unwrap_or_default(),
+            remarks: (remarks.into_iter().flat_map(|it| it.notes))
+                .chain(snapshot.kept_out(&rule.name))
+                .collect(),
         }
     }
 }

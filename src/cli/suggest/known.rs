@@ -1,109 +1,79 @@
-//! Known components, and their purposes.
+//! Known components and their purposes, from the table `known.txt`.
 
-use crate::cli::snapshot::Agent;
-
-pub(super) struct ComponentPurpose {
-    pub name: &'static str,
-    /// The effect on pods that start without them, as a sentence.
-    pub why: &'static str,
-    /// A part of a container image's name, and a description.
-    known: &'static [(&'static str, &'static str)],
-}
+use crate::cli::snapshot::{Agent, Manifests};
+use crate::object::ObjectKey;
 
 /// The sidecar of CSI drivers.
 const REGISTRAR: &str = "csi-node-driver-registrar";
 
+#[derive(Debug)]
+pub(super) struct ComponentPurpose {
+    pub name: &'static str,
+    /// A label of the nodes on which its components run.
+    pub label: (&'static str, &'static str),
+    /// The effect on pods that start without them, and what to do.
+    pub why: Vec<&'static str>,
+    /// A part of a container image's name, the condition to wait for, if it is not the `DaemonSet` itself, and a description.
+    pub known: Vec<[&'static str; 3]>,
+}
+
 /// All purposes, in the order of the suggestions.
-pub(super) const PURPOSES: [ComponentPurpose; 5] = [
-    ComponentPurpose {
-        name: "network",
-        why: "Pods that start before the network is there fail to be set up, or cannot reach services and names.",
-        known: &[
-            ("cilium/cilium", "Cilium"),
-            ("calico/node", "Calico"),
-            ("amazon-k8s-cni", "the Amazon VPC CNI plugin"),
-            ("flannel", "Flannel"),
-            ("antrea", "Antrea"),
-            ("azure-cns", "the Azure CNI plugin"),
-            ("kube-router", "kube-router"),
-            ("ovn-kubernetes", "OVN-Kubernetes"),
-            ("kube-ovn", "Kube-OVN"),
-            ("weave-kube", "Weave Net"),
-            ("multus", "Multus"),
-            ("istio/install-cni", "the CNI plugin of Istio"),
-            (
-                "kube-proxy",
-                "kube-proxy: services are not reached without it",
-            ),
-            (
-                "k8s-dns-node-cache",
-                "NodeLocal DNSCache: names are not found without it",
-            ),
-        ],
-    },
-    ComponentPurpose {
-        name: "storage",
-        why: "Pods with volumes that start before the driver is there hang in ContainerCreating, and their volumes may have \
-              been counted wrong.",
-        known: &[(REGISTRAR, "a CSI driver")],
-    },
-    ComponentPurpose {
-        name: "devices",
-        why: "A node offers its devices only once their plugin runs; until then other pods fill it.",
-        known: &[
-            ("k8s-device-plugin", "the device plugin of NVIDIA"),
-            ("k8s-dra-driver-gpu", "the DRA driver of NVIDIA"),
-            (
-                "nvidia-gpu-device-plugin",
-                "the device plugin of GKE for NVIDIA",
-            ),
-            ("rocm/k8s-device-plugin", "the device plugin of AMD"),
-            ("intel-gpu-plugin", "the GPU plugin of Intel"),
-            ("sriov-network-device-plugin", "the SR-IOV device plugin"),
-            ("neuron-device-plugin", "the device plugin of AWS Neuron"),
-        ],
-    },
-    ComponentPurpose {
-        name: "identity",
-        why: "Pods that start earlier get no credentials, or those of the node.",
-        known: &[
-            ("eks-pod-identity-agent", "the EKS Pod Identity agent"),
-            ("spire-agent", "the SPIRE agent"),
-            ("gke-metadata-server", "the metadata server of GKE"),
-        ],
-    },
-    ComponentPurpose {
-        name: "security",
-        why: "Pods that start earlier run unobserved.",
-        known: &[("falco", "Falco"), ("tetragon", "Tetragon")],
-    },
-];
+pub(super) fn purposes() -> impl Iterator<Item = ComponentPurpose> {
+    let purposes = include_str!("known.txt").split("\n[").skip(1);
+    purposes.filter_map(|purpose| {
+        let (head, text) = purpose.split_once("]\n")?;
+        let (name, label) = head.split_once(' ')?;
+        let lines = text.lines().filter(|line| !line.is_empty());
+        let (known, why): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains('|'));
+        Some(ComponentPurpose {
+            name,
+            label: label.split_once('=')?,
+            why,
+            known: known.into_iter().filter_map(row).collect(),
+        })
+    })
+}
+
+fn row(line: &'static str) -> Option<[&'static str; 3]> {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    cells.try_into().ok()
+}
 
 impl ComponentPurpose {
-    /// The description of a `DaemonSet` that is known to serve this purpose. `DaemonSet`s for Windows nodes are skipped, because
-    /// suggested rules are for Linux nodes.
-    pub(super) fn recognise(&self, agent: &Agent) -> Option<String> {
+    /// The description of a `DaemonSet` that is known to serve this purpose, and the conditions to wait for. `DaemonSet`s for
+    /// Windows nodes are skipped, because suggested rules are for Linux nodes.
+    pub(super) fn recognise(
+        &self,
+        agent: &Agent,
+        manifests: &Manifests,
+    ) -> Option<(String, Vec<String>)> {
         let daemon_set = &agent.daemon_set;
         let os = daemon_set.node_selector.get("kubernetes.io/os");
         if daemon_set.deleting || os.is_some_and(|os| os != "linux") {
             return None;
         }
-        let mut known = self.known.iter();
-        let (part, what) =
-            known.find(|(part, _)| agent.images().any(|image| image.contains(part)))?;
-        if *part != REGISTRAR {
-            return Some((*what).into());
+        let has = |part: &str| agent.images().any(|image| image.contains(part));
+        let [_, condition, what] = self.known.iter().find(|[part, ..]| has(part))?;
+        let mut conditions = vec![(*condition).to_owned()];
+        let mut what = (*what).to_owned();
+        if self.name == "storage" {
+            let named = manifests.csi_drivers.keys();
+            let named = named.map(|it| (it, format!("csidriver.nodegate.dev/{it}")));
+            let named = named.filter(|(name, kind)| kind == condition || agent.mentions(name));
+            conditions = named.map(|(_, kind)| kind).collect();
+            // The driver's image is the first one that is not a sidecar's.
+            let is_sidecar = |it: &&str| {
+                [REGISTRAR, "livenessprobe"]
+                    .iter()
+                    .any(|part| it.contains(part))
+            };
+            let driver = agent.images().find(|image| !is_sidecar(image));
+            what = format!("{what}: {}", driver.unwrap_or(&daemon_set.key.name));
         }
-        // The driver's image is the first one that is not a sidecar's.
-        let is_sidecar = |image: &str| {
-            [REGISTRAR, "livenessprobe"]
-                .iter()
-                .any(|it| image.contains(it))
-        };
-        let driver = agent.images().find(|image| !is_sidecar(image));
-        Some(format!(
-            "{what}: {}",
-            driver.unwrap_or(&daemon_set.key.name)
-        ))
+        if conditions.is_empty() || conditions[0].is_empty() {
+            let ObjectKey { namespace, name } = &daemon_set.key;
+            conditions = vec![format!("daemonset.nodegate.dev/{namespace}.{name}")];
+        }
+        Some((what, conditions))
     }
 }

@@ -4,6 +4,8 @@ mod known;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -16,10 +18,7 @@ use crate::condition::{names_nothing, tolerates};
 use crate::object::Taint;
 use crate::rule::RuleSet;
 use crate::wording::counted;
-use known::{ComponentPurpose, PURPOSES};
-
-/// The prefix of conditions that name a `DaemonSet`.
-const CONDITION: &str = "daemonset.nodegate.dev/";
+use known::{ComponentPurpose, purposes};
 
 /// Suggested rules; as JSON and YAML a list of them that can be applied.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,32 +53,37 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
         checked: agents.len(),
         notes: snapshot.notes(),
     };
-    for purpose in &PURPOSES {
+    for purpose in purposes() {
         let mut recognised = Vec::new();
         for agent in agents {
             let key = &agent.daemon_set.key;
-            let Some(what) = purpose.recognise(agent) else {
+            let known = purpose.recognise(agent, &snapshot.manifests);
+            let Some((what, mut conditions)) = known else {
                 continue;
             };
             let mut rules = snapshot.view.rules().rules().iter();
             let waits = rules.find(|rule| {
                 let spec = rule.spec.as_ref();
-                spec.is_ok_and(|spec| waits_for(spec, agent, snapshot))
+                spec.is_ok_and(|spec| {
+                    let kinds: Vec<&str> = spec.conditions.iter().map(|it| &*it.kind).collect();
+                    let has_all = conditions.iter().all(|kind| kinds.contains(&&**kind));
+                    has_all || waits_for(spec, agent, snapshot)
+                })
             });
             if let Some(rule) = waits {
                 let known = (key.to_string(), rule.name.to_string());
                 answer.already.push(known);
                 continue;
             }
-            let condition = format!("{CONDITION}{}.{}", key.namespace, key.name);
-            if names_nothing(&condition).is_none() {
-                recognised.push((agent, condition, what));
+            conditions.retain(|kind| names_nothing(kind).is_none());
+            if !conditions.is_empty() {
+                recognised.push((agent, conditions, what));
             }
         }
         recognised.sort_by(|a, b| a.1.cmp(&b.1));
         if !recognised.is_empty() {
             let name = free_name(purpose.name, snapshot.view.rules());
-            answer.rules.push(suggestion(&name, purpose, &recognised));
+            answer.rules.push(suggestion(&name, &purpose, &recognised));
         }
     }
     answer.already.sort();
@@ -100,11 +104,11 @@ fn free_name(name: &str, rules: &RuleSet) -> String {
     names.find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// The rule that waits for these `DaemonSet`s, each with its condition and a description.
+/// The rule that waits for these `DaemonSet`s, each with its conditions and a description.
 fn suggestion(
     name: &str,
     purpose: &ComponentPurpose,
-    recognised: &[(&Agent, String, String)],
+    recognised: &[(&Agent, Vec<String>, String)],
 ) -> Suggestion {
     let key = format!("{TAINT_PREFIX}{name}");
     let taint = Taint {
@@ -113,7 +117,8 @@ fn suggestion(
         effect: "NoSchedule".into(),
         time_added: None,
     };
-    let mut comments = vec![purpose.why.to_owned()];
+    let why = purpose.why.iter();
+    let mut comments: Vec<String> = why.map(ToString::to_string).collect();
     for (Agent { daemon_set, .. }, _, what) in recognised {
         comments.push(format!("{}: {what}", daemon_set.key));
         if !tolerates(daemon_set, &taint) {
@@ -124,10 +129,12 @@ fn suggestion(
             comments.push(format!("  tolerations: [{{key: {key}, operator: Exists}}]"));
         }
     }
-    let conditions = recognised.iter();
+    let conditions: BTreeSet<&String> = recognised.iter().flat_map(|it| &it.1).collect();
     let conditions: Vec<_> = conditions
-        .map(|(_, condition, _)| json!({"type": condition, "requiredStatus": "True"}))
+        .into_iter()
+        .map(|condition| json!({"type": condition, "requiredStatus": "True"}))
         .collect();
+    let (label, value) = purpose.label;
     let rule = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
         "kind": KIND,
@@ -137,7 +144,7 @@ fn suggestion(
             "enforcementMode": "bootstrap-only",
             "conditions": conditions,
             "taint": {"key": key, "value": "pending", "effect": "NoSchedule"},
-            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
+            "nodeSelector": {"matchLabels": {label: value}},
             "nodegate": {"existingNodes": "Leave"},
         },
     });

@@ -33,7 +33,7 @@ fn suggested(objects: Vec<(ResourceKind, Value)>) -> Suggestions {
         let all = lists.objects.entry(kind).or_default();
         all.push(object.to_string());
     }
-    let wanted = Wanted::outline(&[ResourceKind::DaemonSets]);
+    let wanted = Wanted::outline(&[ResourceKind::DaemonSets, ResourceKind::CsiDrivers]);
     let source = ObjectSource::Memory(lists);
     let read = snapshot(&source, None, &wanted).now_or_never();
     suggest(&read.unwrap().unwrap())
@@ -157,4 +157,144 @@ fn where_nothing_is_suggested_one_object_is_written_that_is_not_stored() {
     assert_eq!(object["kind"], "SelfSubjectReview");
     let list = serde_json::to_value(Typed::of(&answer)).unwrap();
     assert_eq!(list["items"], json!([]));
+}
+
+fn driver(name: &str) -> (ResourceKind, Value) {
+    let driver = json!({"metadata": {"name": name}, "spec": {}});
+    (ResourceKind::CsiDrivers, driver)
+}
+
+/// What the only suggested rule waits for, and the label of its nodes.
+fn awaited(objects: Vec<(ResourceKind, Value)>) -> (Vec<String>, String) {
+    let answer = suggested(objects);
+    let [Suggestion { rule, .. }] = &answer.rules[..] else {
+        panic!("{answer:?}");
+    };
+    let conditions = rule["spec"]["conditions"].as_array().unwrap().iter();
+    let kinds = conditions.map(|it| it["type"].as_str().unwrap().to_owned());
+    let labels = rule["spec"]["nodeSelector"]["matchLabels"].to_string();
+    (kinds.collect(), labels)
+}
+
+#[test]
+fn devices_are_waited_for_on_their_nodes_and_no_daemon_set_that_provides_them() {
+    for (image, condition, pool) in [
+        (
+            "nvcr.io/nvidia/k8s-device-plugin:v0.17.4",
+            "resource.nodegate.dev/nvidia.com/gpu",
+            "nvidia-gpu",
+        ),
+        (
+            "gke.gcr.io/nvidia-gpu-device-plugin@sha256:0a",
+            "resource.nodegate.dev/nvidia.com/gpu",
+            "nvidia-gpu",
+        ),
+        (
+            "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1",
+            "resourceslice.nodegate.dev/gpu.nvidia.com",
+            "nvidia-dra",
+        ),
+        (
+            "nvcr.io/nvidia/k8s-dra-driver-gpu:v25.3.2",
+            "resourceslice.nodegate.dev/gpu.nvidia.com",
+            "nvidia-dra",
+        ),
+        (
+            "docker.io/rocm/k8s-device-plugin:1.31",
+            "resource.nodegate.dev/amd.com/gpu",
+            "amd-gpu",
+        ),
+        (
+            "public.ecr.aws/neuron/neuron-device-plugin:2.26",
+            "resource.nodegate.dev/aws.amazon.com/neuron",
+            "neuron",
+        ),
+    ] {
+        let plugin = daemon_set("gpu-operator/plugin", &[image], &json!([]));
+        let expected = (
+            vec![condition.to_owned()],
+            json!({"example.com/pool": pool}).to_string(),
+        );
+        assert_eq!(awaited(of(&[plugin])), expected, "{image}");
+    }
+    // A rule may wait for them already.
+    let mut objects = of(&[daemon_set("a/b", &["nvidia/k8s-device-plugin"], &json!([]))]);
+    let rule = json!({"metadata": {"name": "gpu", "uid": "u"}, "spec": {
+        "enforcementMode": "bootstrap-only",
+        "conditions": [{"type": "resource.nodegate.dev/nvidia.com/gpu", "requiredStatus": "True"}],
+        "taint": {"key": "readiness.k8s.io/gpu", "effect": "NoSchedule"},
+        "nodeSelector": {"matchLabels": {"pool": "gpu"}},
+    }});
+    objects.push((ResourceKind::Rules, rule));
+    assert_eq!(
+        suggested(objects).already,
+        [("a/b".into(), "gpu".to_owned())]
+    );
+}
+
+#[test]
+fn a_csi_driver_is_waited_for_by_its_name_where_there_is_a_csi_driver_of_that_name() {
+    const REGISTRAR: &str = "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0";
+    let efs = || {
+        daemon_set(
+            "kube-system/efs-csi-node",
+            &["e.io/aws-efs-csi-driver:v2", REGISTRAR],
+            &json!([]),
+        )
+    };
+    let mut rook = daemon_set(
+        "rook/csi-rbdplugin",
+        &["quay.io/cephcsi/cephcsi:v3", REGISTRAR],
+        &json!([]),
+    );
+    let containers = rook.pointer_mut("/spec/template/spec/containers").unwrap();
+    containers[1]["args"] = json!([
+        "--kubelet-registration-path=/var/lib/kubelet/plugins/rook.rbd.csi.ceph.com/csi.sock"
+    ]);
+    let mut azure = daemon_set(
+        "kube-system/csi-azuredisk-node",
+        &["mirror.io/disk:v1", REGISTRAR],
+        &json!([]),
+    );
+    let containers = azure.pointer_mut("/spec/template/spec/containers").unwrap();
+    containers[1]["env"] = json!([{"name": "SOCKET", "value": "/var/lib/kubelet/plugins/disk.csi.azure.com/csi.sock"}]);
+    for (daemon_set, drivers, expected) in [
+        (
+            efs(),
+            &["efs.csi.aws.com", "ebs.csi.aws.com"][..],
+            "csidriver.nodegate.dev/efs.csi.aws.com",
+        ),
+        (
+            efs(),
+            &["ebs.csi.aws.com"],
+            "daemonset.nodegate.dev/kube-system.efs-csi-node",
+        ),
+        (
+            rook,
+            &["rbd.csi.ceph.com", "rook.rbd.csi.ceph.com"],
+            "csidriver.nodegate.dev/rook.rbd.csi.ceph.com",
+        ),
+        (
+            azure,
+            &["disk.csi.azure.com"],
+            "csidriver.nodegate.dev/disk.csi.azure.com",
+        ),
+    ] {
+        let mut objects = of(&[daemon_set]);
+        objects.extend(drivers.iter().map(|name| driver(name)));
+        assert_eq!(awaited(objects).0, [expected]);
+    }
+}
+
+#[test]
+fn each_line_about_a_known_component_can_be_used() {
+    let lines = include_str!("known.txt").lines();
+    let lines = lines.filter(|line| line.contains('|'));
+    let rows: usize = known::purposes().map(|it| it.known.len()).sum();
+    assert_eq!(lines.count(), rows);
+    for purpose in known::purposes() {
+        for [_, kind, _] in purpose.known {
+            assert_eq!(names_nothing(kind), None, "{kind}");
+        }
+    }
 }

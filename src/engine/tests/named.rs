@@ -239,7 +239,7 @@ fn what_is_wrong_with_a_daemon_set_is_told_of_whether_or_not_the_rule_is_in_forc
                 Some(&intolerant),
                 "DaemonSetsShutOut",
                 "DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/gate:NoSchedule: it cannot start on a node \
-                 that has it, and is waited for in vain, as the rule names it (add to its pod template: tolerations: [{key: \
+                 that has it, and a node for which it is meant waits in vain (add to its pod template: tolerations: [{key: \
                  readiness.k8s.io/gate, operator: Exists}])",
             ),
             (

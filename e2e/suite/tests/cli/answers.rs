@@ -20,6 +20,10 @@ const RULES: &str = include_str!("../../../../docs/kubectl/gpu.yaml");
 
 /// Well-known `DaemonSet`s that match no node here, and a rule that waits for one that cannot start.
 const PROGRAMS: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: gpu-operator}
+---
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: cilium, namespace: kube-system}
@@ -56,6 +60,22 @@ spec:
       containers:
       - {name: plugin, image: 'public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.50.0'}
       - {name: registrar, image: 'registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0'}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSIDriver
+metadata: {name: ebs.csi.aws.com}
+spec: {attachRequired: true}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-device-plugin-daemonset, namespace: gpu-operator}
+spec:
+  selector: {matchLabels: {app: nvidia-device-plugin-daemonset}}
+  template:
+    metadata: {labels: {app: nvidia-device-plugin-daemonset}}
+    spec:
+      nodeSelector: {nvidia.com/gpu.deploy.device-plugin: 'true'}
+      containers: [{name: plugin, image: 'nvcr.io/nvidia/k8s-device-plugin:v0.17.4'}]
 ---
 apiVersion: apps/v1
 kind: DaemonSet
@@ -146,10 +166,12 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
         let apply = ["apply", "--dry-run=server", "-f", &name];
         let applied = world.cluster.kubectl(&apply).await?;
         std::fs::remove_file(&file)?;
-        assert_eq!(applied.lines().count(), 2, "{arguments:?}: {applied}");
+        assert_eq!(applied.lines().count(), 3, "{arguments:?}: {applied}");
     }
-    let delete = ["delete", "daemonsets", "--all", "-n", "kube-system"];
-    world.cluster.kubectl(&delete).await?;
+    for namespace in ["kube-system", "gpu-operator"] {
+        let delete = ["delete", "daemonsets", "--all", "-n", namespace];
+        world.cluster.kubectl(&delete).await?;
+    }
     let client = world.cluster.client().await?;
     rules::delete(&client, "mesh").await
 }

@@ -20,7 +20,9 @@ const NAMES: [&str; 4] = [
     "google-chrome-stable",
 ];
 /// Sections that every report must have.
-const SECTIONS: [&str; 2] = ["Status", "Findings"];
+const SECTIONS: [&str; 3] = ["Status", "Held nodes", "Findings"];
+/// The widths of a window, in pixels, that a report must fit: a desktop's and a phone's.
+const WIDTHS: [u32; 2] = [1200, 400];
 
 struct Browser {
     program: PathBuf,
@@ -58,6 +60,11 @@ async fn a_report_is_read_in_light_and_dark_and_on_paper() -> Result<()> {
     for section in SECTIONS {
         let heading = format!("<h2>{section}</h2>");
         ensure!(seen.document.contains(&heading), "no {section}");
+    }
+    ensure!(seen.document.contains("<th>"), "{}", seen.document);
+    for width in WIDTHS {
+        let too_wide = browser.overflow(&page, width)?;
+        ensure!(too_wide == "0", "{too_wide} px wider than {width} px");
     }
 
     let (light, dark) = (
@@ -140,6 +147,21 @@ impl Browser {
             console: console.map(str::to_owned).collect(),
             requests: urls.filter(of_page).map(str::to_owned).collect(),
         })
+    }
+
+    /// By how many pixels the page is wider than a window of this width.
+    fn overflow(&self, page: &Path, width: u32) -> Result<String> {
+        let frame = self.folder.join("frame.html");
+        let page = page.display();
+        let html = format!(
+            "<!doctype html><iframe id=it width={width} height=800 src='file://{page}'></iframe><script>\
+             it.onload = () => {{ const root = it.contentDocument.documentElement; \
+             document.title = `over=${{root.scrollWidth - root.clientWidth}};`; }}</script>"
+        );
+        fs::write(&frame, html)?;
+        let (document, _) = self.run(&frame, &["--dump-dom", "--allow-file-access-from-files"])?;
+        let over = document.split_once("over=").context("not measured")?.1;
+        Ok(over.split(';').next().unwrap_or_default().to_owned())
     }
 
     /// A picture of the page in this colour scheme.

@@ -69,7 +69,7 @@ async fn make() -> Result<World> {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let network = fixtures::daemon_set("default/cni").node_selector("pool", "workers");
-    let network = network.tolerate_everything().never_ready();
+    let network = network.tolerate_everything().never_ready().probed();
     network.create(&client).await?;
     let network_pod = running_pod(&client, HELD, NETWORK).await?;
     break_image(&client, "default", &network_pod, "example.com/cni:v2").await?;

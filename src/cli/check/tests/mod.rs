@@ -36,7 +36,7 @@ fn daemon_set(key: &str) -> Value {
             "selector": {"matchLabels": {"app": name}},
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "c", "image": name}]},
+                "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "c", "image": name, "readinessProbe": {}}]},
             },
         },
     })
@@ -123,6 +123,64 @@ fn faults_of_daemon_sets_are_found() {
     let outside = [network(), cni(), daemon_set("tenant/agent")];
     finds(&outside, &[("NG004", "daemonset/tenant/agent")]);
     finds(&[network(), late()], &[("NG006", CNI)]);
+}
+
+#[test]
+fn a_named_daemon_set_without_a_readiness_probe_is_found() {
+    let containers = |containers: Value| with(cni(), "/spec/template/spec/containers", containers);
+    let bare = containers(json!([{"name": "plugin"}, {"name": "registrar"}]));
+    let found = checked(lists(&[named("a", "cni"), bare.clone()])).findings;
+    let [finding] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!((finding.id, &*finding.object), ("NG020", CNI));
+    for part in [
+        "plugin",
+        "csidriver.nodegate.dev/<driver>",
+        "resource",
+        "reporter",
+    ] {
+        assert!(
+            finding.message.contains(part),
+            "{part}: {}",
+            finding.message
+        );
+    }
+    // One probe decides when the pod is Ready, a sidecar's as well.
+    let sidecar = json!([{"name": "s", "restartPolicy": "Always", "readinessProbe": {}}]);
+    let mut with_sidecar = bare.clone();
+    with_sidecar.pointer_mut(POD_SPEC).unwrap()["initContainers"] = sidecar;
+    finds(&[named("a", "cni"), with_sidecar], &[]);
+    let one = json!([{"name": "plugin", "readinessProbe": {"exec": {}}}, {"name": "registrar"}]);
+    finds(&[named("a", "cni"), containers(one)], &[]);
+    // What it provides is waited for, or no rule names it.
+    let mut both = named("a", "cni");
+    let driver = json!({"type": "csidriver.nodegate.dev/a.csi", "requiredStatus": "True"});
+    both["spec"]["conditions"]
+        .as_array_mut()
+        .unwrap()
+        .push(driver);
+    finds(&[both, bare.clone()], &[]);
+    finds(&[network(), bare], &[]);
+}
+
+#[test]
+fn a_daemon_set_that_waits_for_a_label_is_not_said_to_be_waited_for_on_each_node() {
+    let blind = with(late(), TOLERATIONS, json!([]));
+    let found = checked(lists(&[named("a", "cni"), blind])).findings;
+    let said: Vec<_> = found.iter().map(|it| (it.id, &*it.message)).collect();
+    let [("NG002", stuck), ("NG006", early)] = said[..] else {
+        panic!("{said:?}");
+    };
+    assert!(!stuck.contains("waited for in vain"), "{stuck}");
+    assert!(
+        stuck.ends_with("a node for which it is meant waits in vain"),
+        "{stuck}"
+    );
+    assert!(
+        early.ends_with("the node may be released without it"),
+        "{early}"
+    );
 }
 
 #[test]

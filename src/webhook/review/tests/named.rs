@@ -54,7 +54,7 @@ fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
         (
             Some(agent.build()),
             "DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/x:NoSchedule: it cannot start on a node that \
-             has it, and is waited for in vain, as the rule names it; add to its pod template: tolerations: [{key: \
+             has it, and a node for which it is meant waits in vain; add to its pod template: tolerations: [{key: \
              readiness.k8s.io/x, operator: Exists}]",
         ),
         (Some(agent.toleration("{operator: Exists}").build()), ""),
