@@ -82,6 +82,7 @@ mod tests {
     use crate::api::{TaintPolicy, names};
 
     const MANIFEST: &str = "config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml";
+    const UPSTREAMS: &str = "e2e/suite/tests/fixtures/upstream-crd.yaml";
     const SAMPLES: &str = "config/samples";
 
     fn read(path: impl AsRef<Path>) -> String {
@@ -122,6 +123,48 @@ mod tests {
         for word in ["nullable:", "default:", "null"] {
             let found = manifest.split_whitespace().find(|&found| found == word);
             assert_eq!(found, None);
+        }
+    }
+
+    #[test]
+    fn the_status_has_every_bound_of_upstreams_and_its_sets_and_maps_but_for_one() {
+        let at = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
+        let upstreams: Value = serde_saphyr::from_str(&read(UPSTREAMS)).unwrap();
+        let ours = serde_json::to_value(crd()).unwrap();
+        let (upstreams, ours) = (upstreams.pointer(at).unwrap(), ours.pointer(at).unwrap());
+        let mut differences = Vec::new();
+        compare(upstreams, ours, "status", &mut differences);
+        // `NodeReadinessRuleStatus` says why.
+        let atomic = [
+            r#"status/properties/nodeEvaluations/x-kubernetes-list-map-keys is null, not ["nodeName"]"#,
+            r#"status/properties/nodeEvaluations/x-kubernetes-list-type is "atomic", not "map""#,
+        ];
+        assert_eq!(differences, atomic);
+    }
+
+    /// A value as text, 0 and 0.0 alike.
+    fn text(value: &Value) -> String {
+        let number = value.as_f64().map(|number| number.to_string());
+        number.unwrap_or_else(|| value.to_string())
+    }
+
+    /// Lists each keyword of a schema that another schema lacks or has otherwise.
+    fn compare(expected: &Value, actual: &Value, path: &str, differences: &mut Vec<String>) {
+        match expected {
+            Value::Object(keywords) => {
+                for (keyword, value) in keywords {
+                    let path = format!("{path}/{keyword}");
+                    compare(value, &actual[keyword], &path, differences);
+                }
+            }
+            Value::Array(items) if actual.is_array() => {
+                let missing = items
+                    .iter()
+                    .filter(|it| !actual.as_array().unwrap().contains(it));
+                differences.extend(missing.map(|it| format!("{path} lacks {it}")));
+            }
+            _ if text(expected) == text(actual) => {}
+            _ => differences.push(format!("{path} is {actual}, not {expected}")),
         }
     }
 

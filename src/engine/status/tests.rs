@@ -53,7 +53,10 @@ fn tally(all: &Records) -> Tally<'_> {
 }
 
 fn built(all: &Records, basis: Basis<'_>) -> NodeReadinessRuleStatus {
-    build(&tally(all), basis)
+    let status = build(&tally(all), basis);
+    // The API server refuses an empty status.
+    assert!(status.observed_generation >= Some(1));
+    status
 }
 
 fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a> {
