@@ -1,16 +1,24 @@
 //! Examples about conditions that others report.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod};
 use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use nodegate_testbed::binaries::{Binaries, Component};
 use nodegate_testbed::changes::{patch_node_status, set_node_condition};
 use nodegate_testbed::fixtures::node;
-use nodegate_testbed::{eventually, sights};
+use nodegate_testbed::{Reporter, eventually, sights, tool};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
-use crate::scene::{SOON, Scene, read};
+use crate::scene::{SOON, Scene, examples, read};
 
 const CLOCK: &str = "readiness.k8s.io/clock";
 
@@ -191,4 +199,112 @@ async fn examples_in_order() -> Result<()> {
     scene.keeps_taint("worker", SECOND, true).await?;
     report("example.com/BandwidthChecked", "True").await?;
     scene.has_taint("worker", SECOND, false).await
+}
+
+/// Serves Felix's health on a free port, in place of `localhost:9099`.
+async fn felix(is_ready: Arc<AtomicBool>) -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 1024];
+            let read = stream.read(&mut request).await.unwrap_or_default();
+            let is_asked = request[..read].starts_with(b"GET /readiness ");
+            let status = if is_asked && is_ready.load(Ordering::Relaxed) {
+                "200 OK"
+            } else {
+                "503 Service Unavailable"
+            };
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            // The client may be gone.
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    Ok(address)
+}
+
+/// Runs `apply-calico.sh` on a stand-in for Calico's manifest.
+async fn apply_calico(scene: &Scene) -> Result<()> {
+    let kubectl = Binaries::locate()?.path(Component::Kubectl)?;
+    let tools = kubectl.parent().context("a folder with kubectl")?;
+    let path = std::env::var("PATH")?;
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/calico.yaml");
+    let mut script = Command::new("sh");
+    script
+        .arg(examples().join("cni-readiness/apply-calico.sh"))
+        .env("PATH", format!("{}:{path}", tools.display()))
+        .env("KUBECONFIG", scene.cluster.kubeconfig())
+        .env("CALICO", manifest)
+        .env("IMAGE", "registry.example.com/nodegate:9.9.9");
+    tool::run(script, "").await.map(drop)
+}
+
+/// The reporter in Calico's pod.
+fn sidecar(pod: &Pod) -> Option<&Container> {
+    let mut containers = pod.spec.as_ref()?.containers.iter();
+    containers.find(|container| container.name == "cni-status-patcher")
+}
+
+/// Runs the sidecar of a pod as a process, with that pod's token.
+async fn run_sidecar(scene: &Scene, pod: &Pod, felix: SocketAddr) -> Result<Reporter> {
+    let container = sidecar(pod).context("no sidecar")?;
+    assert_eq!(
+        container.image.as_deref(),
+        Some("registry.example.com/nodegate:9.9.9")
+    );
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let environment: Vec<(&str, String)> = container
+        .env
+        .iter()
+        .flatten()
+        // The test has ports of its own.
+        .filter(|variable| variable.name != "METRICS_BIND_ADDRESS")
+        .map(|variable| {
+            let value = variable.value.as_deref().or(node).unwrap_or_default();
+            let value = value.replace("localhost:9099", &felix.to_string());
+            (variable.name.as_str(), value)
+        })
+        .collect();
+    let environment: Vec<_> = environment
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let token = scene
+        .cluster
+        .kubeconfig_for_pod("kube-system", "calico-node", &pod.name_any())
+        .await?;
+    Reporter::start(&scene.cluster, &token, &environment)
+}
+
+/// `reporter` and `policy` apply the folder, which has the reporter as a `DaemonSet` of its own.
+#[tokio::test]
+async fn examples_cni_readiness() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/NetworkReady";
+    const READY: &str = "network.k8s.io/CalicoReady";
+    let scene = Scene::of("cni-readiness/network-readiness-rule.yaml", None).await?;
+    let worker = node("worker")
+        .label("node-role.kubernetes.io/worker", "")
+        .allocatable("memory", "8Gi");
+    scene.join(worker).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    apply_calico(&scene).await?;
+    let pod = eventually("Calico's pod has the sidecar", SOON, async || {
+        let pod = scene.pod("calico-node", "worker").await?;
+        Ok(sidecar(&pod).is_some().then_some(pod))
+    })
+    .await?;
+
+    let is_ready = Arc::new(AtomicBool::new(false));
+    let felix = felix(is_ready.clone()).await?;
+    let reporter = run_sidecar(&scene, &pod, felix).await?;
+    let not_ready = scene.is_unmet("worker", READY, "503").await;
+    not_ready.with_context(|| reporter.log())?;
+    scene.keeps_taint("worker", TAINT, true).await?;
+    is_ready.store(true, Ordering::Relaxed);
+    scene.has_taint("worker", TAINT, false).await?;
+    // A restart of Calico does not gate the node again.
+    is_ready.store(false, Ordering::Relaxed);
+    scene.is_unmet("worker", READY, "503").await?;
+    scene.keeps_taint("worker", TAINT, false).await
 }

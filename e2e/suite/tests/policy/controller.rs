@@ -26,6 +26,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     let pool = ("example.com/pool", "working");
     node("working")
         .label(pool.0, pool.1)
+        .label("node-role.kubernetes.io/worker", "")
         .annotation("example.com/other", "kept")
         .taint(GARDENER, "NoSchedule")
         .create(&client)
@@ -60,7 +61,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
         "readiness.k8s.io/continuous",
         "readiness.k8s.io/bootstrap",
         GARDENER,
-        "readiness.k8s.io/cni-agent",
+        "readiness.k8s.io/NetworkReady",
     ];
     let seen = async || {
         let mut seen = Vec::new();
@@ -89,7 +90,12 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
         seen,
     )
     .await?;
-    for name in ["continuous", "bootstrap", "gardener", "cni-ready"] {
+    for name in [
+        "continuous",
+        "bootstrap",
+        "gardener",
+        "network-readiness-rule",
+    ] {
         delete(&client, name).await?;
     }
     let left = vec!["example.com/other".to_owned()];

@@ -54,7 +54,7 @@ async fn cluster() -> Result<&'static Cluster> {
             for folder in [
                 config("reporter"),
                 config("policy"),
-                example("cni-reporter"),
+                example("cni-readiness"),
             ] {
                 let folder = folder.to_string_lossy().into_owned();
                 cluster

@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// The example's condition.
-pub(crate) const CONDITION: &str = "cni.example.com/AgentReady";
+pub(crate) const CONDITION: &str = "network.k8s.io/CalicoReady";
 const FOREIGN: &str = "example.com/Foreign";
 /// The example's namespace and service account.
-const REPORTER: (&str, &str) = ("kube-system", "example-cni");
+const REPORTER: (&str, &str) = ("kube-system", "cni-reporter");
 
 #[tokio::test]
 async fn a_reporter_reports_under_the_policy() -> Result<()> {
@@ -71,7 +71,7 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
     for status in ["True", "False"] {
         patch_status(&pod, "own", &condition(CONDITION, status)).await?;
     }
-    let reporter = "reporter kube-system/example-cni";
+    let reporter = "reporter kube-system/cni-reporter";
     for (node, patch, words) in refused() {
         let refusal = patch_status(&pod, node, &patch).await;
         is_refused(refusal, reporter, words).with_context(|| patch.to_string())?;
@@ -181,7 +181,7 @@ async fn kubelets_are_left_alone_whatever_the_config_map_holds() -> Result<()> {
 fn refused() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("foreign", condition(CONDITION, "True"), "may write only the Node it runs on, not foreign; its token is of a pod on own"),
-        ("own", condition("Ready", "False"), "may not write condition Ready; it may write cni.example.com/AgentReady"),
+        ("own", condition("Ready", "False"), "may not write condition Ready; it may write network.k8s.io/CalicoReady"),
         ("own", condition("example.com/New", "True"), "may not write condition example.com/New"),
         ("own", removal(FOREIGN), "may not write condition example.com/Foreign"),
         ("own", json!({"status": {"allocatable": {"cpu": "8"}}}), "nothing else of the status"),
@@ -212,7 +212,7 @@ pub(crate) async fn report(
 
 /// The token of a reporter's pod on the node.
 async fn reporter_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
-    let name = format!("example-cni-{node}");
+    let name = format!("cni-reporter-{node}");
     pod(&format!("{}/{name}", REPORTER.0))
         .service_account(REPORTER.1)
         .on(node)

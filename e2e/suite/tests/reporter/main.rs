@@ -21,9 +21,9 @@ use nodegate_testbed::{Cluster, Options, Reporter, SharedCluster, eventually, ev
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-const CONDITION: &str = "cni.example.com/AgentReady";
+const CONDITION: &str = "network.k8s.io/CalicoReady";
 const NAMESPACE: &str = "kube-system";
-const SERVICE_ACCOUNT: &str = "example-cni";
+const SERVICE_ACCOUNT: &str = "cni-reporter";
 
 static CLUSTER: SharedCluster = SharedCluster::new(Options::api_only().audited());
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
@@ -164,7 +164,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
 /// Installs the CRD, the RBAC, and the example, with the strictest validation.
 async fn install(cluster: &Cluster) -> Result<()> {
     cluster.install().await?;
-    for folder in [config("reporter"), example("cni-reporter")] {
+    for folder in [config("reporter"), example("cni-readiness")] {
         let folder = folder.to_string_lossy().into_owned();
         cluster
             .kubectl(&["apply", "--server-side", "--validate=strict", "-k", &folder])
@@ -175,7 +175,7 @@ async fn install(cluster: &Cluster) -> Result<()> {
 
 /// A kubeconfig with the token of the example's pod on a node.
 async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
-    let name = format!("example-cni-{node}");
+    let name = format!("cni-reporter-{node}");
     pod(&format!("{NAMESPACE}/{name}"))
         .service_account(SERVICE_ACCOUNT)
         .on(node)

@@ -42,11 +42,11 @@ async fn an_unchanged_condition_is_not_written_again() -> Result<()> {
         (r#"condition_writes_total{result="error"}"#, 0.0),
         (r#"checks_total{result="unhealthy"}"#, 0.0),
         (
-            r#"condition_status{status="True",type="cni.example.com/AgentReady"}"#,
+            r#"condition_status{status="True",type="network.k8s.io/CalicoReady"}"#,
             1.0,
         ),
         (
-            r#"condition_status{status="False",type="cni.example.com/AgentReady"}"#,
+            r#"condition_status{status="False",type="network.k8s.io/CalicoReady"}"#,
             0.0,
         ),
     ] {

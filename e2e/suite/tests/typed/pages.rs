@@ -218,7 +218,17 @@ pub(crate) const INSTALLED: [Page; 32] = [
         )],
         ..page("examples/check/README.md", At::Beside)
     },
-    page("examples/cni-reporter/README.md", At::Repository),
+    Page {
+        names: &[(
+            "IMAGE=REGISTRY",
+            "CALICO=~/nodegate/e2e/suite/tests/fixtures/calico.yaml IMAGE=REGISTRY",
+        )],
+        before: &[(
+            "sh apply-calico.sh",
+            "kubectl -n kube-system delete daemonset calico-node",
+        )],
+        ..page("examples/cni-readiness/README.md", At::Repository)
+    },
     page("examples/cni/README.md", At::Beside),
     page("examples/csi/README.md", At::Beside),
     page("examples/disruption/README.md", At::Beside),
