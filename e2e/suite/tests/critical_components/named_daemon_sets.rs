@@ -14,7 +14,7 @@ use nodegate_testbed::sights::{self, has_taint, pods_on, running_pod};
 use nodegate_testbed::{Cluster, Controller, eventually, eventually_eq, fetch, never, ports};
 use serde_json::{Value, json};
 
-use super::cluster;
+use super::{NO_SCHEDULE, cluster};
 
 const NAMESPACE: &str = "default";
 const POOL: &str = "pool";
@@ -44,7 +44,11 @@ impl Pool {
 
     /// A kwok node that registers with the rule's taint.
     fn node(&self) -> NodeBuilder {
-        fixtures::node(self.name)
+        self.node_named(self.name)
+    }
+
+    fn node_named(&self, name: &str) -> NodeBuilder {
+        fixtures::node(name)
             .label(POOL, self.name)
             .allocatable("pods", "100")
             .allocatable("cpu", "8")
@@ -71,7 +75,40 @@ async fn a_daemon_set_is_waited_for_by_its_name() -> Result<()> {
     let cluster = cluster().await?;
     nothing_is_watched_that_no_rule_names_and_a_restart_closes_nobody(&cluster).await?;
     let _controller = Controller::start(&cluster, &[]).await?;
-    an_update_closes_a_node_again_where_the_rule_says_so(&cluster.client().await?).await
+    let client = cluster.client().await?;
+    another_controllers_taint_releases_nobody(&client).await?;
+    an_update_closes_a_node_again_where_the_rule_says_so(&client).await
+}
+
+/// The `DaemonSet` tolerates the rule's taint, and nobody else's.
+async fn another_controllers_taint_releases_nobody(client: &Client) -> Result<()> {
+    let pool = Pool::new(client, "taints");
+    pool.rule(pool.name).bootstrap_only().create(client).await?;
+    let agent = fixtures::daemon_set(&format!("{NAMESPACE}/{}", pool.name));
+    let agent = agent.node_selector(POOL, pool.name).never_ready();
+    agent
+        .tolerate(&pool.taint(), NO_SCHEDULE)
+        .create(client)
+        .await?;
+    let (autoscaler, team) = ("ToBeDeletedByClusterAutoscaler", "dedicated");
+    for (node, key) in [(pool.name, autoscaler), ("dedicated", team)] {
+        let node = pool.node_named(node).taint(key, NO_SCHEDULE);
+        node.create(client).await?;
+    }
+    let why = async |node: &'static str| {
+        let kind = format!("daemonset.nodegate.dev/{NAMESPACE}.{}", pool.name);
+        let condition = sights::node_condition(client, node, &kind).await?;
+        Ok(condition.and_then(|it| it.reason))
+    };
+    for (node, reason) in [
+        (pool.name, "DaemonSetPodMissing"),
+        ("dedicated", "DoesNotTolerate"),
+    ] {
+        let expected = Some(reason.to_owned());
+        eventually_eq(node, SOON, expected, async || why(node).await).await?;
+        stays_gated(client, node, &pool.taint()).await?;
+    }
+    Ok(())
 }
 
 async fn an_update_closes_a_node_again_where_the_rule_says_so(client: &Client) -> Result<()> {
