@@ -203,6 +203,32 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         edits: &[("src/plan/taint.rs", "!self.node.is_introduced()", "false")],
     },
     Protection {
+        as_if: "a taint that stays released a node from a DaemonSet that a rule names",
+        law: REMOVAL,
+        scenario: "staying-taints",
+        edits: &[(
+            "src/condition/daemon_sets.rs",
+            "placement == Placement::NotMeant",
+            "placement != Placement::Meant",
+        )],
+    },
+    Protection {
+        as_if: "what others put on nodes for a while were there to stay",
+        law: REMOVAL,
+        scenario: "passing-taints",
+        edits: &[(
+            "src/condition/placement.rs",
+            "self.configured.iter().any(fits)",
+            "false",
+        )],
+    },
+    Protection {
+        as_if: "a DaemonSet were not meant for a node that has a live pod of it",
+        law: REMOVAL,
+        scenario: "live-pod",
+        edits: &[("src/condition/placement.rs", "is_pod()", "false")],
+    },
+    Protection {
         as_if: "who can annotate a node could put its deadline into the past",
         law: REMOVAL,
         scenario: "release-forged",

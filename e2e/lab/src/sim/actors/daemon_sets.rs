@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::ask::{condition, create, delete, is_going, items, name, taints, text, uid};
+use super::ask::{condition, create, delete, is_going, items, name, node_key, taints, text, uid};
 use super::due::Soon;
 use super::placement::{admits, daemon_tolerations, keeps, selects};
 use crate::sim::actor::Actor;
@@ -169,9 +169,13 @@ impl DaemonSets {
         for (node, pods, new_is_ready, is_under_way) in old {
             let may_begin = busy < at_once && !is_under_way;
             if surge > 0 && !new_is_ready {
-                if may_begin {
+                let tolerations = daemon_tolerations(&set["spec"]["template"]);
+                // The real controller creates the pod, and the scheduler does not bind it.
+                let is_admitted = cluster
+                    .get(&node_key(&node))
+                    .is_some_and(|node| admits(node, &tolerations));
+                if may_begin && is_admitted {
                     busy += 1;
-                    let tolerations = daemon_tolerations(&set["spec"]["template"]);
                     self.make(cluster, set, &node, &tolerations);
                 }
                 continue;

@@ -1,4 +1,5 @@
-//! Another controller that adds and removes taints of its own. It always writes the whole list, as it read it some time before.
+//! Another controller that adds and removes a taint of its own, as autoscalers, remediators and other projects do. It always writes
+//! the whole list, as it read it some time before.
 
 use std::sync::Arc;
 
@@ -14,12 +15,13 @@ use crate::sim::time::{Time, ms};
 
 const FOREIGN: &str = "foreign-taint-writer";
 
-/// The key of its taints.
+/// The key of its taint, unless [`Foreign::of`] says otherwise.
 pub const THEIRS: &str = "example.com/maintenance";
 
 #[derive(Debug)]
 pub struct Foreign {
     manner: Manner,
+    taint: Value,
     /// The time from reading a node to writing it.
     lag: Time,
     due: Due<Task>,
@@ -53,9 +55,19 @@ impl Foreign {
     pub fn new(manner: Manner, lag: Time) -> Self {
         Self {
             manner,
+            taint: taint(THEIRS),
             lag,
             due: Due::default(),
             reads: Vec::new(),
+        }
+    }
+
+    /// A careful one with a taint of this key and effect.
+    pub fn of(key: &str, effect: &str) -> Self {
+        let taint = json!({"key": key, "effect": effect});
+        Self {
+            taint,
+            ..Self::new(Manner::Careful, ms(50))
         }
     }
 
@@ -76,8 +88,9 @@ impl Foreign {
     }
 
     fn write(&self, cluster: &mut Cluster, read: &Value, adds: bool) -> bool {
-        let others = taints(read).iter().filter(|it| it["key"] != THEIRS);
-        let ours = adds.then(|| taint(THEIRS));
+        let key = &self.taint["key"];
+        let others = taints(read).iter().filter(|it| it["key"] != *key);
+        let ours = adds.then(|| self.taint.clone());
         let list: Vec<Value> = others.cloned().chain(ours).collect();
         let answer = match self.manner {
             Manner::Careful => set_taints(cluster, FOREIGN, read, &list),

@@ -193,7 +193,6 @@ impl<'a> Moment<'a> {
             rules: &self.rules(glances.rules),
             suspends_all: suspends_all(self, at),
             classes: &self.settings.classes,
-            passing: &self.settings.passing_taints,
             sees_since: sees_since(self),
             steps: SignedDuration::try_from(steps(self)).unwrap_or(SignedDuration::MAX),
             ahead: ahead(self),

@@ -1,5 +1,5 @@
-//! The `DaemonSet`s that a node waits for: those that the `DaemonSet` controller would run there, ignoring taints that will go
-//! by themselves (`docs/conditions.md`).
+//! The `DaemonSet`s that a node waits for: those with a live pod there, and those that the `DaemonSet` controller would run there,
+//! ignoring taints that will go by themselves (`docs/conditions.md`).
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,38 @@ pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> A
     })
 }
 
-/// Whether the `DaemonSet` is meant for the node: it selects the node, and tolerates the taints that will not go.
-pub(super) fn is_meant(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
+/// Whether the `DaemonSet` is meant for the node by its name, its labels and its role.
+pub(super) fn is_meant_by_what_it_is(node: &Value, daemon_set: &Value) -> bool {
+    let role = |taint: &TaintId| taint.key.starts_with("node-role.kubernetes.io/");
+    placement::selects(&daemon_set["spec"]["template"]["spec"], node)
+        && !kept_away_by(node, daemon_set).any(|taint| role(&taint))
+}
+
+/// The taints that keep new pods of the `DaemonSet` off the node.
+fn kept_away_by<'a>(node: &'a Value, daemon_set: &'a Value) -> impl Iterator<Item = TaintId> {
     let spec = &daemon_set["spec"]["template"]["spec"];
-    let is_going = daemon_set["metadata"].get("deletionTimestamp").is_some();
-    if is_going || !placement::selects(spec, facts.node) {
-        return Answer::No;
+    let taints =
+        TaintId::all(node).filter(|(taint, it)| !tolerates(spec, taint, text(&it["value"])));
+    taints.map(|(taint, _)| taint)
+}
+
+/// Whether the `DaemonSet` is meant for the node: it has a live pod there, or selects the node and tolerates the taints that
+/// stay.
+fn is_meant(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
+    let has_pod = || {
+        let mut pods = facts.pods.iter();
+        pods.any(|pod| is_live(pod) && owns(daemon_set, pod))
+    };
+    if daemon_set["metadata"].get("deletionTimestamp").is_some() {
+        Answer::No
+    } else if has_pod() {
+        Answer::Yes
+    } else if !is_meant_by_what_it_is(facts.node, daemon_set) {
+        Answer::No
+    } else {
+        let passing = kept_away_by(facts.node, daemon_set).map(|taint| facts.is_passing(&taint));
+        passing.min().unwrap_or(Answer::Yes)
     }
-    let taints = TaintId::all(facts.node);
-    let intolerable = taints.filter(|(taint, it)| !tolerates(spec, taint, text(&it["value"])));
-    let passing = intolerable.map(|(taint, _)| facts.is_passing(&taint));
-    passing.min().unwrap_or(Answer::Yes)
 }
 
 /// Whether rules with conditions of these types wait for a pod of the `DaemonSet` on the node.

@@ -265,6 +265,10 @@ mod tests {
                 json!([{ "key": "karpenter.sh/unregistered", "effect": "NoExecute" }]),
                 false,
             ),
+            (
+                json!([{ "key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule" }]),
+                false,
+            ),
         ] {
             let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
             let mut joining = node("n");

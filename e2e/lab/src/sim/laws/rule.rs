@@ -193,8 +193,9 @@ pub(super) fn forbids_repair(object: &Value) -> bool {
 
 /// Whether a node has all labels that selectors need: the component that adds them has removed its taint.
 pub(crate) fn is_introduced(node: &Value) -> bool {
-    const INTRODUCTIONS: [&str; 2] = [
+    const INTRODUCTIONS: [&str; 3] = [
         "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cluster.x-k8s.io/uninitialized",
         "karpenter.sh/unregistered",
     ];
     TaintId::all(node).all(|(taint, _)| !INTRODUCTIONS.contains(&taint.key.as_str()))

@@ -12,7 +12,7 @@ use nodegate::api::{ConditionRequirement, ConditionStatus, RegateOn};
 use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
-use super::placement::{expects, expects_by, has, is_live, is_meant, owns};
+use super::placement::{expects, expects_by, has, is_live, is_meant_by_what_it_is, owns};
 use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
 use crate::sim::actors::ask::{items, text};
 use crate::sim::actors::daemon_sets::REVISION;
@@ -48,6 +48,31 @@ const NOT_RENEWED: Duration = Duration::from_secs(6 * 60);
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(4);
 /// The longest delay of an observation.
 const LATE: Duration = Duration::from_secs(30);
+/// The keys of taints that go by themselves, with `*` at either end for any text.
+const PASSING: [&str; 22] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "node.cluster.x-k8s.io/*",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "startup-taint.cluster-autoscaler.kubernetes.io/*",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/*",
+    "karpenter.sh/*",
+    "medik8s.io/*",
+    "aws-node-termination-handler/*",
+    "*/agent-not-ready",
+    "*/not-ready",
+    "*/not-ready-taint",
+    "node.gardener.cloud/critical-components-not-ready",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Answer {
@@ -99,8 +124,6 @@ pub(super) struct Facts<'a> {
     pub rules: &'a [Arc<Rule>],
     pub suspends_all: bool,
     pub classes: &'a [Class],
-    /// The configured keys of taints that go by themselves.
-    pub passing: &'a [String],
     /// Since when a leader has been synced, if relevant: its conclusions depend on how long it has watched.
     pub sees_since: Option<Time>,
     /// How far a wall clock may be from the cluster's.
@@ -237,7 +260,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether a `DaemonSet` has a Ready pod on the node, or does not match it.
+    /// Whether a `DaemonSet` that a rule names has a Ready pod on the node; or has no pod there, and is not meant for it by what the
+    /// node is.
     fn is_daemon_set_ready(&self, rule: &Rule, namespace: &str, name: &str) -> Answer {
         let is_it = |metadata: &Value| {
             metadata["namespace"] == *namespace
@@ -253,12 +277,11 @@ impl Facts<'_> {
                 && owns(daemon_set, pod)
                 && selects(&daemon_set["spec"]["selector"], &pod["metadata"]["labels"])
         });
-        let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
-        match is_meant(self, daemon_set) {
-            Answer::Yes => is_ready,
-            Answer::Maybe => is_ready.max(Answer::Maybe),
-            Answer::No => Answer::Yes,
+        let own: Vec<_> = own.map(|pod| self.is_ready(rule, pod)).collect();
+        if own.is_empty() && !is_meant_by_what_it_is(self.node, daemon_set) {
+            return Answer::Yes;
         }
+        Answer::any(own)
     }
 
     /// Whether every `DaemonSet` that matches the node has a Ready pod there, less those that are to be ignored.
@@ -560,34 +583,20 @@ impl Facts<'_> {
         }))
     }
 
-    /// Whether a taint of the node will go by itself: one of Kubernetes, a configured one, or that of a rule in force. A taint
-    /// under our own prefix that no such rule names may be about to be removed.
+    /// Whether a taint of the node will go by itself: one that matches a pattern, or that of a rule in force. A taint under our own
+    /// prefix that no such rule names may be about to be removed.
     pub(super) fn is_passing(&self, taint: &TaintId) -> Answer {
-        const LIFECYCLE: [&str; 10] = [
-            "node.kubernetes.io/not-ready",
-            "node.kubernetes.io/unreachable",
-            "node.kubernetes.io/network-unavailable",
-            "node.kubernetes.io/memory-pressure",
-            "node.kubernetes.io/disk-pressure",
-            "node.kubernetes.io/pid-pressure",
-            "node.kubernetes.io/unschedulable",
-            "node.cloudprovider.kubernetes.io/uninitialized",
-            "node.cloudprovider.kubernetes.io/shutdown",
-            "karpenter.sh/unregistered",
-        ];
         let key = taint.key.as_str();
-        let is_configured = self
-            .passing
-            .iter()
-            .any(|pattern| match pattern.strip_suffix('*') {
-                Some(prefix) => key.starts_with(prefix),
-                None => key == pattern,
-            });
+        let matches = |pattern: &str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+            (Some(end), _) => key.ends_with(end),
+            (_, Some(start)) => key.starts_with(start),
+            _ => key == pattern,
+        };
         let is_managed = || {
             let mut rules = self.rules.iter();
             rules.any(|rule| rule.is_about(taint) && !rule.spec.dry_run)
         };
-        match LIFECYCLE.contains(&key) || is_configured || is_managed() {
+        match PASSING.into_iter().any(matches) || is_managed() {
             true => Answer::Yes,
             false if key.starts_with(OUR_TAINTS) => Answer::Maybe,
             false => Answer::No,

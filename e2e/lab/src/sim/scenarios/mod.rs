@@ -13,6 +13,7 @@ mod objects;
 mod registration;
 mod repair;
 mod rules;
+mod taints;
 #[cfg(test)]
 mod tests;
 mod world;
@@ -41,6 +42,7 @@ pub fn bases() -> Vec<Base> {
         conditions::ALL,
         rules::ALL,
         registration::ALL,
+        taints::ALL,
         critical::ALL,
         named::ALL,
         nodes::ALL,

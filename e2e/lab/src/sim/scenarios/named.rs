@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
-    GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key, slice, version,
+    AGENT, ALL_DAEMON_SETS, GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key,
+    slice, version,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::ask::node_key;
@@ -13,8 +14,6 @@ use crate::sim::scenario::Scene;
 use crate::sim::time::{ms, s};
 use crate::{Key, Kind};
 
-/// The condition that the `DaemonSet` `kube-system/agent` is ready.
-const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 /// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
 const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
@@ -225,7 +224,7 @@ pub(super) const ALL: &[Base] = &[
         |it| {
             let ignored = daemon_set("ignored").ready_after(s(3600));
             let late = daemon_set("late").ready_after(s(4));
-            it.has(rule("all").continuous().waits_for("daemonsets.nodegate.dev/all"))
+            it.has(rule("all").continuous().waits_for(ALL_DAEMON_SETS))
                 .has(daemon_set("agent"))
                 .has(daemon_set("elsewhere").only_on("gpu", "yes"))
                 .has(ignored.label("nodegate.dev/ignore"))

@@ -24,6 +24,10 @@ pub(super) const DRIVER_REGISTERED: &str = "csidriver.nodegate.dev/csi.example.c
 pub(super) const GPU: &str = "nvidia.com/gpu";
 /// The condition that a node has GPUs.
 pub(super) const HAS_GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
+/// The condition that the `DaemonSet` `kube-system/agent` is ready.
+pub(super) const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
+/// The condition that every `DaemonSet` is ready.
+pub(super) const ALL_DAEMON_SETS: &str = "daemonsets.nodegate.dev/all";
 pub(super) const CILIUM: &str = "node.cilium.io/agent-not-ready";
 
 #[derive(Debug, Clone)]
@@ -118,7 +122,7 @@ pub(super) struct DaemonSet {
     object: Value,
 }
 
-/// A `DaemonSet` in kube-system whose pods tolerate everything.
+/// A `DaemonSet` in kube-system whose pods tolerate everything, unless [`DaemonSet::tolerates`] says otherwise.
 pub(super) fn daemon_set(name: &'static str) -> DaemonSet {
     let labels = json!({"app": name});
     let object = json!({
@@ -167,6 +171,15 @@ impl DaemonSet {
 
     pub(super) fn only_on(mut self, label: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"] = json!({label: value});
+        self
+    }
+
+    /// Its pods tolerate taints of these keys alone.
+    pub(super) fn tolerates(mut self, keys: &[&str]) -> Self {
+        let tolerations = keys
+            .iter()
+            .map(|key| json!({"key": key, "operator": "Exists"}));
+        self.template()["spec"]["tolerations"] = tolerations.collect();
         self
     }
 

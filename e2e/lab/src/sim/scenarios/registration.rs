@@ -3,16 +3,17 @@
 use serde_json::json;
 
 use super::ends::End::{BornHeld, Gated, Held, PutOn};
-use super::objects::{CILIUM, COMPONENTS_READY, GATE, READY, daemon_set, rule};
+use super::objects::{AGENT, CILIUM, COMPONENTS_READY, GATE, READY, daemon_set, rule};
 use super::{Base, booting, joining, joining_as};
 use crate::sim::actors::Order::{Die, Say};
 use crate::sim::actors::ask::node_key;
-use crate::sim::actors::{Deed, Kubelets, Operator, Reporter};
+use crate::sim::actors::{Deed, Foreign, Kubelets, Operator, Reporter};
 use crate::sim::birth::gate_at_birth;
 use crate::sim::time::s;
 
 const ALWAYS: &str = "readiness.k8s.io/always";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+const CLUSTER_API: &str = "node.cluster.x-k8s.io/uninitialized";
 const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
 
 pub(super) const ALL: &[Base] = &[
@@ -103,6 +104,26 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
         },
         &[Held(UNINITIALIZED, &["n-2"]), Held(GATE, &[])],
+    ),
+    Base::new(
+        "cluster-api: Cluster API labels nodes late, then takes its taint off: a DaemonSet that a rule names is to run there by then",
+        s(60),
+        |it| {
+            let labels = json!({"pool": "workers"});
+            let operator = Operator::default()
+                .labels(s(25), "n-0", &labels)
+                .labels(s(25), "n-1", &labels);
+            let cluster_api = Foreign::of(CLUSTER_API, "NoSchedule")
+                .removes(s(27), "n-0")
+                .removes(s(27), "n-1");
+            let kubelets = joining_as(3, |it| it.taint(CLUSTER_API, "NoSchedule"));
+            it.has(rule("agent").waits_for(AGENT))
+                .has(daemon_set("agent").only_on("pool", "workers"))
+                .nodes(kubelets.then(s(6), "n-1", Deed::Fail("agent", s(3600))))
+                .acts(operator)
+                .acts(cluster_api)
+        },
+        &[Held(CLUSTER_API, &["n-2"]), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "adoption: somebody puts the rule's taint on nodes: it is removed where the conditions are met, and kept where they are not",

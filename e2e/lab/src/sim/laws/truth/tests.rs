@@ -7,6 +7,8 @@ use crate::sim::laws::testing::{Story, node, rule};
 
 const LABEL: &str = "node.gardener.cloud/critical-component";
 const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
+const NAMED: &str = "daemonset.nodegate.dev/kube-system.cni";
+const ALL: &str = "daemonsets.nodegate.dev/all";
 
 fn daemon_set(fields: &Value) -> Value {
     let mut object = json!({
@@ -95,29 +97,65 @@ fn a_daemon_set_of_the_class_is_waited_for_where_it_is_meant_to_be() {
 }
 
 #[test]
-fn taints_that_will_go_shut_nobody_out() {
+fn a_taint_shuts_out_a_daemon_set_that_no_rule_names_if_it_stays_and_a_named_one_if_it_says_what_the_node_is()
+ {
     let tolerating = json!({ "spec": { "template": { "spec": { "tolerations": [
         { "key": "readiness.k8s.io/net", "operator": "Exists" },
     ] } } } });
-    for (key, expected) in [
-        ("node.kubernetes.io/not-ready", No),
-        ("example.com/gpu", Yes),
-        ("readiness.k8s.io/other", Maybe),
+    for (key, of_named, of_others) in [
+        ("node.kubernetes.io/not-ready", No, No),
+        ("ToBeDeletedByClusterAutoscaler", No, No),
+        ("karpenter.sh/disrupted", No, No),
+        ("x.csi.example.com/agent-not-ready", No, No),
+        ("readiness.k8s.io/other", No, Maybe),
+        ("dedicated", No, Yes),
+        ("node-role.kubernetes.io/control-plane", Yes, Yes),
     ] {
-        let mut story = world(READY);
-        story.create(daemon_set(&tolerating));
-        story.patch_node(
-            "n",
-            json!({ "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } }),
-        );
-        assert_eq!(met(&story), expected, "{key}");
+        for (kind, expected) in [(NAMED, of_named), (READY, of_others), (ALL, of_others)] {
+            let mut story = world(kind);
+            story.create(daemon_set(&tolerating));
+            story.patch_node(
+                "n",
+                json!({ "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } }),
+            );
+            assert_eq!(met(&story), expected, "{kind} {key}");
+        }
+    }
+}
+
+#[test]
+fn a_daemon_set_with_a_live_pod_on_the_node_is_waited_for_whatever_labels_and_taints_say() {
+    let elsewhere =
+        json!({ "spec": { "template": { "spec": { "nodeSelector": { "pool": "b" } } } } });
+    let intolerant = json!({ "spec": { "template": { "spec": { "tolerations": [
+        { "key": "readiness.k8s.io/net", "operator": "Exists" },
+    ] } } } });
+    for key in ["dedicated", "node-role.kubernetes.io/control-plane"] {
+        for fields in [&elsewhere, &intolerant] {
+            for (kind, pod_fields, expected) in [
+                (NAMED, json!({}), No),
+                (NAMED, ready(), Yes),
+                (ALL, json!({}), No),
+                (ALL, ready(), Yes),
+            ] {
+                let mut story = world(kind);
+                story.create(daemon_set(fields));
+                let taints = json!([{ "key": key, "effect": "NoSchedule" }]);
+                story.patch_node("n", json!({ "spec": { "taints": taints } }));
+                let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+                let mut pod = pod("p", &uid, &pod_fields);
+                pod["metadata"]["labels"]["app"] = json!("cni");
+                story.create_as_is(pod);
+                assert_eq!(met(&story), expected, "{kind} {key} {fields} {pod_fields}");
+            }
+        }
     }
 }
 
 #[test]
 fn a_pod_in_another_namespace_is_none_of_a_daemon_sets() {
     for (namespace, expected) in [("kube-system", Yes), ("default", No)] {
-        let mut story = world("daemonsets.nodegate.dev/all");
+        let mut story = world(ALL);
         story.create(daemon_set(&json!({})));
         let uid = story.uid_of("DaemonSet", "kube-system", "cni");
         let mut pod = pod("p", &uid, &ready());
