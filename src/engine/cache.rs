@@ -103,8 +103,8 @@ pub struct Cache {
     /// The last rules that were deleted.
     former_rules: VecDeque<Arc<Rule>>,
     rule_set: RuleSet,
-    /// Grows whenever `rule_set` changes.
-    rule_generation: u64,
+    /// Grows whenever `rule_set` changes, and all nodes are evaluated again.
+    pub(super) rule_generation: u64,
     /// How far each watch has come, and which ones are to be started.
     pub(super) views: Views,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.

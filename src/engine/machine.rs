@@ -349,7 +349,7 @@ impl Engine {
 
         let memories = work.memories.clone();
         let history = NodeHistory {
-            is_known: work.is_known,
+            is_known: work.rules_seen > 0,
             memories: &memories,
             may_gate: &may_gate,
             watching_since: leading_since,
@@ -367,6 +367,7 @@ impl Engine {
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
+        work.rules_seen = self.cache.rule_generation;
 
         let is_stale = !plan.stale.is_empty()
             || plan.repair_is_postponed

@@ -32,8 +32,8 @@ pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
 pub struct NodeWork {
     /// The node's UID. Another UID means another node of the same name.
     uid: Arc<str>,
-    /// Whether this process has evaluated the node.
-    pub is_known: bool,
+    /// The generation of the rules at the last evaluation; 0 if this process has not evaluated the node.
+    pub rules_seen: u64,
     pub write: WriteWork,
     /// What each rule does on it.
     pub records: Vec<Record>,
@@ -70,7 +70,6 @@ impl NodeWork {
         out: &mut Outbox,
     ) {
         let (node, now) = (state.node, out.now);
-        self.is_known = true;
         announce(&mut self.told, node, plan, is_news, out);
         self.startups.observe(node, plan, state.joined, now.wall);
         if let Some(remembered) = Memory::after(&plan.outcomes, &self.memories) {
@@ -86,10 +85,10 @@ impl NodeWork {
         self.write.is_under_way() || self.conditions.is_writing()
     }
 
-    /// Whether a rule that is being deleted has left nothing on the node.
-    pub fn is_clean_of(&self, rule: &str) -> bool {
+    /// Whether a rule that has been deleted since this generation of the rules has left nothing on the node.
+    pub fn is_clean_of(&self, rule: &str, since: u64) -> bool {
         let mut records = self.records.iter().filter(|it| *it.rule == *rule);
-        !self.write.is_under_way() && records.all(|it| it.is_clean)
+        self.rules_seen >= since && records.all(|it| it.is_clean)
     }
 
     /// Restarts all measurements of time, because the clock was set.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Resource;
 use tracing::{info, warn};
 
-use super::Rules;
+use super::{RuleWork, Rules};
 use crate::api::names::FINALIZER;
 use crate::condition::Watch;
 use crate::engine::cache::{Cache, CachedRule};
@@ -21,15 +21,13 @@ use crate::object::{RuleObject, Watched};
 /// After this many refusals of our finalizer (about ten seconds), other rules stop waiting for it.
 const REFUSALS: u32 = 8;
 
-/// Whether every node is clean of the rule with this UID, which is being deleted.
-fn is_clean(uid: &str, cache: &Cache, nodes: &Nodes) -> bool {
-    // A stale watch may not have shown every node, and what is dirty or left alone has not been evaluated since the deletion.
+/// Whether every node has been evaluated since the rule was deleted, and is clean of it. What else is to be done on a node does not
+/// matter. A stale watch may not have shown every node, and a node that is left alone is not evaluated.
+fn is_clean(work: &RuleWork, cache: &Cache, nodes: &Nodes) -> bool {
+    let are_clean = |since| nodes.values().all(|it| it.is_clean_of(&work.uid, since));
     !cache.cluster().stale.contains(&Watch::Nodes)
-        && !cache.has_dirty()
-        && nodes.values().all(|work| work.is_clean_of(uid))
-        && cache
-            .node_names()
-            .all(|name| cache.left_alone(name).is_none())
+        && work.cleaning_since.is_some_and(are_clean)
+        && cache.node_names().all(|name| nodes.contains_key(name))
 }
 
 impl Rules {
@@ -43,9 +41,8 @@ impl Rules {
             let Some(work) = self.works.get_mut(&rule.uid) else {
                 continue;
             };
-            let attempt = &mut work.finalizers;
-            if attempt.under_way
-                || attempt.not_before(now).is_some()
+            if work.finalizers.under_way
+                || work.finalizers.not_before(now).is_some()
                 || !out.pacer.may_begin(Class::Rule, now)
             {
                 continue;
@@ -55,12 +52,12 @@ impl Rules {
                 (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {
                     wanted.push(FINALIZER.into());
                 }
-                (true, true) if work.is_cleaning && is_clean(&rule.uid, cache, nodes) => {
+                (true, true) if is_clean(work, cache, nodes) => {
                     wanted.retain(|finalizer| finalizer != FINALIZER);
                 }
                 _ => continue,
             }
-            attempt.under_way = true;
+            work.finalizers.under_way = true;
             let patch = patch::finalizers(&rule.uid, finalizers, &wanted);
             let request = Request::PatchRule(rule.name.clone(), patch);
             out.ask(Job::Finalizers(rule.uid.clone()), request);

@@ -41,8 +41,9 @@ pub struct RuleWork {
     pub uid: Arc<str>,
     /// Whether no controller had adopted the rule before this process: it lacked our finalizer.
     is_new: bool,
-    /// Whether the rule is being deleted, and all of its nodes must be clean before it may go.
-    is_cleaning: bool,
+    /// Since which generation of the rules the rule is being deleted: each node must have been evaluated since, and be clean,
+    /// before it may go.
+    cleaning_since: Option<u64>,
     /// What stood behind the rule's conditions at the last status.
     pub(super) backing: Backing,
     pub(super) guard: Option<Guard>,
@@ -66,7 +67,7 @@ impl RuleWork {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
             is_new: !rule.finalizer,
-            is_cleaning: false,
+            cleaning_since: None,
             backing: Backing::default(),
             guard: None,
             told: Told::default(),
@@ -101,11 +102,11 @@ impl Rules {
             stays
         });
         for cached in cache.rules().values() {
-            self.sync_rule(&cached.rule, out);
+            self.sync_rule(&cached.rule, cache.rule_generation, out);
         }
     }
 
-    fn sync_rule(&mut self, rule: &Rule, out: &mut Outbox) {
+    fn sync_rule(&mut self, rule: &Rule, generation: u64, out: &mut Outbox) {
         let mut is_taken_over = false;
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
             is_taken_over = rule.finalizer;
@@ -120,9 +121,9 @@ impl Rules {
         {
             guard.start_over();
         }
-        if rule.deleting && !work.is_cleaning {
+        if rule.deleting && work.cleaning_since.is_none() {
             info!(rule = %rule.name, "rule is being deleted; cleaning its nodes");
-            work.is_cleaning = true;
+            work.cleaning_since = Some(generation);
         }
         let trouble = rule.trouble();
         let words = trouble.as_ref().map(|_| (rule.generation, rule.pruned));

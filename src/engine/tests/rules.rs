@@ -42,6 +42,32 @@ fn a_rule_is_gone_once_its_nodes_are_clean() {
 }
 
 #[test]
+fn a_deleted_rule_does_not_wait_until_nothing_else_is_done_on_any_node() {
+    let other = rule("other").waits_for("Disk").selects("a", "b");
+    let other = other.taint("readiness.k8s.io/other", "NoSchedule");
+    let busy = node("busy").label("a", "b").condition("Net", "True");
+    let mut bench = Bench::new(&[gate(), other], &[node("n"), busy]);
+    assert_eq!(bench.taints("n"), [GATE]);
+    bench.held_up = |request| matches!(request, Request::PatchNode(it, _) if **it == *"busy");
+    let turns = |bench: &mut Bench, disk: &str| {
+        let conditions =
+            json!([{"type": "Net", "status": "True"}, {"type": "Disk", "status": disk}]);
+        bench.change("busy", |node| node["status"]["conditions"] = conditions);
+    };
+    turns(&mut bench, "True");
+    bench.sees_rule(&gate().deleting());
+    assert_eq!(bench.taints("n"), [""; 0]);
+    let is_there = |bench: &Bench| bench.rule("r")["metadata"]["finalizers"] != Value::Null;
+    assert!(is_there(&bench), "the busy node has to be evaluated once");
+    turns(&mut bench, "False");
+    let (id, request) = bench.pending.remove(0);
+    let answer = bench.answer(request);
+    bench.take(vec![Input::Answered(id, answer)]);
+    assert_eq!(bench.pending.len(), 1, "it is being written again");
+    assert!(!is_there(&bench));
+}
+
+#[test]
 fn a_rule_that_only_ever_ran_dry_has_no_finalizer_and_keeps_the_one_it_got_when_it_was_in_force() {
     let dry = || gate().dry_run();
     let mut bench = Bench::new(&[dry().without_finalizer()], &[node("n")]);

@@ -345,7 +345,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "rule-deleted",
         edits: &[(
             "src/engine/rules/finalizers.rs",
-            "work.is_cleaning && is_clean(&rule.uid, cache, nodes)",
+            "is_clean(work, cache, nodes)",
             "true",
         )],
     },
