@@ -71,14 +71,11 @@ impl From<kube::Error> for RequestError {
             409 => Self::Conflict,
             422 if is_another => Self::Conflict,
             403 => Self::Failed(with_remedy(status.message)),
-            429 => Self::Throttled {
+            429 | 503 | 504 => Self::Throttled {
                 message: status.message,
                 retry_after,
             },
-            500.. => Self::Broken {
-                message: status.message,
-                retry_after,
-            },
+            500.. => Self::Broken(status.message),
             _ => Self::Failed(status.message),
         }
     }
@@ -96,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_is_told_from_an_invalid_object() {
+    fn a_failed_test_is_told_from_an_invalid_object_and_a_failure_from_overload() {
         let status = |code, details| {
             kube::Error::Api(
                 Status {
@@ -120,6 +117,10 @@ mod tests {
                 retry_after_seconds: 0,
             })
         };
+        let busy = || RequestError::Throttled {
+            message: "message".into(),
+            retry_after: None,
+        };
         for (error, expected) in [
             (status(422, nothing()), RequestError::Conflict),
             (status(422, None), RequestError::Failed("message".into())),
@@ -130,6 +131,10 @@ mod tests {
             (status(422, invalid("metadata.uid")), RequestError::Conflict),
             (status(409, None), RequestError::Conflict),
             (status(404, None), RequestError::Gone),
+            (status(500, None), RequestError::Broken("message".into())),
+            (status(429, None), busy()),
+            (status(503, None), busy()),
+            (status(504, None), busy()),
         ] {
             assert_eq!(RequestError::from(error), expected);
         }

@@ -53,7 +53,7 @@ fn reason(error: &RequestError) -> Option<&'static str> {
         RequestError::Conflict | RequestError::Gone => None,
         RequestError::Unreachable(_) => Some(UNREACHABLE),
         RequestError::Throttled { .. } => Some(THROTTLED),
-        RequestError::Broken { .. } => Some(BROKEN),
+        RequestError::Broken(_) => Some(BROKEN),
         RequestError::TimedOut(_) => Some(TIMED_OUT),
         RequestError::Failed(_) => Some(REFUSED),
     }

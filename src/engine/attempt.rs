@@ -214,12 +214,12 @@ impl Attempt {
 /// A part of a write that can be refused or undone by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A taint with its annotations.
+    /// A taint, with its records if the write has both.
     Taint(TaintId),
+    /// The annotations of a taint alone, or all that belong to no taint.
+    Records(Option<TaintId>),
     Annotation(String),
     Condition(Box<str>),
-    /// All annotations that belong to no taint.
-    Rest,
 }
 
 /// The attempts at the parts of a write, as long as they matter.
@@ -246,8 +246,8 @@ impl Parts {
         &mut self.0[known].1
     }
 
-    /// Forgets changes that have stood for long or were rightly undone, and refusals of parts that are not to be written any
-    /// more.
+    /// Forgets changes that have stood for long or were rightly undone, and refusals of parts that have not been wanted for a
+    /// while: who makes a write wanted by turns must not have it tried more often.
     pub(super) fn forget(
         &mut self,
         is_wanted: impl Fn(&Part) -> bool,
@@ -255,7 +255,8 @@ impl Parts {
         now: Instant,
     ) {
         self.0.retain_mut(|(part, attempt)| {
-            if attempt.refusals > 0 && !is_wanted(part) {
+            let is_long_ago = attempt.due().is_none_or(|due| due + WINDOW < now);
+            if attempt.refusals > 0 && is_long_ago && !is_wanted(part) {
                 attempt.ended(None, now);
             }
             let is_right = attempt.last.is_some_and(|(last, _)| is_right(part, last));
@@ -265,6 +266,11 @@ impl Parts {
 
     pub(super) fn are_refused(&self) -> bool {
         self.0.iter().any(|(_, attempt)| attempt.refusals > 0)
+    }
+
+    /// How often in a row a part was refused.
+    pub(super) fn refusals(&self, part: &Part) -> u32 {
+        self.get(part).map_or(0, |attempt| attempt.refusals)
     }
 
     /// Lets all that was refused be retried at this time.
@@ -356,16 +362,12 @@ mod tests {
             message: message(),
             retry_after: None,
         };
-        let broken = RequestError::Broken {
-            message: message(),
-            retry_after: None,
-        };
         for (error, refusals, longest) in [
             (RequestError::Unreachable(message()), 0, 50),
             (busy, 0, 50),
             (RequestError::Conflict, 0, 1),
             (RequestError::Gone, 0, 50),
-            (broken, 1, 50),
+            (RequestError::Broken(message()), 1, 50),
             (RequestError::TimedOut(Duration::ZERO), 1, 50),
             (RequestError::Failed(message()), 1, 50),
         ] {
@@ -399,7 +401,12 @@ mod tests {
         assert!(!parts.are_refused());
         parts.get_mut(&a).ended(Some(&error), now);
         parts.forget(|part| *part == b, |_, _| false, now);
-        assert!(parts.is_empty(), "it is not to be written any more");
+        assert!(
+            parts.refused_until(&a, now).is_some(),
+            "it may be wanted again"
+        );
+        parts.forget(|part| *part == b, |_, _| false, now + 2 * WINDOW);
+        assert!(parts.is_empty(), "it has not been wanted for long");
     }
 
     const S: Duration = Duration::from_secs(1);

@@ -24,7 +24,7 @@ pub enum RequestError {
     /// Nothing listens at the API server's address, or the connection broke.
     #[error("cannot reach the API server: {0}")]
     Unreachable(String),
-    /// The API server asks for fewer requests.
+    /// The API server asks for fewer requests, or cannot handle any now.
     #[error("the API server has too much to do: {message}")]
     Throttled {
         /// Its message.
@@ -32,14 +32,10 @@ pub enum RequestError {
         /// When to retry, if it says so.
         retry_after: Option<Duration>,
     },
-    /// The API server, or a webhook or backend that it calls, failed.
-    #[error("{message}")]
-    Broken {
-        /// Its message.
-        message: String,
-        /// When to retry, if it says so.
-        retry_after: Option<Duration>,
-    },
+    /// The API server, or a backend that it calls, failed to handle the request. That may be the object's fault: etcd bears none
+    /// that is too large.
+    #[error("{0}")]
+    Broken(String),
     /// There was no answer in time.
     #[error("the API server did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
@@ -52,10 +48,7 @@ impl RequestError {
     /// Whether the content of the write was refused, or the API server could not process it; false for errors of the connection
     /// or of the object's state.
     pub fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::Broken { .. } | Self::TimedOut(_) | Self::Failed(_)
-        )
+        matches!(self, Self::Broken(_) | Self::TimedOut(_) | Self::Failed(_))
     }
 }
 

@@ -363,7 +363,7 @@ impl Engine {
 
         let (set, records) = (cluster.rules, &mut work.records);
         self.rules
-            .evaluated(node, &plan, set, records, &mut self.out);
+            .evaluated(node, &plan, set, &work.write, records, &mut self.out);
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
@@ -402,7 +402,13 @@ impl Engine {
 
     /// Whether nodes are being written or about to be. Less urgent writes wait meanwhile.
     fn is_busy(&self) -> bool {
-        self.out.pacer.under_way(Class::Node) > 0 || self.cache.has_dirty()
+        let pacer = &self.out.pacer;
+        let is_paused = || {
+            pacer
+                .not_before(Class::Node, self.out.now.monotonic)
+                .is_some()
+        };
+        pacer.under_way(Class::Node) > 0 || self.cache.has_dirty() && !is_paused()
     }
 
     fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {

@@ -20,6 +20,11 @@ use crate::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPla
 use crate::rule::ownership::Ownership;
 use crate::rule::{CompiledSpec, Rule, is_foreign};
 
+/// After more refusals than this that decide nothing (a failure, or no answer), a taint is changed without its records.
+const FEW: u32 = 2;
+/// After this many refusals of its records (about ten seconds), a deleted rule no longer waits for them.
+const GIVEN_UP: u32 = 8;
+
 #[derive(Debug, Default)]
 pub struct WriteWork {
     attempt: Attempt,
@@ -28,6 +33,9 @@ pub struct WriteWork {
     /// Whether the API server refused the whole plan, because of an unknown part of it. Then each part is written alone, so that
     /// the others go through and the refusal is attributed to the right one.
     is_split: bool,
+    /// Whether a taint is changed without its records next, because the API server refused both together. Records are hints: whoever
+    /// may annotate the node may leave no room for them.
+    is_bare: bool,
     parts: Parts,
 }
 
@@ -66,6 +74,11 @@ impl WriteWork {
         self.parts.contended(now)
     }
 
+    /// Whether these are records alone, and the API server keeps refusing them.
+    pub fn has_given_up(&self, plan: &TaintPlan) -> bool {
+        plan.changes.is_empty() && self.parts.refusals(&records_of(plan)) >= GIVEN_UP
+    }
+
     /// Writes as much of a plan as may be written now.
     pub fn write(
         &mut self,
@@ -75,12 +88,12 @@ impl WriteWork {
         out: &mut Outbox,
     ) {
         let now = out.now.monotonic;
-        let is_wanted = |part: &Part| plan.taints.iter().any(|it| part_of(it) == *part);
+        let is_part = |part: &Part, it| part_of(it) == *part || records_of(it) == *part;
+        let is_wanted = |part: &Part| plan.taints.iter().any(|it| is_part(part, it));
         let is_right = |part: &Part, change| is_rightly_undone(node, &plan, part, change);
         self.parts.forget(is_wanted, is_right, now);
         self.is_split &= plan.taints.len() > 1;
         if !plan.writes_node() {
-            self.attempt.ended(None, now);
             out.pacer.refused.forget(Class::Node, &node.name);
             return;
         }
@@ -107,9 +120,15 @@ impl WriteWork {
     /// be written now. If none may, returns when the first one may.
     fn choose(
         &self,
-        plans: Vec<TaintPlan>,
+        mut plans: Vec<TaintPlan>,
         now: Instant,
     ) -> Result<(Option<Part>, TaintPlan), Instant> {
+        for plan in plans.iter_mut().filter(|it| !it.changes.is_empty()) {
+            if self.is_bare || self.parts.refusals(&records_of(plan)) > 0 {
+                plan.annotations.clear();
+                plan.completes.clear();
+            }
+        }
         let not_before = |plan: &TaintPlan| {
             let refused = self.parts.refused_until(&part_of(plan), now);
             let contended =
@@ -139,6 +158,7 @@ impl WriteWork {
     ) -> Option<WriteEnd> {
         let now = out.now.monotonic;
         self.attempt.under_way = false;
+        self.is_bare = false;
         let Some(write) = self.write.take() else {
             return Some(WriteEnd::Read(result.ok().map(Box::new)));
         };
@@ -157,6 +177,13 @@ impl WriteWork {
             };
             let attempt = self.parts.get_mut(&part);
             out.pacer.refused(Class::Node, name, attempt, &error, now);
+            let has_both = !write.plan.changes.is_empty() && !write.plan.annotations.is_empty();
+            let is_decided = matches!(error, RequestError::Failed(_)) || attempt.refusals > FEW;
+            self.is_bare = has_both && is_decided;
+            if self.is_bare && attempt.refusals == 1 {
+                attempt.retry_at(now);
+                return Some(WriteEnd::Failed);
+            }
             return Some(WriteEnd::Refused(write.plan.changes, error.to_string()));
         }
         // If the node is gone, its watch will say so. The pause limits retries while the watch lags.
@@ -183,7 +210,7 @@ impl WriteWork {
         let now = out.now.monotonic;
         self.attempt.ended(None, now);
         if let Some(part) = &write.part
-            && self.parts.get(part).is_some_and(|it| it.refusals > 0)
+            && self.parts.refusals(part) > 0
         {
             self.parts.get_mut(part).ended(None, now);
             out.pacer
@@ -212,7 +239,12 @@ impl WriteWork {
 
 /// The part of a node's writes that is refused with this plan.
 fn part_of(plan: &TaintPlan) -> Part {
-    plan.taint.clone().map_or(Part::Rest, Part::Taint)
+    let taint = plan.taint.clone().filter(|_| !plan.changes.is_empty());
+    taint.map_or_else(|| records_of(plan), Part::Taint)
+}
+
+fn records_of(plan: &TaintPlan) -> Part {
+    Part::Records(plan.taint.clone())
 }
 
 /// What a plan does to each taint; if it changes none, to each annotation.

@@ -48,6 +48,18 @@ impl Job {
             Self::Event => Class::Event,
         }
     }
+
+    /// The name or UID of the one object that is written.
+    const fn object(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Version(..) | Self::Event => None,
+            Self::Node(it)
+            | Self::Conditions(it)
+            | Self::Claim(it)
+            | Self::Finalizers(it)
+            | Self::Status(it) => Some(it),
+        }
+    }
 }
 
 /// The engine's outputs, and the jobs that wait for their time.
@@ -150,7 +162,8 @@ impl Outbox {
         let (made, job) = self.under_way.remove(&id)?;
         let class = job.class();
         self.pacer.ends(class);
-        self.pacer.answered(class, made, error, self.now.monotonic);
+        let now = self.now.monotonic;
+        self.pacer.answered(class, job.object(), made, error, now);
         Some(job)
     }
 

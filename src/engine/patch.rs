@@ -43,16 +43,15 @@ impl Operations {
         self
     }
 
-    /// Replaces a list after testing its old value. An empty list is an absent field.
+    /// Tests a list. An empty list is an absent field.
+    fn test_list<T: serde::Serialize>(self, path: &[&str], list: &[T]) -> Self {
+        let value = (!list.is_empty()).then(|| json!(list));
+        self.test(path, value.unwrap_or_default())
+    }
+
+    /// Replaces a list after testing its old value.
     fn replace_list<T: serde::Serialize>(self, path: &[&str], old: &[T], new: &[T]) -> Self {
-        let tested = self.test(
-            path,
-            if old.is_empty() {
-                Value::Null
-            } else {
-                json!(old)
-            },
-        );
+        let tested = self.test_list(path, old);
         match (old.is_empty(), new.is_empty()) {
             (true, true) => tested,
             (false, true) => tested.remove(path),
@@ -68,15 +67,21 @@ pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
     let annotations = &plan.annotations;
     if let Some(taints) = plan.taints(node) {
         operations = operations.replace_list(&["spec", "taints"], &node.taints, &taints);
+    } else if !plan.completes.is_empty() {
+        // What is completed has no taint.
+        operations = operations.test_list(&["spec", "taints"], &node.taints);
     }
-    if node.annotations.is_none() && !annotations.is_empty() {
+    if node.annotations.is_none() {
         let added: BTreeMap<_, _> = annotations
             .iter()
             .filter_map(|(key, value)| Some((key, value.as_ref()?)))
             .collect();
-        operations = operations
-            .test(&ANNOTATIONS, Value::Null)
-            .add(&ANNOTATIONS, json!(added));
+        if !added.is_empty() || !plan.relied_on.is_empty() {
+            operations = operations.test(&ANNOTATIONS, Value::Null);
+        }
+        if !added.is_empty() {
+            operations = operations.add(&ANNOTATIONS, json!(added));
+        }
     } else {
         for key in &plan.relied_on {
             let path = [ANNOTATIONS[0], ANNOTATIONS[1], key];
@@ -247,6 +252,32 @@ mod tests {
         assert_eq!(some[1], test("/metadata/annotations/n~1completed"));
         let none = json!(node(&tainted(&[], None), &plan));
         assert_eq!(none[1], test("/metadata/annotations"));
+        let without_record = TaintPlan {
+            annotations: BTreeMap::new(),
+            ..plan
+        };
+        let bare = json!(node(&tainted(&[], None), &without_record));
+        assert_eq!(
+            bare.as_array().unwrap()[1..],
+            [test("/metadata/annotations")]
+        );
+    }
+
+    #[test]
+    fn a_bootstrap_is_not_completed_beside_a_taint_that_was_not_seen() {
+        let plan = TaintPlan {
+            annotations: BTreeMap::from([("n/completed".to_owned(), Some("v".to_owned()))]),
+            completes: vec!["r-uid".into()],
+            ..TaintPlan::default()
+        };
+        for (taints, seen) in [
+            (&[][..], Value::Null),
+            (&["other"], json!([taint("other")])),
+        ] {
+            let patch = json!(node(&tainted(taints, Some(&[])), &plan));
+            let test = json!({"op": "test", "path": "/spec/taints", "value": seen});
+            assert_eq!(patch[1], test, "{taints:?}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ use conditions::conditions;
 pub(crate) use conditions::{CONFLICTED, FIELDS_PRUNED, says_all_suspended};
 pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};
 use tally::Found;
-pub(super) use tally::{Record, Tally, has_work_for};
+pub(super) use tally::{Record, Tally};
 pub(super) use written::WrittenStatus;
 
 /// The size of a status's lists as JSON, in bytes, including the API server's record of field managers.

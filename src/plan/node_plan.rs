@@ -89,17 +89,15 @@ impl<'a> NodePlan<'a> {
         self.awaiting.contains(&rule.uid)
     }
 
-    /// Whether this rule's taint or one of its annotations must be written.
-    pub fn writes_for(&self, rule: &Rule) -> bool {
-        let uid = &rule.uid;
-        let others = [owner_key(uid), Deadline::key(uid)];
-        let mut keys = rule.completion_keys.iter().chain(&others);
-        let is_written = |key| {
-            self.taints
-                .iter()
-                .any(|it| it.annotations.contains_key(key))
-        };
-        self.changes().any(|change| change.rule_uid == **uid) || keys.any(is_written)
+    /// The writes of this rule's taint and annotations.
+    pub fn writes_for(&self, rule: &Rule) -> impl Iterator<Item = &TaintPlan> {
+        let (uid, others) = (&*rule.uid, [owner_key(&rule.uid), Deadline::key(&rule.uid)]);
+        self.taints.iter().filter(move |it| {
+            let mut keys = rule.completion_keys.iter().chain(&others);
+            let mut changes = it.changes.iter();
+            changes.any(|change| change.rule_uid == uid)
+                || keys.any(|key| it.annotations.contains_key(key))
+        })
     }
 }
 

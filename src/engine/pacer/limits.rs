@@ -1,9 +1,10 @@
 //! How many requests of a class may be under way at a time: as many as the API server accepts.
 //!
 //! The number follows "additive increase, multiplicative decrease" (RFC 5681, section 3.1). A response that says "too many" or
-//! "not now", or none at all, halves it, once for all requests that were under way together, and starts a common pause for the
-//! class. Each full round of answers adds one.
+//! "not now" halves it, once for all requests that were under way together, and starts a common pause for the class. So do failures,
+//! or missing responses, of writes of two objects: one alone can be that object's fault. Each full round of answers adds one.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::attempt::{Backoff, Pauses};
@@ -13,6 +14,9 @@ const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::fro
 
 /// The longest pause that the API server may ask for at once. It may ask again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Failures of two objects within this time, with no other answer in between, are overload.
+const TOGETHER: Duration = Duration::from_secs(10);
 
 /// The limit that the requests of a class share.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub(super) struct ClassLimit {
     retry: Backoff,
     /// The end of the common pause.
     paused: Option<Instant>,
+    /// The object whose write failed last, and when; `None` after any other answer.
+    suspect: Option<(Arc<str>, Instant)>,
 }
 
 impl ClassLimit {
@@ -37,6 +43,7 @@ impl ClassLimit {
             cut: None,
             retry: Backoff::default(),
             paused: None,
+            suspect: None,
         }
     }
 
@@ -47,6 +54,7 @@ impl ClassLimit {
 
     /// Notes that a request that was made at this time was handled, or refused.
     pub(super) fn handled(&mut self, made: Instant) {
+        self.suspect = None;
         // Requests from before the window was cut say nothing about the present load.
         if self.cut.is_none_or(|cut| cut <= made) {
             self.window = (self.window + 1.0 / self.window).min(self.ceiling);
@@ -54,8 +62,20 @@ impl ClassLimit {
         }
     }
 
-    /// Notes that a request that was made at this time was not handled: overload, failure or timeout. The API server may have
-    /// said when to retry.
+    /// Notes that a request failed, or was not answered in time. It is overload if the writes of two objects fail together, or if
+    /// the request writes no object of its own.
+    pub(super) fn failed(&mut self, object: Option<&Arc<str>>, made: Instant, now: Instant) {
+        let is_alone = object.is_some_and(|object| {
+            let before = self.suspect.replace((object.clone(), now));
+            before.is_none_or(|(other, at)| other == *object || at + TOGETHER < now)
+        });
+        if !is_alone {
+            self.overloaded(made, None, now);
+        }
+    }
+
+    /// Notes that a request that was made at this time was not handled because of overload. The API server may have said when to
+    /// retry.
     pub(super) fn overloaded(
         &mut self,
         made: Instant,

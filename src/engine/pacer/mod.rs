@@ -64,8 +64,10 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct Pacer {
     /// What the API server accepts of each class. An overloaded class delays no other, except that all wait while the API
-    /// server does not accept writes to nodes.
+    /// server has too much to do to accept writes to nodes.
     limits: [ClassLimit; CLASSES],
+    /// Until when all wait for that.
+    paused: Option<Instant>,
     /// The rate limit of all writes, if any.
     bucket: Option<(Rate, TokenBucket)>,
     outage: Outage,
@@ -80,6 +82,7 @@ impl Pacer {
         let at_a_time = [nodes, RULES, CLAIMS, READS, CONDITIONS, EVENTS];
         Self {
             limits: at_a_time.map(ClassLimit::new),
+            paused: None,
             bucket: rate.map(|rate| (rate, TokenBucket::full(rate.burst))),
             outage: Outage::default(),
             refused: RefusedWrites::default(),
@@ -136,7 +139,7 @@ impl Pacer {
         if class == Class::Read {
             return None;
         }
-        let of_all = self.limit(Class::Node).not_before(now);
+        let of_all = self.paused.filter(|at| now < *at);
         let of_class = self.limit(class).not_before(now);
         of_all.max(of_class).max(self.next_token(now))
     }
@@ -166,10 +169,11 @@ impl Pacer {
         }
     }
 
-    /// Updates the limits by the answer to a request of this class that was made at this time.
+    /// Updates the limits by the answer to a request of this class that was made at this time, to write this object alone.
     pub fn answered(
         &mut self,
         class: Class,
+        object: Option<&Arc<str>>,
         made: Instant,
         error: Option<&RequestError>,
         now: Instant,
@@ -190,11 +194,15 @@ impl Pacer {
         }
         let limit = &mut self.limits[class as usize];
         match error {
-            Some(
-                RequestError::Throttled { retry_after, .. }
-                | RequestError::Broken { retry_after, .. },
-            ) => limit.overloaded(made, *retry_after, now),
-            Some(RequestError::TimedOut(_)) => limit.overloaded(made, None, now),
+            Some(RequestError::Throttled { retry_after, .. }) => {
+                limit.overloaded(made, *retry_after, now);
+                if class == Class::Node {
+                    self.paused = limit.not_before(now);
+                }
+            }
+            Some(RequestError::Broken(_) | RequestError::TimedOut(_)) => {
+                limit.failed(object, made, now);
+            }
             Some(RequestError::Unreachable(_)) => {}
             None | Some(RequestError::Conflict | RequestError::Gone | RequestError::Failed(_)) => {
                 limit.handled(made);

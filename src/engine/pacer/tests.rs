@@ -32,14 +32,14 @@ fn how_many_there_may_be_at_a_time_depends_on_what_they_are_and_on_an_outage() {
     let permits = |pacer: &Pacer, now| ALL.map(|class| pacer.permits(class, now));
     let mut pacer = Pacer::new(10, None);
     assert_eq!(permits(&pacer, now), [10, 16, 8, 16, 8, 4]);
-    pacer.answered(Class::Node, now, Some(&unreachable()), now);
+    pacer.answered(Class::Node, None, now, Some(&unreachable()), now);
     assert_eq!(permits(&pacer, now), [0, 0, 0, 16, 0, 0]);
     let again = pacer.next_turn(now).expect("the next try");
     assert!(again > now && again <= now + 50 * MS, "{:?}", again - now);
     assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 0]);
     pacer.on_sign_of_life();
     assert_eq!(permits(&pacer, again), [1, 1, 1, 16, 1, 4]);
-    pacer.answered(Class::Node, again, None, again);
+    pacer.answered(Class::Node, None, again, None, again);
     assert_eq!(permits(&pacer, again), [10, 16, 8, 16, 8, 4]);
 }
 
@@ -115,7 +115,7 @@ fn all_but_reads_wait_while_the_api_server_refuses_writes_of_nodes() {
     let now = Instant::now();
     let mut pacer = Pacer::new(64, None);
     assert_eq!(pacer.not_before(Class::Node, now), None);
-    pacer.answered(Class::Node, now, Some(&throttled(Some(3 * S))), now);
+    pacer.answered(Class::Node, None, now, Some(&throttled(Some(3 * S))), now);
     assert_eq!(pacer.not_before(Class::Node, now), Some(now + 3 * S));
     for class in ALL {
         let may_begin = pacer.may_begin(class, now);
@@ -132,7 +132,7 @@ fn what_the_api_server_bears_no_more_of_holds_up_its_own_class_alone() {
     for refused in ALL.into_iter().filter(|it| *it != Class::Node) {
         let mut pacer = Pacer::new(64, None);
         for _ in 0..8 {
-            pacer.answered(refused, now, Some(&throttled(Some(3 * S))), now);
+            pacer.answered(refused, None, now, Some(&throttled(Some(3 * S))), now);
         }
         for class in ALL {
             let waits = class == refused && class != Class::Read;
@@ -168,50 +168,81 @@ fn only_what_changes_something_counts_among_the_writes_of_a_second() {
     );
 }
 
+fn broken() -> RequestError {
+    RequestError::Broken("failed".into())
+}
+
 #[test]
 fn what_an_answer_says_about_the_api_server() {
-    let broken = |retry_after| RequestError::Broken {
-        message: "failed".into(),
-        retry_after,
-    };
-    let pause = Some(2 * S);
-    for (name, error, at_a_time, waits) in [
-        ("done", None, 8, None),
-        ("a conflict", Some(RequestError::Conflict), 8, None),
-        ("gone", Some(RequestError::Gone), 8, None),
+    let timed_out = RequestError::TimedOut(10 * S);
+    let refused = RequestError::Failed("no".into());
+    let (pause, least) = (Some(2 * S), Some(100 * MS));
+    // The error, then how many nodes may be written at a time and how long all wait after one node's, and after another's.
+    for (name, error, (at_a_time, waits), (after_two, waits_then)) in [
+        ("done", None, (8, None), (8, None)),
         (
-            "a refusal",
-            Some(RequestError::Failed("no".into())),
-            8,
-            None,
+            "a conflict",
+            Some(RequestError::Conflict),
+            (8, None),
+            (8, None),
         ),
-        ("throttled", Some(throttled(pause)), 4, pause),
-        ("broken", Some(broken(pause)), 4, pause),
-        (
-            "broken, without a time",
-            Some(broken(None)),
-            4,
-            Some(100 * MS),
-        ),
-        (
-            "no answer",
-            Some(RequestError::TimedOut(10 * S)),
-            4,
-            Some(100 * MS),
-        ),
-        ("not reached", Some(unreachable()), 8, None),
+        ("gone", Some(RequestError::Gone), (8, None), (8, None)),
+        ("a refusal", Some(refused), (8, None), (8, None)),
+        ("throttled", Some(throttled(pause)), (4, pause), (4, pause)),
+        ("broken", Some(broken()), (8, None), (4, least)),
+        ("no answer", Some(timed_out), (8, None), (4, least)),
+        ("not reached", Some(unreachable()), (8, None), (8, None)),
     ] {
         let now = Instant::now();
         let mut pacer = Pacer::new(8, None);
-        pacer.answered(Class::Node, now, error.as_ref(), now);
-        assert_eq!(pacer.at_a_time(), at_a_time, "{name}");
-        let until = pacer.not_before(Class::Node, now).map(|at| at - now);
-        assert!(
-            until <= waits && until.is_some() == waits.is_some(),
-            "{name}: {until:?}"
-        );
-        let unreached = pacer.permits(Class::Node, now) == 0;
-        assert_eq!(unreached, name == "not reached", "{name}");
+        for (node, at_a_time, waits) in [
+            ("a", at_a_time, waits),
+            ("a", at_a_time, waits),
+            ("b", after_two, waits_then),
+        ] {
+            // Both were under way together.
+            let then = now + MS;
+            pacer.answered(Class::Node, Some(&node.into()), now, error.as_ref(), then);
+            assert_eq!(pacer.at_a_time(), at_a_time, "{name}, {node}");
+            let until = pacer.not_before(Class::Node, then).map(|at| at - then);
+            assert!(
+                until <= waits && until.is_some() == waits.is_some(),
+                "{name}, {node}: {until:?}"
+            );
+            let unreached = pacer.permits(Class::Node, then) == 0;
+            assert_eq!(unreached, name == "not reached", "{name}");
+        }
+    }
+}
+
+#[test]
+fn nodes_that_fail_one_by_one_amid_others_that_do_not_slow_nothing() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(8, None);
+    let mut answered = |node: &str, error: Option<&RequestError>, now| {
+        pacer.answered(Class::Node, Some(&node.into()), now, error, now);
+        pacer.not_before(Class::Node, now).is_some()
+    };
+    for (index, node) in ["a", "b", "a", "b"].iter().enumerate() {
+        let now = now + u32::try_from(index).unwrap() * S;
+        assert!(!answered(node, Some(&broken()), now));
+        assert!(!answered("well", None, now));
+    }
+    assert!(!answered("a", Some(&broken()), now + 20 * S));
+    assert!(!answered("b", Some(&broken()), now + 40 * S));
+    assert!(answered("a", Some(&broken()), now + 41 * S));
+}
+
+#[test]
+fn what_fails_of_nodes_holds_up_no_status_that_says_so() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(8, None);
+    for node in ["a", "b"] {
+        pacer.answered(Class::Node, Some(&node.into()), now, Some(&broken()), now);
+    }
+    for class in ALL {
+        let may_begin = pacer.may_begin(class, now);
+        assert_eq!(may_begin, class != Class::Node, "{class:?}");
     }
 }
 
@@ -219,10 +250,16 @@ fn what_an_answer_says_about_the_api_server() {
 fn an_answer_that_was_late_neither_begins_nor_ends_an_outage() {
     let now = Instant::now();
     let mut pacer = Pacer::new(8, None);
-    pacer.answered(Class::Node, now, Some(&unreachable()), now);
-    pacer.answered(Class::Node, now, Some(&RequestError::TimedOut(10 * S)), now);
+    pacer.answered(Class::Node, None, now, Some(&unreachable()), now);
+    pacer.answered(
+        Class::Node,
+        None,
+        now,
+        Some(&RequestError::TimedOut(10 * S)),
+        now,
+    );
     assert_eq!(pacer.permits(Class::Event, now), 0);
-    pacer.answered(Class::Node, now, Some(&RequestError::Conflict), now);
+    pacer.answered(Class::Node, None, now, Some(&RequestError::Conflict), now);
     assert_eq!(pacer.permits(Class::Event, now), 4, "any answer ends it");
 }
 
@@ -230,11 +267,11 @@ fn an_answer_that_was_late_neither_begins_nor_ends_an_outage() {
 fn a_full_round_of_answers_lets_one_more_through() {
     let now = Instant::now();
     let mut pacer = Pacer::new(8, None);
-    pacer.answered(Class::Node, now, Some(&throttled(Some(S))), now);
+    pacer.answered(Class::Node, None, now, Some(&throttled(Some(S))), now);
     assert_eq!(pacer.at_a_time(), 4);
     for answered in 0..5 {
         assert_eq!(pacer.at_a_time(), 4, "after {answered}");
-        pacer.answered(Class::Node, now + S, None, now + S);
+        pacer.answered(Class::Node, None, now + S, None, now + S);
     }
     assert_eq!(pacer.at_a_time(), 5);
 }

@@ -6,20 +6,22 @@ use super::{RuleWork, Rules};
 use crate::engine::count::RuleCount;
 use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
 use crate::engine::gating::observe;
+use crate::engine::node_writes::WriteWork;
 use crate::engine::notice::{About, Notice};
 use crate::engine::outbox::Outbox;
-use crate::engine::status::{Record, has_work_for};
+use crate::engine::status::Record;
 use crate::object::Node;
 use crate::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
 use crate::rule::{Rule, RuleSet};
 
 impl Rules {
-    /// Puts on record what the rules do on a node by a plan that was just made.
+    /// Puts on record what the rules do on a node by a plan that was just made, before it is written.
     pub fn evaluated(
         &mut self,
         node: &Node,
         plan: &NodePlan<'_>,
         set: &RuleSet,
+        write: &WriteWork,
         records: &mut Vec<Record>,
         out: &mut Outbox,
     ) {
@@ -32,8 +34,14 @@ impl Rules {
             }
         }
         let deleting = || set.rules().iter().filter(|rule| rule.deleting);
-        for rule in deleting().filter(|rule| has_work_for(plan, rule)) {
-            Record::of(records, &rule.uid);
+        for record in &mut *records {
+            record.is_clean = true;
+        }
+        for rule in deleting() {
+            let mut writes = plan.writes_for(rule);
+            if plan.awaits_evidence(rule) || writes.any(|it| !write.has_given_up(it)) {
+                Record::of(records, &rule.uid).is_clean = false;
+            }
         }
         records.retain_mut(|record| {
             let mut outcomes = plan.outcomes.iter();
@@ -129,11 +137,10 @@ impl RuleWork {
         let guard = self.guard.as_mut().filter(|_| is_known);
         let counts_anew = guard.is_some_and(|guard| observe(guard, node, outcome));
         let is_news = record.see(outcome, out.now.wall);
-        // A refusal for another rule is no failure of this one.
-        let recovered = record
-            .failure
-            .take_if(|_| !has_work_for(plan, outcome.rule))
-            .is_some();
+        // A refusal for another rule, or of a record, is no failure of this one.
+        let has_work = plan.awaits_evidence(outcome.rule)
+            || plan.changes().any(|it| *it.rule_uid == *self.uid);
+        let recovered = record.failure.take_if(|_| !has_work).is_some();
         if is_news || counts_anew || recovered {
             self.status_changed(out);
         }

@@ -79,13 +79,12 @@ impl Record {
     }
 
     /// Notes the plan for a node that the rule does not select, or that it has to clean because it is `deleted`; returns
-    /// whether that is new. A failure stays on record until the node is clean.
+    /// whether that is new. A failure stays on record until no taint of the node is to be changed.
     pub fn leave(&mut self, plan: &NodePlan<'_>, deleted: Option<&Rule>) -> bool {
         let lingered = self.lingers;
         self.lingers = deleted.is_some_and(|rule| plan.releases_for(rule));
-        self.is_clean = !deleted.is_some_and(|rule| has_work_for(plan, rule));
         self.held_since = None;
-        let recovers = !plan.writes_node() && !plan.awaiting.contains(&self.rule);
+        let recovers = plan.changes().next().is_none() && !plan.awaiting.contains(&self.rule);
         let recovered = recovers && self.failure.take().is_some();
         self.found.take().is_some() || recovered || lingered != self.lingers
     }
@@ -117,11 +116,6 @@ impl Record {
             _ => found.tainted,
         })
     }
-}
-
-/// Whether the rule has anything to write to the node, now or once what it depends on is current.
-pub(crate) fn has_work_for(plan: &NodePlan<'_>, rule: &Rule) -> bool {
-    plan.awaits_evidence(rule) || plan.writes_for(rule)
 }
 
 /// The records of one rule, each with its node, in order of the nodes' names.

@@ -1,11 +1,12 @@
 //! Which part of a node's plan is written after a refusal, and what guards hold back.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Bench, Input};
+use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::testing::{GATE, NodeBuilder, RuleBuilder, node, rule};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, rule};
 
 const OTHER: &str = "readiness.k8s.io/other";
 
@@ -88,7 +89,7 @@ fn a_bootstrap_that_is_completed_beside_something_refused_is_counted() {
 #[test]
 fn what_is_refused_of_one_taint_alone_is_blamed_on_its_rule_at_once() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], refuses_nodes);
-    assert_eq!(bench.refused, 1, "there is nothing to find out");
+    assert_eq!(bench.refused, 2, "with its record, and alone");
     let failed = ["AddTaintError r", "EvaluationError r"];
     assert!(bench.counted().ends_with(&failed.map(str::to_owned)));
     bench.wait(60_000);
@@ -101,7 +102,10 @@ fn what_is_refused_of_one_taint_alone_is_blamed_on_its_rule_at_once() {
 fn what_is_refused_of_several_is_tried_one_by_one_at_once() {
     let mut bench = Bench::refusing(&[gate(), other()], &[node("n")], refuses_gate);
     assert_eq!(bench.taints("n"), [OTHER]);
-    assert_eq!(bench.refused, 2, "together, and alone");
+    assert_eq!(
+        bench.refused, 3,
+        "together, one by one, and without its record"
+    );
     bench.wait(30_000);
     let tries = bench.refused;
     assert!((6..20).contains(&tries), "{tries} in half a minute");
@@ -134,6 +138,130 @@ fn a_write_that_names_the_wrong_thing_is_not_blamed_on_a_rule_that_only_changes_
         !counted.contains(&"AddTaintError r".to_owned()),
         "{counted:?}"
     );
+}
+
+/// Refuses every write that changes annotations, as if there were no room for any.
+fn refuses_records(request: &Request) -> Option<RequestError> {
+    let Request::PatchNode(_, patch) = request else {
+        return None;
+    };
+    let is_record = |it: &Value| {
+        let path = it["path"].as_str().unwrap();
+        it["op"] != "test" && path.starts_with("/metadata/annotations")
+    };
+    let operations = json!(patch);
+    let mut operations = operations.as_array().unwrap().iter();
+    operations.any(is_record).then(forbidden)
+}
+
+#[test]
+fn a_node_is_gated_and_released_without_the_records_that_it_has_no_room_for() {
+    const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-r-uid";
+    for (rule, completed) in [
+        (gate(), Value::Null),
+        (gate().bootstrap_only(), json!(r#"{"rule-name":"r"}"#)),
+    ] {
+        let mut bench = Bench::refusing(&[rule], &[node("n")], refuses_records);
+        assert_eq!(bench.taints("n"), [GATE]);
+        bench.wait(30_000);
+        assert!(bench.refused < 20, "{} times", bench.refused);
+        assert_eq!(failures(&bench, "r"), 0);
+        let refused = bench.refused;
+        condition(&mut bench, "n", "Net", "True");
+        assert_eq!(bench.taints("n"), [""; 0]);
+        assert_eq!(bench.refused, refused, "at once");
+        bench.refusal = |_| None;
+        bench.wait(60_000);
+        let annotations = &bench.node("n")["metadata"]["annotations"];
+        assert_eq!(annotations[COMPLETED], completed);
+        assert_eq!(
+            annotations["nodegate.dev/taint-added-by-r-uid"],
+            Value::Null
+        );
+        let failed = bench.told().into_iter().find(|it| it.contains("Error"));
+        assert_eq!(failed, None);
+    }
+}
+
+#[test]
+fn a_taint_is_changed_without_its_record_where_writing_both_fails_again_and_again() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
+        refuses_records(request).map(|_| broken())
+    });
+    assert_eq!(bench.taints("n"), [""; 0], "it may pass");
+    bench.wait(1000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    bench.wait(2000);
+    assert_eq!(failures(&bench, "r"), 0);
+}
+
+#[test]
+fn a_taint_is_on_record_once_what_refuses_all_writes_is_over() {
+    let mut bench = Bench::refusing(&[gate()], &[node("n")], refuses_nodes);
+    bench.wait(20_000);
+    assert_eq!(failures(&bench, "r"), 1);
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    let annotations = &bench.node("n")["metadata"]["annotations"];
+    assert_ne!(
+        annotations["nodegate.dev/taint-added-by-r-uid"],
+        Value::Null
+    );
+    assert_eq!(failures(&bench, "r"), 0);
+}
+
+#[test]
+fn a_deleted_rule_does_not_wait_for_ever_for_records_that_cannot_be_removed() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.refusal = refuses_records;
+    bench.sees_rule(&gate().deleting());
+    assert_eq!(bench.taints("n"), [""; 0]);
+    bench.wait(2000);
+    assert_ne!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
+    bench.wait(60_000);
+    assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
+    bench.shows_gone(Watch::Rules, "r");
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    let annotations = &bench.node("n")["metadata"]["annotations"];
+    assert_eq!(
+        annotations["nodegate.dev/taint-added-by-r-uid"],
+        Value::Null
+    );
+}
+
+fn broken() -> RequestError {
+    RequestError::Broken("etcdserver: request is too large".into())
+}
+
+#[test]
+fn a_node_whose_writes_fail_slows_no_other_however_often_it_changes() {
+    let mut bench = Bench::refusing(&[gate()], &[node("huge")], |request| match request {
+        Request::PatchNode(name, _) if **name == *"huge" => Some(broken()),
+        _ => None,
+    });
+    for round in 0..60 {
+        let status = if round % 2 == 0 { "True" } else { "False" };
+        condition(&mut bench, "huge", "Net", status);
+        let other = format!("n-{round}");
+        bench.sees(&node(&other));
+        assert_eq!(bench.taints(&other), [GATE], "at once");
+        bench.wait(150);
+    }
+    assert!((4..20).contains(&bench.refused), "{} times", bench.refused);
+}
+
+#[test]
+fn a_status_says_within_a_second_that_every_write_of_nodes_fails() {
+    let names: Vec<String> = (0..20).map(|index| format!("n-{index}")).collect();
+    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
+    let mut bench = Bench::refusing(&[gate()], &nodes, |request| {
+        refuses_nodes(request).map(|_| broken())
+    });
+    bench.wait(1000);
+    let failed = bench.status("r")["failedNodes"].as_array();
+    assert_eq!(failed.map(Vec::len), Some(10), "as many as it lists");
 }
 
 #[test]

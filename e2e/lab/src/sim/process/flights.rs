@@ -120,9 +120,13 @@ impl Process<'_> {
                 Trouble::Conflict if is_write => return (soon, Err(RequestError::Conflict)),
                 Trouble::Conflict | Trouble::EventRateLimit => {}
                 Trouble::TooManyRequests => return (soon, Err(too_many(s(1)))),
-                Trouble::InternalError | Trouble::Unavailable => {
-                    let error = RequestError::Broken {
-                        message: "the server is out of order".into(),
+                Trouble::InternalError => {
+                    let message = "the server is out of order".into();
+                    return (soon, Err(RequestError::Broken(message)));
+                }
+                Trouble::Unavailable => {
+                    let error = RequestError::Throttled {
+                        message: "the server is unavailable".into(),
                         retry_after: None,
                     };
                     return (soon, Err(error));
