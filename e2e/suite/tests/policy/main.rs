@@ -2,6 +2,7 @@
 //! says why.
 
 mod controller;
+mod crowded;
 mod kubelet;
 mod reporter;
 
