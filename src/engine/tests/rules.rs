@@ -504,3 +504,16 @@ fn a_rule_whose_fields_another_definition_dropped_is_frozen_and_says_so() {
     bench.wait(3000);
     assert_eq!(bench.taints("a"), [GATE]);
 }
+
+#[test]
+fn a_rule_that_was_made_a_dry_run_holds_its_nodes_until_it_is_deleted() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.wait(1000);
+    bench.sees_rule(&gate().dry_run());
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    assert_eq!(bench.status("r")["nodegate"]["heldNodes"], 1);
+    bench.sees_rule(&gate().dry_run().deleting());
+    bench.wait(3000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+}
