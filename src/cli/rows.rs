@@ -662,7 +662,7 @@ mod tests {
             snapshot.leader = (!leads).then(|| Leader::of(Lease::default()));
             let it = explain_node(&snapshot, "n").unwrap();
             assert_eq!(serde_json::to_value(it.verdict).unwrap(), verdict, "{what}");
-            assert_eq!(it.rules[0].remarks, [said.clone()], "{what}");
+            assert_eq!(it.rules[0].remarks[..], [&*said], "{what}");
             let step = it.next.map_or_else(String::new, |it| it.say);
             assert!(step.contains(next), "{what}: {step}");
             let status = status(&snapshot);
