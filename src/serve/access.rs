@@ -88,7 +88,7 @@ impl AccessGuard {
     /// Passes a request on or refuses it: a layer for `axum::middleware::from_fn_with_state`.
     pub(super) async fn check(
         State(access): State<Arc<Self>>,
-        Extension(Peer(peer)): Extension<Peer>,
+        Extension(Peer(peer, _)): Extension<Peer>,
         request: Request,
         next: Next,
     ) -> Response {

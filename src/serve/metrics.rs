@@ -1,12 +1,13 @@
 //! `/metrics` over HTTP, or over HTTPS for users to whom the API server grants it.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{mpsc, oneshot};
@@ -15,7 +16,7 @@ use tracing::{info, warn};
 use super::ServeError;
 use super::access::AccessGuard;
 use super::address::{BindAddress, listen, parse_address};
-use super::server::Server;
+use super::server::{Peer, Server};
 use super::tls::{CertificateError, Certificates, follow, issue};
 use crate::instance::own_namespace;
 
@@ -61,7 +62,8 @@ pub(crate) fn serve(
         return Ok(());
     };
     let listener = listen(address, "metrics", "--metrics-bind-address")?;
-    let scrape = async move || {
+    let scrape = async move |Extension(Peer(_, arrived)): Extension<Peer>| {
+        arrived.store(true, Ordering::Relaxed);
         update_gauges(&surveys).await;
         exposition()
     };

@@ -33,8 +33,13 @@ impl Permits {
 
     /// A permit for this address, at once or as soon as one is free.
     pub(crate) async fn take(&self, address: IpAddr) -> Permit {
+        self.complete(self.begin(address).await).await
+    }
+
+    /// The address's part of a permit, at once or as soon as one is free.
+    pub(crate) async fn begin(&self, address: IpAddr) -> OwnedSemaphorePermit {
         let own = self.of(address).acquire_owned().await;
-        self.complete(own.expect(NEVER_CLOSED)).await
+        own.expect(NEVER_CLOSED)
     }
 
     /// The same, or `None` if the address has all that it may have.
@@ -43,7 +48,8 @@ impl Permits {
         Some(self.complete(own).await)
     }
 
-    async fn complete(&self, own: OwnedSemaphorePermit) -> Permit {
+    /// The rest of a permit, at once or as soon as one is free.
+    pub(crate) async fn complete(&self, own: OwnedSemaphorePermit) -> Permit {
         let all = self.all.clone().acquire_owned().await;
         Permit {
             _all: all.expect(NEVER_CLOSED),

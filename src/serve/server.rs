@@ -1,6 +1,9 @@
 //! A server that bounds connections and their time, over TLS or not, and hands requests to the router.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::serve::Listener;
@@ -10,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
@@ -28,13 +32,14 @@ const HEADERS: usize = 64;
 /// The least time between two log lines that a server is full.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The address that a request comes from; stored in the request's extensions.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+/// The address that a request comes from, and whether the request has arrived: its handler says so. Stored in the request's
+/// extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer(pub(crate) IpAddr, pub(crate) Arc<AtomicBool>);
 
 pub(crate) struct Server {
     pub(crate) name: &'static str,
-    /// The most connections at a time. One address may have a quarter of them.
+    /// The most connections at a time. One address may have a quarter of them, and half of them may be without a request.
     pub(crate) connections: usize,
     /// The server's certificate; `None` means no TLS.
     pub(crate) certificates: Option<Certificates>,
@@ -49,6 +54,7 @@ impl Server {
     pub(crate) async fn serve(self, mut listener: TcpListener) {
         let tls = self.certificates.map(|it| it.acceptor(self.clients));
         let permits = Permits::new(self.connections, self.connections / 4);
+        let mut arriving = VecDeque::new();
         let mut warned: Option<Instant> = None;
         loop {
             let (stream, address): (TcpStream, SocketAddr) = Listener::accept(&mut listener).await;
@@ -63,14 +69,26 @@ impl Server {
                 }
                 continue;
             };
+            arriving.retain(|(arrived, task): &(Arc<AtomicBool>, AbortHandle)| {
+                !arrived.load(Ordering::Relaxed) && !task.is_finished()
+            });
+            // Clients that send nothing close each other's connections, the oldest first.
+            if arriving.len() >= self.connections / 2
+                && let Some((_, oldest)) = arriving.pop_front()
+            {
+                oldest.abort();
+            }
             let tls = tls.clone();
-            let router = self.router.clone().layer(Extension(Peer(peer)));
-            tokio::spawn(async move {
+            let arrived = Arc::new(AtomicBool::new(false));
+            let peer_of = Extension(Peer(peer, arrived.clone()));
+            let router = self.router.clone().layer(peer_of);
+            let task = tokio::spawn(async move {
                 let _permit = permit;
                 if let Err(error) = serve(stream, tls, router).await {
                     debug!(%peer, "the connection has ended: {error}");
                 }
             });
+            arriving.push_back((arrived, task.abort_handle()));
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The webhook's one path: it parses a review request, compares the rule with the cluster, and answers.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
+use futures::future::OptionFuture;
 use kube::Client;
 use kube::core::Status;
 use serde_json::json;
@@ -24,17 +27,20 @@ use crate::serve::{Peer, Permits};
 /// The path of the API server's requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
-/// The most reviews at a time, and the most of one address. Each may take a few MiB and lists rules and nodes; it takes
-/// milliseconds.
+/// The most reviews at a time, and the most of one address, whose requests are read at a time, too. A review lists rules and
+/// nodes; it takes milliseconds.
 const REVIEWS: (usize, usize) = (4, 2);
-/// How long a review may wait to start, and how long its request may take to arrive. The API server waits 10 s in total.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// As many requests may be longer than this, which may take a few MiB each. Nearly all are shorter.
+const SHORT: u64 = 64 << 10;
+/// How long a request may take to arrive and to have its turn. The API server waits 10 s in total.
+const PATIENCE: Duration = Duration::from_secs(6);
 /// The most bytes of a request: an update carries the old and the new object, each at most etcd's limit (1.5 MiB).
 const LARGEST: usize = 4 << 20;
 
 #[derive(Clone)]
 struct Webhook {
     turns: Arc<Permits>,
+    long: Arc<Permits>,
     surveyor: Arc<Surveyor>,
     classes: Arc<[CriticalComponentClass]>,
 }
@@ -49,6 +55,7 @@ pub(super) fn router(
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Webhook {
             turns: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
+            long: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
             surveyor: Arc::new(Surveyor::new(client, classes.clone(), passing_taints)),
             classes,
         })
@@ -56,18 +63,26 @@ pub(super) fn router(
 
 async fn answer(
     State(webhook): State<Webhook>,
-    Extension(Peer(peer)): Extension<Peer>,
+    Extension(Peer(peer, arrived)): Extension<Peer>,
     request: Request,
 ) -> Response {
-    let Ok(_turn) = timeout(PATIENCE, webhook.turns.take(peer)).await else {
-        let text = "too many rules are under review; try again\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    let arrive = async {
+        let own = webhook.turns.begin(peer).await;
+        let bytes = request.body().size_hint().upper();
+        let is_long = bytes.is_none_or(|bytes| bytes > SHORT);
+        let long = OptionFuture::from(is_long.then(|| webhook.long.take(peer))).await;
+        // Read before its turn, so that a slow client holds up only its own address.
+        let body = Bytes::from_request(request, &()).await?;
+        arrived.store(true, Ordering::Relaxed);
+        Ok((body, long, webhook.turns.complete(own).await))
     };
-    // Read only now, so that the number of reviews bounds memory.
-    let body = match timeout(PATIENCE, Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(rejection)) => return rejection.into_response(),
-        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    let (body, long, _turn) = match timeout(PATIENCE, arrive).await {
+        Ok(Ok(arrived)) => arrived,
+        Ok(Err(rejection)) => return BytesRejection::into_response(rejection),
+        Err(_) => {
+            let text = "too many rules are under review; try again\n";
+            return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        }
     };
     let request = match serde_json::from_slice(&body) {
         Ok(Envelope { request }) => request,
@@ -76,7 +91,7 @@ async fn answer(
             return (StatusCode::BAD_REQUEST, text).into_response();
         }
     };
-    drop(body);
+    drop((body, long));
     let uid = request.uid.clone();
     let response = match Box::pin(webhook.judge(request)).await {
         Ok(warnings) => json!({"uid": uid, "allowed": true, "warnings": warnings}),

@@ -19,10 +19,24 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// How soon a client reconnects.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Another address than the API server's.
-pub(crate) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-/// How much of its body a client sends: half of what it announces.
-const HALF: usize = 2 << 20;
+/// Other addresses than the API server's.
+pub(crate) const ELSEWHERE: IpAddr = elsewhere(0);
+pub(crate) const MANY: [IpAddr; 8] = [
+    elsewhere(0),
+    elsewhere(1),
+    elsewhere(2),
+    elsewhere(3),
+    elsewhere(4),
+    elsewhere(5),
+    elsewhere(6),
+    elsewhere(7),
+];
+
+const fn elsewhere(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2 + number))
+}
+/// What a client sends of its body: half of what it announces.
+static HALF: [u8; 2 << 20] = [b' '; 2 << 20];
 
 /// Where a client stops.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +131,7 @@ impl Target {
     }
 
     /// Connects, sends up to the stop, and waits for the server to close the connection.
-    async fn dawdle(&self, stops: Stops, connected: &AtomicUsize) -> Result<()> {
+    async fn dawdle(&self, from: IpAddr, stops: Stops, connected: &AtomicUsize) -> Result<()> {
         let path = self.path;
         let wait = async |stream: &mut (dyn tokio::io::AsyncRead + Unpin + Send)| {
             connected.fetch_add(1, Ordering::Relaxed);
@@ -125,19 +139,19 @@ impl Target {
             connected.fetch_sub(1, Ordering::Relaxed);
         };
         if let Stops::Handshake = stops {
-            let mut stream = self.connect(ELSEWHERE).await?;
+            let mut stream = self.connect(from).await?;
             stream.write_all(&[0x16, 3, 1, 2, 0, 1]).await?;
             wait(&mut stream).await;
             return Ok(());
         }
-        let mut stream = self.connect_tls(ELSEWHERE).await?;
+        let mut stream = self.connect_tls(from).await?;
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n");
         stream.write_all(head.as_bytes()).await?;
         if let Stops::Body = stops {
-            let length = 2 * HALF;
+            let length = 2 * HALF.len();
             let rest = format!("Content-Length: {length}\r\n\r\n");
             stream.write_all(rest.as_bytes()).await?;
-            stream.write_all(&vec![b' '; HALF]).await?;
+            stream.write_all(&HALF).await?;
         }
         stream.flush().await?;
         wait(&mut stream).await;
@@ -178,17 +192,17 @@ async fn status(mut stream: TlsStream<TcpStream>) -> Result<String> {
 }
 
 impl Crowd {
-    /// Starts this many clients of each kind.
-    pub(crate) fn gather(kinds: &[(&Target, Stops, usize)]) -> Self {
+    /// Starts this many clients of each kind, spread over these addresses.
+    pub(crate) fn gather(addresses: &[IpAddr], kinds: &[(&Target, Stops, usize)]) -> Self {
         let mut clients = JoinSet::new();
         let connected = Arc::new(AtomicUsize::new(0));
         for (target, stops, number) in kinds {
-            for _ in 0..*number {
+            for from in addresses.iter().copied().cycle().take(*number) {
                 let (target, stops, connected) = ((*target).clone(), *stops, connected.clone());
                 clients.spawn(async move {
                     loop {
                         // It reconnects whatever ended it.
-                        let _ = target.dawdle(stops, &connected).await;
+                        let _ = target.dawdle(from, stops, &connected).await;
                         tokio::time::sleep(PAUSE).await;
                     }
                 });
