@@ -97,6 +97,7 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let reporter = Reporter {
         state: ReporterState::new(settings.policy.clone()),
         has_resumed: false,
+        may_read: true,
         settings: &settings,
         node,
         metrics: metrics.clone(),
@@ -157,6 +158,7 @@ struct Reporter<'a> {
     state: ReporterState,
     /// Whether the condition that an earlier process left has been read.
     has_resumed: bool,
+    may_read: bool,
     metrics: ReporterMetrics,
     health: watch::Sender<ReporterHealth>,
     retry: Backoff,
@@ -195,14 +197,27 @@ impl Reporter<'_> {
 
     /// Makes the requests that are due: reads of the Node, and the write of its condition.
     async fn report(&mut self, last_check: Timestamp) -> Result<(), RequestFailure> {
-        if !self.has_resumed {
-            self.resume().await?;
-            self.has_resumed = true;
+        let read = if !self.has_resumed {
+            self.resume().await
+        } else if self.may_read && self.state.is_reread_due(Instant::now()) {
+            self.reread().await
+        } else {
+            Ok(())
+        };
+        let refusal = match read {
+            Err(problem) if problem.is_not_granted() => Some(problem),
+            read => read.map(|()| None)?,
+        };
+        self.write_if_due(last_check).await?;
+        // Where not even a write was granted yet, the permissions may be on their way.
+        if let Some(problem) = refusal.filter(|_| self.state.published_status().is_some()) {
+            warn!(
+                "{problem}; going on without: transition time and thresholds begin anew, and a condition that somebody removes comes \
+                 back only with the next heartbeat"
+            );
+            (self.has_resumed, self.may_read) = (true, false);
         }
-        if self.state.is_reread_due(Instant::now()) {
-            self.reread().await?;
-        }
-        self.write_if_due(last_check).await
+        Ok(())
     }
 
     /// Resumes from the Node's condition, if it was written during this boot.
@@ -223,6 +238,7 @@ impl Reporter<'_> {
             ),
             None => {}
         }
+        self.has_resumed = true;
         Ok(())
     }
 

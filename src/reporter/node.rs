@@ -191,7 +191,7 @@ impl ReportedNode {
 }
 
 impl RequestFailure {
-    fn is_not_granted(&self) -> bool {
+    pub(super) fn is_not_granted(&self) -> bool {
         self.kind == FailureKind::NotGranted
     }
 }

@@ -72,10 +72,14 @@ async fn start_of(body: &mut Incoming) -> String {
 /// Where a redirect leads, if it stays on the same host and port.
 fn follow(from: &Uri, location: &str) -> Option<Uri> {
     let (scheme, authority) = (from.scheme_str()?, from.authority()?);
-    if location.starts_with('/') && !location.starts_with("//") {
-        return format!("{scheme}://{authority}{location}").parse().ok();
-    }
-    let EndpointCheck::Http { uri, socket: None } = Endpoint::parse(location).ok()?.check else {
+    let (folder, _) = from.path().rsplit_once('/')?;
+    let target = match location.split(['/', '?']).next()? {
+        start if start.contains(':') => location.to_owned(),
+        _ if location.starts_with("//") => format!("{scheme}:{location}"),
+        _ if location.starts_with('/') => format!("{scheme}://{authority}{location}"),
+        _ => format!("{scheme}://{authority}{folder}/{location}"),
+    };
+    let EndpointCheck::Http { uri, socket: None } = Endpoint::parse(&target).ok()?.check else {
         return None;
     };
     let port = |uri: &Uri| {
@@ -94,15 +98,20 @@ mod tests {
 
     #[test]
     fn redirects_are_followed_on_the_same_host_alone() {
-        let from = "http://localhost:9099/old".parse().unwrap();
+        let from = "http://localhost:9099/a/old?x=0".parse().unwrap();
         for (location, expected) in [
             ("/new?x=1", Some("/new?x=1")),
             ("http://localhost:9099/new", Some("/new")),
+            ("//localhost:9099/new", Some("/new")),
+            ("new", Some("/a/new")),
+            (
+                "new/?x=http://elsewhere/",
+                Some("/a/new/?x=http://elsewhere/"),
+            ),
             ("http://localhost:9098/new", None),
             ("https://localhost:9099/new", None),
             ("http://elsewhere:9099/new", None),
             ("//elsewhere/new", None),
-            ("new", None),
             ("exec:/bin/true", None),
         ] {
             let to = follow(&from, location);

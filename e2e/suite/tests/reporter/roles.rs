@@ -1,4 +1,4 @@
-//! Under the roles of the Node Readiness Controller's example, which grant `update` on `nodes/status` but no `patch`.
+//! Under the roles of the Node Readiness Controller's examples, which do not grant all that the reporter asks for.
 
 use std::path::PathBuf;
 
@@ -17,6 +17,10 @@ const CONSTRAINED: &str = r#"
 const PLAIN: &str = r#"
 - {apiGroups: [""], resources: [nodes], verbs: [get]}
 - {apiGroups: [""], resources: [nodes/status], verbs: [update]}"#;
+
+/// Of the walk-through with Calico.
+const WRITES_ALONE: &str = r#"
+- {apiGroups: [""], resources: [nodes/status], verbs: [patch, update]}"#;
 
 /// The token of an account with these permissions on Nodes.
 async fn token(world: &World<'_>, namespace: &str, rules: &str) -> Result<PathBuf> {
@@ -97,5 +101,24 @@ async fn updates_beside_others_lose_nobodys_condition() -> Result<()> {
         assert_eq!(condition.status, "False", "{kind} is an older one");
     }
     drop(reporter);
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_reports_where_it_may_only_write() -> Result<()> {
+    let world = World::new("only-write").await?;
+    let token = token(&world, "nrr-only-write", WRITES_ALONE).await?;
+    let server = Server::http(status("200 OK")).await?;
+    let reporter = world.report_as(&token, &server.url("/"), &[])?;
+    world.reports("True", "EndpointOK").await?;
+    server.set(Answer::Nothing);
+    world.reports("False", "EndpointConnectionError").await?;
+    assert_eq!(reporter.log().matches("going on without").count(), 1);
+    let requests = world.requests();
+    let outcomes: Vec<_> = requests
+        .iter()
+        .map(|(verb, _, code)| format!("{verb} {code}"))
+        .collect();
+    assert_eq!(outcomes, ["get 403", "patch 200", "patch 200"]);
     Ok(())
 }
