@@ -79,12 +79,12 @@ impl<'a> Karpenter<'a> {
     }
 }
 
-/// The name of a node's pool, by its label or, before Karpenter has labelled it, by its claim's.
+/// The name of a node's pool: its claim's, or without a claim, its label's, which a kubelet may write.
 pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
-    let label = node.labels.get(NODE_POOL_LABEL).map(String::as_str);
-    label
+    claim
+        .and_then(|claim| claim.node_pool.as_deref())
+        .or_else(|| node.labels.get(NODE_POOL_LABEL).map(String::as_str))
         .filter(|name| !name.is_empty())
-        .or_else(|| claim?.node_pool.as_deref())
 }
 
 /// All `NodeClaim`s, indexed by the nodes that they name.
@@ -233,6 +233,31 @@ mod tests {
         claims.put(claim("d", "", ""));
         assert_eq!(claims.find(&node("n", "")).unwrap().name, "c".into());
         assert_eq!(claims.find(&node("m", "")), Err(NoClaim::NotFound));
+    }
+
+    #[test]
+    fn a_claims_pool_counts_before_the_label_that_a_kubelet_may_write() {
+        let pool = |name: &str| (!name.is_empty()).then(|| Arc::from(name));
+        for (of_claim, label, expected) in [
+            ("mine", "theirs", Some("mine")),
+            ("mine", "", Some("mine")),
+            ("", "labelled", Some("labelled")),
+            ("", "", None),
+        ] {
+            let mut node = node("n", "p");
+            node.labels.insert(NODE_POOL_LABEL.into(), label.into());
+            let claim = NodeClaim {
+                node_pool: pool(of_claim),
+                ..claim("c", "n", "p")
+            };
+            assert_eq!(
+                pool_name(&node, Some(&claim)),
+                expected,
+                "{of_claim}, {label}"
+            );
+            let label = Some(label).filter(|label| !label.is_empty());
+            assert_eq!(pool_name(&node, None), label);
+        }
     }
 
     #[test]
