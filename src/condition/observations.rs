@@ -50,7 +50,7 @@ pub struct Reboot {
 struct SeenDeadline {
     /// Its last value.
     value: Box<str>,
-    /// How far the clock has been set forward since.
+    /// How far the clock has been set since: forward, or back.
     step: SignedDuration,
 }
 
@@ -63,7 +63,7 @@ struct Heartbeat {
     first_seen: Timestamp,
     /// When this process last saw the reporter write.
     moved: Option<Timestamp>,
-    /// How far this process's clock has been set back since then.
+    /// How far this process's clock has been set back since then, or forward.
     set_back: SignedDuration,
     /// Whether this process saw the reporter write since it saw the present boot. Always true if it started to follow the
     /// condition long after the boot.
@@ -227,7 +227,7 @@ impl Observations {
     /// not come sooner by that.
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
         for deadline in self.deadlines.values_mut() {
-            deadline.step += step.max(SignedDuration::ZERO);
+            deadline.step += step;
         }
         if let Some(boot) = &mut self.boot {
             boot.seen = now;
@@ -235,7 +235,7 @@ impl Observations {
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;
             heartbeat.moved = heartbeat.moved.map(|_| now);
-            heartbeat.set_back += (-step).max(SignedDuration::ZERO);
+            heartbeat.set_back -= step;
         }
     }
 
@@ -250,9 +250,10 @@ impl Observations {
     pub fn is_unproven(&self, kind: &str, recently: &RangeInclusive<Timestamp>) -> bool {
         self.heartbeat(kind).is_some_and(|heartbeat| {
             let has_moved = heartbeat.moved > Some(heartbeat.first_seen);
-            let wrote = heartbeat
-                .wrote()
-                .and_then(|at| at.checked_sub(heartbeat.set_back).ok());
+            let wrote = heartbeat.wrote().and_then(|at| {
+                at.checked_sub(heartbeat.set_back.max(SignedDuration::ZERO))
+                    .ok()
+            });
             !has_moved && wrote.is_some_and(|at| !recently.contains(&at))
         })
     }
@@ -273,10 +274,10 @@ impl Observations {
         self.deadlines.contains_key(rule_uid)
     }
 
-    /// How far the clock was set forward since the deadline under the rule with this UID was recorded.
+    /// How far the clock is ahead of where it was when the deadline under the rule with this UID was recorded, because it was set.
     pub fn set_forward_since_deadline(&self, rule_uid: &str) -> SignedDuration {
-        let deadline = self.deadlines.get(rule_uid);
-        deadline.map_or(SignedDuration::ZERO, |deadline| deadline.step)
+        let step = self.deadlines.get(rule_uid).map(|deadline| deadline.step);
+        step.unwrap_or_default().max(SignedDuration::ZERO)
     }
 
     fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {

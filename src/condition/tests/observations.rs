@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::api::ConditionStatus;
 use crate::condition::{Observations, Reboot};
@@ -327,4 +327,37 @@ fn a_write_that_is_seen_late_ends_no_silence_that_a_closed_node_is_held_for() {
     observations.saw_late(at(101));
     assert!(observations.is_unproven("Net", &recently));
     assert_eq!(observations.silent_since("Net"), Some(at(101)));
+}
+
+#[test]
+fn a_clock_that_is_set_and_set_back_leaves_times_as_they_were() {
+    let minutes = SignedDuration::from_mins;
+    let rules = BTreeSet::from(["r".into()]);
+    for (steps, expected) in [
+        (&[][..], 0),
+        (&[60, -60], 0),
+        (&[-60, 60], 0),
+        (&[60], 60),
+        (&[-60], 0),
+        (&[60, 30, -60], 30),
+    ] {
+        let node = node("n").annotation("nodegate.dev/ready-deadline-r", "never");
+        let mut observations = Observations::default();
+        see(&mut observations, &node.build(), &written(0), &net(), at(0));
+        observations.see_deadlines(&node.build(), &rules);
+        let mut now = at(0);
+        for step in steps.iter().copied().map(minutes) {
+            now += step;
+            observations.measure_anew(now, step);
+        }
+        let ahead = observations.set_forward_since_deadline("r");
+        assert_eq!(ahead, minutes(expected), "{steps:?}");
+        let recently = at(-300)..=at(300);
+        let is_behind = steps.iter().sum::<i64>() < 0;
+        assert_eq!(
+            observations.is_unproven("Net", &recently),
+            is_behind,
+            "{steps:?}"
+        );
+    }
 }
