@@ -50,7 +50,8 @@ pub const DO_NOT_REPAIR: &str = "nodegate.dev/do-not-repair";
 /// time.
 pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 
-/// Annotation on the Lease; while its value is `true`, all rules are suspended.
+/// Annotation on the Lease; while it is there and its value is not `false`, all rules are suspended. In an emergency a misspelt
+/// `true` must do, too.
 pub const SUSPEND_ALL: &str = "nodegate.dev/suspend-all";
 
 /// The namespace that the manifests install the controller into.

@@ -62,7 +62,7 @@ mod tests {
         let args = parse(
             "-leader-elect -metrics-bind-address=:8080 -zap-log-level debug -kube-api-qps -1 -node-concurrent-reconciles=0",
         );
-        assert!(args.leader_elect && args.metrics.bind_address.0.is_some());
+        assert!(args.leader_elect == Some(true) && args.metrics.bind_address.0.is_some());
         assert!(format!("{:?}", args.log).contains("debug"));
         assert_eq!(args.node_concurrent_reconciles, 64);
         for kept in ["-h", "--help", "-1", "-", "--", "a-b"] {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn of_a_flag_that_is_given_twice_the_last_one_counts() {
         let args = parse("--leader-elect --leader-elect=false --log-format=text --log-format=json");
-        assert!(!args.leader_elect);
+        assert_eq!(args.leader_elect, Some(false));
         assert!(format!("{:?}", args.log).contains("Json"));
     }
 }

@@ -3,12 +3,16 @@
 
 use std::time::{Duration, Instant};
 
+use axum::http::header;
 use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
+use prometheus::Gauge;
 use tokio::sync::watch;
+use tower::service_fn;
 use tracing::{info, warn};
 
 use super::answer::within;
@@ -27,6 +31,9 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many seconds the clock of who takes the lease may be off. API servers tell whole seconds, and an answer takes up to
+/// [`REQUEST_TIMEOUT`].
+const MAX_CLOCK_OFFSET: f64 = 10.0;
 
 /// One instance's part in the election.
 pub(super) struct Election {
@@ -48,6 +55,8 @@ pub(super) struct Sight {
     pub readiness: watch::Receiver<Readiness>,
     /// When any watch last showed something.
     pub seen: watch::Receiver<Instant>,
+    /// How many seconds this machine's clock was ahead of the API server's at the last answer.
+    pub clock_offset: Gauge,
 }
 
 impl Sight {
@@ -72,8 +81,21 @@ impl Election {
         brake: Brake,
         restored: watch::Sender<()>,
     ) -> Self {
+        let offset = sight.clock_offset.clone();
+        let by_the_clock = service_fn(move |request| {
+            let (client, offset) = (client.clone(), offset.clone());
+            async move {
+                let answer = client.send(request).await?;
+                let date = answer.headers().get(header::DATE);
+                if let Some(date) = date.and_then(|date| rfc2822::parse(date.to_str().ok()?).ok()) {
+                    let ahead = Timestamp::now().duration_since(date.timestamp());
+                    offset.set(ahead.as_secs_f64());
+                }
+                Ok::<_, kube::Error>(answer)
+            }
+        });
         Self {
-            api: Api::namespaced(client, namespace),
+            api: Api::namespaced(Client::new(by_the_clock, namespace), namespace),
             identity,
             seen: None,
             sight,
@@ -83,7 +105,7 @@ impl Election {
         }
     }
 
-    /// Waits until this instance leads. While it sees nothing, it leaves the lease to others.
+    /// Waits until this instance leads. While it sees nothing, or its clock is wrong, it leaves the lease to others.
     ///
     /// # Errors
     /// When it has seen nothing for minutes: another process may see more.
@@ -231,12 +253,16 @@ impl Election {
         }
         let answer = if let Some((lease, since)) = &self.seen {
             let claim = reading(lease, *since).claim(&self.identity);
-            if claim == LeaseClaim::Wait {
-                return Ok(false);
+            match claim {
+                LeaseClaim::Wait => return Ok(false),
+                LeaseClaim::Take => self.check_clock()?,
+                LeaseClaim::Renew => {}
             }
             self.replace(&self.written(lease.clone(), claim)).await
         } else {
-            let lease = self.written(Lease::default(), LeaseClaim::Take);
+            self.check_clock()?;
+            let mut lease = self.written(Lease::default(), LeaseClaim::Take);
+            lease.metadata.annotations = self.brake.annotations.clone();
             let params = PostParams::default();
             within(REQUEST_TIMEOUT, self.api.create(&params, &lease)).await
         };
@@ -246,6 +272,18 @@ impl Election {
         self.see(Some(&lease));
         self.seen = Some((lease, Instant::now()));
         Ok(true)
+    }
+
+    /// An error if this instance must not take the lease: it would gate, release and repair at the wrong time.
+    fn check_clock(&self) -> Result<(), RequestError> {
+        let offset = self.sight.clock_offset.get();
+        if offset.abs() <= MAX_CLOCK_OFFSET {
+            return Ok(());
+        }
+        let side = if offset > 0.0 { "ahead of" } else { "behind" };
+        Err(RequestError::Failed(format!(
+            "this machine's clock is more than {MAX_CLOCK_OFFSET} s {side} the API server's; check its time synchronization"
+        )))
     }
 
     /// Records the Lease's current state. If the version goes backwards, the cluster was restored from a backup.
@@ -277,11 +315,8 @@ impl Election {
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, RequestError> {
         let params = PostParams::default();
-        within(
-            REQUEST_TIMEOUT,
-            self.api.replace(LEASE_NAME, &params, lease),
-        )
-        .await
+        let replaced = self.api.replace(LEASE_NAME, &params, lease);
+        within(REQUEST_TIMEOUT, replaced).await
     }
 
     /// The Lease with this instance as its holder, renewed now.

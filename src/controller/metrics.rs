@@ -99,5 +99,7 @@ metrics! {
     stamps {
         last_reconciliation: "node_readiness_rule_last_reconciliation_timestamp_seconds" ["rule"],
             "When a rule was last evaluated on a node.";
+        clock_offset: "nodegate_clock_offset_seconds" [],
+            "How far this machine's clock was ahead of the API server's at the last answer about the Lease, to about a second.";
     }
 }

@@ -69,10 +69,9 @@ pub struct ControllerArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = parse_address)]
     pub health_probe_bind_address: BindAddress,
 
-    /// Let one instance write at a time, elected by a Lease
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub leader_elect: bool,
+    /// Let one instance write at a time, elected by a Lease; on by default in a pod that is given no --kubeconfig
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub leader_elect: Option<bool>,
 
     /// Namespace of the Lease; without it the pod's own, or nrr-system
     #[arg(long, value_name = "NAMESPACE")]
@@ -126,6 +125,14 @@ pub struct ControllerArgs {
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+impl ControllerArgs {
+    /// Whether a leader is elected: by default in a pod, where somebody may replace the arguments to debug one of two instances.
+    fn elects(&self, is_pod: bool) -> bool {
+        self.leader_elect
+            .unwrap_or(is_pod && self.kubeconfig.is_none())
+    }
 }
 
 /// Parses how many nodes are written at a time. Anything below 1 means the default, as in the Node Readiness Controller.
@@ -197,7 +204,8 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let (readiness, probe) = cell::channel(Readiness::default());
     let (pulse, beats) = cell::channel(None);
     let (survey, surveys) = mpsc::channel(1);
-    let brake = Brake::new(args.suspend_all, args.leader_elect);
+    let elects = args.elects(std::env::var_os("KUBERNETES_SERVICE_HOST").is_some());
+    let brake = Brake::new(args.suspend_all, elects);
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listener = listen(address, "health probes", "--health-probe-bind-address")?;
         health::serve(listener, probe, brake.subscribe(), beats);
@@ -242,6 +250,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let sight = Sight {
         readiness: readiness.subscribe(),
         seen: sight,
+        clock_offset: metrics.clock_offset.with_label_values(&[] as &[&str]),
     };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
     let engine = Engine::new(settings(&args, config, &classes), now);
@@ -255,7 +264,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         pulse,
     };
     let run = Box::pin(driver.run(inputs, shutdown));
-    let ended = if args.leader_elect {
+    let ended = if elects {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
         let election = Election::new(client, &namespace, instance.unique, sight, brake, restored);
         elected(election, &lead, run).await
@@ -313,4 +322,32 @@ async fn elected(
         election.release().await;
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn in_a_pod_a_leader_is_elected_unless_a_flag_says_otherwise() {
+        for (arguments, is_pod, expected) in [
+            (&["--zap-log-level=debug"][..], true, true),
+            (&["--leader-elect=false"], true, false),
+            (&["--kubeconfig=/tmp/kubeconfig"], true, false),
+            (
+                &["--kubeconfig=/tmp/kubeconfig", "--leader-elect"],
+                true,
+                true,
+            ),
+            (&[], false, false),
+            (&["--leader-elect"], false, true),
+        ] {
+            let arguments = [&["controller"], arguments].concat();
+            let args = ControllerArgs::try_parse_from(&arguments);
+            let args = args.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(args.elects(is_pod), expected, "{arguments:?}, {is_pod}");
+        }
+    }
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use futures::stream::unfold;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::{Method, Request, Response, Uri};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HOST, TRANSFER_ENCODING};
+use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Incoming};
@@ -109,6 +109,8 @@ struct Book {
     fates: BTreeMap<Sort, Fate>,
     /// The number of requests of each sort.
     counts: BTreeMap<Sort, usize>,
+    /// The `Date` of all answers, in place of the API server's.
+    date: Option<&'static str>,
 }
 
 impl Relay {
@@ -126,7 +128,17 @@ impl Relay {
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let shared = serving.clone();
-                let service = service_fn(move |request| answer(shared.clone(), request));
+                let service = service_fn(move |request| {
+                    let shared = shared.clone();
+                    async move {
+                        let mut answer = answer(shared.clone(), request).await?;
+                        if let Some(date) = shared.book().date {
+                            let date = HeaderValue::from_static(date);
+                            answer.headers_mut().insert(DATE, date);
+                        }
+                        Ok::<_, Infallible>(answer)
+                    }
+                });
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service);
                 tokio::spawn(connection);
@@ -162,6 +174,11 @@ impl Relay {
     /// Sets the fate of the next request of this sort.
     pub fn doom_next(&self, asked: Asked, fate: Fate) {
         self.shared.book().fates.insert(asked.into(), fate);
+    }
+
+    /// Dates all answers so from now on, as if the API server's clock stood still; with `None`, as the API server dates them.
+    pub fn date_answers(&self, date: Option<&'static str>) {
+        self.shared.book().date = date;
     }
 
     /// The number of requests of this sort so far.

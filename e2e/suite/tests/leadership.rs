@@ -1,15 +1,17 @@
 //! Two instances of the controller and a Lease: one writes, and the other takes over, however the first one ends.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kube::Client;
 use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule};
 use nodegate_testbed::changes::{patch_node, set_node_condition};
+use nodegate_testbed::fetch::get;
 use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
 use nodegate_testbed::sights::has_taint;
-use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
+use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, ports};
 use serde_json::json;
 
 /// Longer than an unreleased lease lasts.
@@ -145,6 +147,36 @@ async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() ->
     eventually_leads(&second, AT_ONCE).await?;
     ensure!(!first.log().contains("leading"), "{}", first.log());
     Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_whose_clock_is_off_leaves_the_lead_to_others_until_it_is_set() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.date_answers(Some("Thu, 01 Jan 1970 00:00:00 GMT"));
+    let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+    let flag = format!("--metrics-bind-address={metrics}");
+    let arguments = [ELECTED[0], &flag];
+    let first = Controller::spawn_behind(&relay, &cluster, &arguments).await?;
+    let first = first.once_ready().await?;
+    eventually("it says why", AT_ONCE, async || {
+        Ok(first.log().contains("ahead of the API server's"))
+    })
+    .await?;
+    let offset = async || {
+        let (_, text) = get(metrics, "/metrics").await?;
+        let mut lines = text.lines();
+        let value = lines.find_map(|it| it.strip_prefix("nodegate_clock_offset_seconds "));
+        anyhow::Ok(value.context("no such metric")?.parse::<f64>()?)
+    };
+    ensure!(offset().await? > 1e9, "by more than thirty years");
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    eventually_leads(&second, AT_ONCE).await?;
+    ensure!(!first.log().contains("leading"), "{}", first.log());
+    relay.date_answers(None);
+    eventually("it is set", AT_ONCE, async || Ok(offset().await? < 10.0)).await?;
+    assert_eq!(second.stop().await?.code(), Some(0));
+    eventually_leads(&first, AT_ONCE).await
 }
 
 #[tokio::test]

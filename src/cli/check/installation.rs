@@ -391,7 +391,7 @@ fn controller(
 ) -> Verdict {
     let look = |namespace: &str| format!("check the controller: kubectl -n {namespace} get pods");
     let Some(leader) = found? else {
-        let message = "no controller has ever led here: nothing gates or releases nodes (without --leader-elect there is no Lease to show it)";
+        let message = "no controller has ever led here: nothing gates or releases nodes (with --leader-elect=false there is no Lease to show it)";
         return warning(message, look(NAMESPACE));
     };
     let mut images: BTreeMap<&str, (usize, usize)> = BTreeMap::new();

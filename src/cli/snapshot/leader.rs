@@ -40,7 +40,7 @@ impl Leader {
             holder: spec.holder_identity.unwrap_or_default(),
             renewed: spec.renew_time.map(|time| time.0),
             duration_seconds: spec.lease_duration_seconds.unwrap_or(15),
-            suspends_all: annotations.any(|(key, value)| key == SUSPEND_ALL && value == "true"),
+            suspends_all: annotations.any(|(key, value)| key == SUSPEND_ALL && value != "false"),
         }
     }
 
@@ -88,7 +88,7 @@ mod tests {
     fn a_leader_is_alive_while_it_renews_its_lease() {
         let lease = |holder: &str| {
             let lease = json!({
-                "metadata": {"namespace": "nrr-system", "annotations": {SUSPEND_ALL: "true"}},
+                "metadata": {"namespace": "nrr-system"},
                 "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "1970-01-01T00:00:00.000000Z"},
             });
             Leader::of(serde_json::from_value(lease).unwrap())
@@ -99,6 +99,15 @@ mod tests {
         assert_eq!(lease("pod-1_a-b").health(after(40)), LeaderHealth::Silent);
         assert_eq!(lease("").health(at(0)), LeaderHealth::Nobody);
         assert_eq!(lease("pod-1_a-b").pod(), "pod-1");
-        assert!(lease("pod-1_a-b").suspends_all);
+        assert!(!lease("pod-1_a-b").suspends_all);
+    }
+
+    #[test]
+    fn every_value_of_the_brake_but_false_suspends_all_rules() {
+        for (value, expected) in [("true", true), ("yes", true), ("false", false)] {
+            let lease = json!({"metadata": {"annotations": {SUSPEND_ALL: value}}});
+            let leader = Leader::of(serde_json::from_value(lease).unwrap());
+            assert_eq!(leader.suspends_all, expected, "{value}");
+        }
     }
 }

@@ -48,6 +48,47 @@ async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_brake_stays_on_by_any_word_when_somebody_deletes_the_lease() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    let client = cluster.client().await?;
+    network_rule("network").create(&client).await?;
+    create_node(&client, "a", "False").await?;
+    eventually_gated(&client, "a", TAINT).await?;
+    annotate(&cluster, "nodegate.dev/suspend-all=yes").await?;
+    eventually_says(&client, "network", "Suspended", "True").await?;
+    ensure!(
+        controller.log().contains("neither true nor false"),
+        "{}",
+        controller.log()
+    );
+    let delete = ["delete", "-n", NAMESPACE, LEASE];
+    cluster.kubectl(&delete).await?;
+    set_node_condition(&client, "a", CONDITION, "True").await?;
+    let value = "jsonpath={.metadata.annotations.nodegate\\.dev/suspend-all}";
+    let get = [
+        "get",
+        "-n",
+        NAMESPACE,
+        LEASE,
+        "--ignore-not-found",
+        "-o",
+        value,
+    ];
+    eventually_eq(
+        "the next Lease says the same",
+        SOON,
+        "yes".to_owned(),
+        async || cluster.kubectl(&get).await,
+    )
+    .await?;
+    never("the node is released", 2 * BRAKE, async || {
+        Ok(!has_taint(&client, "a", TAINT).await?)
+    })
+    .await
+}
+
+#[tokio::test]
 async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
@@ -71,24 +112,25 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     .await
 }
 
+async fn annotate(cluster: &Cluster, annotation: &str) -> Result<String> {
+    let lease = [
+        "annotate",
+        "-n",
+        NAMESPACE,
+        "--overwrite",
+        LEASE,
+        annotation,
+    ];
+    cluster.kubectl(&lease).await
+}
+
 /// Suspends all rules, checks that this has effect, and resumes them.
 async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
     let client = cluster.client().await?;
     network_rule("network").create(&client).await?;
     create_node(&client, "a", "False").await?;
     eventually_gated(&client, "a", TAINT).await?;
-    let annotate = async |annotation: &str| {
-        let arguments = [
-            "annotate",
-            "-n",
-            "nrr-system",
-            "--overwrite",
-            LEASE,
-            annotation,
-        ];
-        cluster.kubectl(&arguments).await
-    };
-    annotate("nodegate.dev/suspend-all=true").await?;
+    annotate(cluster, "nodegate.dev/suspend-all=true").await?;
     sleep(BRAKE).await;
     set_node_condition(&client, "a", CONDITION, "True").await?;
     // Longer than a renewal of the lease, which keeps the annotation.
@@ -110,7 +152,7 @@ async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
         reasons,
     )
     .await?;
-    annotate("nodegate.dev/suspend-all-").await?;
+    annotate(cluster, "nodegate.dev/suspend-all-").await?;
     sleep(BRAKE).await;
     ensure!(
         !has_taint(&client, "a", TAINT).await?,
