@@ -1,4 +1,6 @@
-//! Truncates long texts and lists, and counts things, the same way everywhere.
+//! Truncates long texts and lists, escapes what others wrote, and counts things, the same way everywhere.
+
+use std::fmt::Write as _;
 
 /// The text in at most `most` bytes: a longer one is cut at a character boundary and ends in three dots.
 pub(crate) fn cut(mut text: String, most: usize) -> String {
@@ -10,6 +12,53 @@ pub(crate) fn cut(mut text: String, most: usize) -> String {
         text.push_str("...");
     }
     text
+}
+
+/// What others wrote, for logs and messages: at most 1 KiB of it, [`printable`].
+pub(crate) fn quoted(text: String) -> String {
+    printable(cut(text, 1024))
+}
+
+/// Escapes each character that a terminal would not show: control characters including line ends and tabs, formatting such as
+/// bidirectional overrides, and zero-width characters. The escapes are JSON's.
+pub(crate) fn printable(text: impl Into<String>) -> String {
+    let text = text.into();
+    if !text.contains(is_hidden) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match character {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            hidden if is_hidden(hidden) => {
+                for unit in hidden.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+            shown => out.push(shown),
+        }
+    }
+    out
+}
+
+/// Whether this is a control or formatting character of Unicode (categories Cc, Cf, Zl and Zp).
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// The first few names, and how many more there are.

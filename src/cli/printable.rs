@@ -1,54 +1,12 @@
-//! Escapes text from other sources (names, messages, container output) for printing, so that it can neither control a terminal
-//! nor imitate this command's lines. The escapes are JSON's, so JSON output keeps its value.
+//! Prints text from other sources (names, messages, container output), so that it can neither control a terminal nor imitate
+//! this command's lines. The escapes are JSON's, so JSON output keeps its value.
 
-use std::fmt::Write as _;
-
-/// Escapes each character that a terminal would not show: control characters including line ends and tabs, formatting such as
-/// bidirectional overrides, and zero-width characters.
-pub(super) fn printable(text: impl Into<String>) -> String {
-    let text = text.into();
-    if !text.contains(is_hidden) {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
-        match character {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            hidden if is_hidden(hidden) => {
-                for unit in hidden.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-            shown => out.push(shown),
-        }
-    }
-    out
-}
+pub(super) use crate::wording::printable;
 
 /// Escapes each line of a text, and keeps the line ends.
 pub(super) fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(printable);
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Whether this is a control or formatting character of Unicode (categories Cc, Cf, Zl and Zp).
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}'
-                | '\u{600}'..='\u{605}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 #[cfg(test)]

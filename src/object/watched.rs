@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::meta::{self, Version};
 use super::rule::RuleObject;
+use crate::wording::quoted;
 
 /// Why an object is unreadable: the field and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +25,7 @@ pub struct Unreadable(String);
 
 impl Unreadable {
     pub fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
+        Self(quoted(why.into()))
     }
 }
 

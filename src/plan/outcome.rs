@@ -10,6 +10,7 @@ use crate::condition::{Condition, Detail, Facts, Source};
 use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
+use crate::wording::quoted;
 
 /// The outcome of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,8 +193,12 @@ impl<'a> Finding<'a> {
         self.condition.as_ref().map(|_| self.current)
     }
 
-    /// Why it is unmet, as a complete phrase.
+    /// Why it is unmet, as a complete phrase: in one line, and cut where somebody wrote very much.
     pub fn why(&self) -> String {
+        quoted(self.says())
+    }
+
+    fn says(&self) -> String {
         let kind = &self.requirement.kind;
         let (current, required) = (self.current, self.requirement.required);
         match self.detail() {

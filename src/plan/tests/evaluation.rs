@@ -318,6 +318,35 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
 }
 
 #[test]
+fn what_others_wrote_is_cut_and_fits_one_line() {
+    let forged = "x\n2026-01-01T00:00:00Z  INFO taint removed node=\"n\"";
+    let of = |reason: &str, message: &str| {
+        let node = node("worker-1").condition_with(serde_json::json!({
+            "type": "A", "status": "False", "reason": reason, "message": message,
+        }));
+        let of = rule("r")
+            .waits_for("A")
+            .waits_for("csidriver.nodegate.dev/a");
+        let world = world(&node).rule(&of);
+        let repeated = world.write().changes[0].why.clone();
+        assert_eq!(world.plan().outcomes[0].why(), repeated);
+        repeated
+    };
+    let why = of("R", forged);
+    assert!(
+        why.contains("A is False, must be True: R: x\\n2026"),
+        "{why}"
+    );
+    let long = "é".repeat(1 << 19);
+    for (reason, message) in [(forged, "m"), ("R", forged), (&long, forged), ("R", &long)] {
+        let why = of(reason, message);
+        assert!(why.len() < 2000 && !why.contains('\n'), "{why}");
+        let others = "CSI driver a is not registered on this node";
+        assert!(why.ends_with(others), "nothing else is cut: {why}");
+    }
+}
+
+#[test]
 fn the_time_of_a_condition_says_nothing_about_a_count_or_a_reason() {
     let transition = |requirement: &str| {
         let node = node("worker-1").condition_with(serde_json::json!({
