@@ -178,7 +178,7 @@ fn documents(text: &str) -> Vec<(usize, String)> {
     documents
 }
 
-/// The YAML and JSON files of a folder, sorted.
+/// The YAML and JSON files of a folder, sorted. A link to a folder is not followed: it may lead back.
 fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     if !path.is_dir() {
         return Ok(vec![path.into()]);
@@ -192,10 +192,33 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     for entry in entries {
         let ending = entry.extension().and_then(|ending| ending.to_str());
         if entry.is_dir() {
-            all.extend(files(&entry)?);
+            if !entry.is_symlink() {
+                all.extend(files(&entry)?);
+            }
         } else if matches!(ending, Some("yaml" | "yml" | "json")) {
             all.push(entry);
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_folder_is_not_followed() {
+        use std::fs;
+        use std::os::unix::fs::symlink;
+
+        let folder = std::env::temp_dir().join(format!("nodegate-links-{}", std::process::id()));
+        let (inner, file) = (folder.join("rules"), folder.join("rules/rule.yaml"));
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(&file, "kind: Node").unwrap();
+        symlink(&folder, inner.join("back")).unwrap();
+        symlink(&file, folder.join("linked.yaml")).unwrap();
+        let found = super::files(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        let found = found.map_err(|error| error.to_string());
+        assert_eq!(found, Ok(vec![folder.join("linked.yaml"), file]));
+    }
 }
