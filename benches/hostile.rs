@@ -84,6 +84,7 @@ fn conditions(bencher: Bencher, count: usize) {
             heartbeat: None,
         });
         world.node.conditions.splice(0..0, conditions);
+        world.node.conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
     });
 }
 

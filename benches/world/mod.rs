@@ -171,6 +171,7 @@ impl World {
             });
         let published: Vec<_> = published.collect();
         self.node.conditions.extend(published);
+        self.node.conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
     }
 }
 

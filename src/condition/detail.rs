@@ -153,7 +153,9 @@ details! {
         DevicesPublished { devices: Devices<'a> } = "DevicesPublished", devices.fmt(f);
         DevicesNotPublished { devices: Devices<'a> } = "DevicesNotPublished", devices.fmt(f);
         DevicesTainted { devices: Devices<'a> } = "DevicesTainted", devices.fmt(f);
-        TooManyResourceSlices { devices: Devices<'a> } = "TooManyResourceSlices", devices.fmt(f);
+        // The node has more of something than is read.
+        TooManyToRead { what: &'static str, most: usize } = "TooManyToRead",
+            write!(f, "this node has more than {most} {what}, too many to read");
         ResourceAllocatable { resource: &'a str } = "ResourceAllocatable",
             write!(f, "this node has {resource} to allocate");
         ResourceNotAllocatable { resource: &'a str } = "ResourceNotAllocatable",

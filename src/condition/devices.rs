@@ -5,12 +5,7 @@ use std::fmt;
 
 use super::detail::Detail;
 use super::facts::Condition;
-use crate::api::ConditionStatus;
 use crate::object::ResourceSlice;
-
-/// The most `ResourceSlice`s of one driver that are read for one node. A slice has up to 128 devices, so real nodes have a few; a
-/// kubelet may write any number.
-const MAX_SLICES: usize = 1000;
 
 /// What a driver has published of its devices on one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,8 +20,6 @@ pub struct Devices<'a> {
     pub tainted: usize,
     /// Whether each pool has exactly as many slices as it declares. The scheduler uses no device of any other pool.
     pub is_complete: bool,
-    /// Whether there are more than [`MAX_SLICES`], of which nothing is counted.
-    pub are_too_many: bool,
     /// Whether the cluster has `ResourceSlice`s.
     pub is_served: bool,
 }
@@ -47,13 +40,9 @@ impl<'a> Devices<'a> {
         let mut devices = Self {
             driver,
             is_complete: true,
-            are_too_many: slices.len() > MAX_SLICES,
             is_served,
             ..Self::default()
         };
-        if devices.are_too_many {
-            return devices;
-        }
         let mut pools: BTreeMap<&str, Pool> = BTreeMap::new();
         for slice in slices {
             let pool = pools.entry(&slice.pool).or_default();
@@ -84,10 +73,6 @@ impl<'a> Devices<'a> {
     /// pods off.
     pub(super) fn condition(self) -> Condition<'a> {
         let devices = self;
-        if self.are_too_many {
-            let detail = Detail::TooManyResourceSlices { devices };
-            return Condition::new(ConditionStatus::Unknown, detail);
-        }
         if !self.is_complete || self.total == 0 {
             return Condition::unmet(Detail::DevicesNotPublished { devices });
         }
@@ -99,7 +84,7 @@ impl<'a> Devices<'a> {
 
     /// How many devices have no taint that keeps pods off; `None` while that cannot be known.
     pub(super) fn untainted(&self) -> Option<u64> {
-        let is_known = self.is_served && self.is_complete && !self.are_too_many;
+        let is_known = self.is_served && self.is_complete;
         let untainted = self.total.saturating_sub(self.tainted);
         u64::try_from(untainted).ok().filter(|_| is_known)
     }
@@ -114,19 +99,12 @@ impl fmt::Display for Devices<'_> {
             total,
             tainted,
             is_complete: _,
-            are_too_many,
             is_served,
         } = self;
         if !is_served {
             return write!(
                 f,
                 "this cluster has no ResourceSlices of resource.k8s.io/v1"
-            );
-        }
-        if *are_too_many {
-            return write!(
-                f,
-                "{driver} has published more than {MAX_SLICES} ResourceSlices for this node, too many to count"
             );
         }
         write!(
@@ -239,13 +217,6 @@ mod tests {
                     slice("b", 1, usize::MAX, usize::MAX, 0),
                 ],
                 "DevicesNotPublished",
-            ),
-            (
-                "more pools than a node can have",
-                (0..50_000)
-                    .map(|pool| slice(&pool.to_string(), 1, 1, 8, 0))
-                    .collect(),
-                "TooManyResourceSlices",
             ),
         ] {
             let condition = Devices::of("d", &slices, true).condition();

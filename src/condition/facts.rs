@@ -14,7 +14,13 @@ use super::source::Source;
 use super::trust::Trust;
 use super::{csi, pods};
 use crate::api::ConditionStatus;
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint};
+use crate::object::{
+    CsiNode, DaemonSet, MOST_DRIVERS, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
+};
+
+/// The most pods, `ResourceSlice`s or taints of one node that are read for a component. Real nodes have far fewer; a kubelet may
+/// make any number.
+const MOST: usize = 1000;
 
 /// What is known about one node at one time.
 ///
@@ -123,14 +129,18 @@ impl<'a> Facts<'_, 'a> {
             Source::Nobody => return None,
             Source::Class { class, question } => {
                 let (class, group) = self.classes.get(*class)?;
-                self.answer(class, group, *question)
+                let answer = || self.answer(class, group, *question);
+                self.too_many(group.pods, &[]).unwrap_or_else(answer)
             }
             Source::Component(component) => {
                 let mut components = self.components.iter();
                 let (named, group) = components.find(|(named, _)| named.component == *component)?;
                 self.component(named, group)
             }
-            Source::CsiDriver(driver) => csi::driver_registered(self, driver),
+            Source::CsiDriver(driver) => {
+                let answer = || csi::driver_registered(self, driver);
+                self.too_many(&[], &[]).unwrap_or_else(answer)
+            }
             Source::Resource(resource) => {
                 let number = self.node.resources.units(resource);
                 let of = Counted::Resource(resource);
@@ -162,6 +172,12 @@ impl<'a> Facts<'_, 'a> {
         if !named.is_seen {
             return Condition::new(ConditionStatus::Unknown, Detail::NotSeen { component });
         }
+        // Of a check, which may leave a pod of each run, only the newest is read.
+        let is_check = matches!(component, Component::Check(_));
+        let unknown = self.too_many(group.pods, group.slices);
+        if let Some(unknown) = unknown.filter(|_| !is_check) {
+            return unknown;
+        }
         match component {
             Component::DaemonSet(key) => daemon_sets::ready(key, self, group),
             Component::AllDaemonSets => daemon_sets::all_ready(self, group),
@@ -173,6 +189,23 @@ impl<'a> Facts<'_, 'a> {
                 devices.condition().counting(count)
             }
         }
+    }
+
+    /// The condition that depends on more than is read, of the node or among these objects of it.
+    fn too_many(&self, pods: &[Pod], slices: &[ResourceSlice]) -> Option<Condition<'a>> {
+        let csi_node = self.csi_node;
+        let drivers = csi_node.map_or(0, |it| it.drivers.len().max(it.unhealthy.len()));
+        let waits = pods.iter().map(|pod| pod.annotations.len()).sum();
+        let counts = [
+            (pods.len(), MOST, "such pods"),
+            (slices.len(), MOST, "such ResourceSlices"),
+            (self.staying.len(), MOST, "taints"),
+            (drivers, MOST_DRIVERS, "CSI drivers"),
+            (waits, MOST_DRIVERS, "waits for CSI drivers"),
+        ];
+        let (_, most, what) = counts.into_iter().find(|(count, most, _)| count > most)?;
+        let detail = Detail::TooManyToRead { what, most };
+        Some(Condition::new(ConditionStatus::Unknown, detail))
     }
 
     /// Has the newest of these pods, which try out the node, succeeded? Pods from before the node was created, or from before a

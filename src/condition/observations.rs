@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::ConditionStatus;
 use crate::api::names::READY_DEADLINE_PREFIX;
-use crate::object::{CsiNode, KUBELETS_CONDITIONS, Node};
+use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
 /// Evidence that may never be renewed does not count for this long after a reboot: a condition whose reporter writes only
 /// changes, or a CSI driver that registers as before. Longer than the usual heartbeat interval of 5 minutes.
@@ -169,12 +169,13 @@ impl Observations {
     /// Notes a change of the node's `CSINode`. Not for its first observation, whose age is unknown.
     pub fn see_csi_node(&mut self, before: Option<&CsiNode>, now: Option<&CsiNode>) {
         let drivers = now.map_or(&[][..], |csi_node| &csi_node.drivers);
-        let is_news = |driver: &&_| before.is_none_or(|before| !before.drivers.contains(driver));
+        let known = |name: &str| before.and_then(|before| before.driver(name));
+        let is_news = |driver: &&CsiDriver| known(&driver.name) != Some(driver);
         let names = drivers.iter().filter(is_news).map(|it| it.name.clone());
         self.registered.extend(names);
         // A driver that is registered again later counts again.
         self.registered
-            .retain(|name| drivers.iter().any(|it| it.name == *name));
+            .retain(|name| now.is_some_and(|now| now.driver(name).is_some()));
     }
 
     /// Follows exactly these condition types from now on. Their present values are no heartbeat, since they may be old; but

@@ -358,7 +358,7 @@ impl Engine {
         debug!(node = %name, writes = plan.writes_node(), outcomes = plan.outcomes.len(), "evaluated");
         // Rules on one node are compared with each other, and each looks at all that is there.
         let rules = state.selecting.len();
-        let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size() / 32;
+        let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size(cluster) / 32;
         self.allowance = self.allowance.saturating_sub(cost);
 
         let (set, records) = (cluster.rules, &mut work.records);

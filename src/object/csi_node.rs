@@ -6,8 +6,11 @@ use k8s_openapi::ClusterResourceScope;
 use serde::Deserialize;
 
 use super::watched::{Kind, Object, Unreadable, lenient};
-use crate::wording::cut;
+use crate::wording::{cut, printable};
 
+/// The most drivers, or waits for drivers, of one node that are read. Real nodes have a few; one request of a kubelet can name
+/// 66,000.
+pub(crate) const MOST_DRIVERS: usize = 256;
 /// The longest text that is kept of a driver's report, in bytes: the API lets a driver write 1,024 characters for each node.
 const MAX_TEXT: usize = 256;
 /// The worst state of storage that drivers report.
@@ -19,6 +22,7 @@ pub struct CsiNode {
     pub name: Arc<str>,
     /// The UID of the Node that owns the object, if it has an owner.
     pub owner: Option<Arc<str>>,
+    /// Sorted by name; at most one more than [`MOST_DRIVERS`], as are the reports.
     pub drivers: Vec<CsiDriver>,
     /// The drivers that report their storage as unhealthy (KEP-1432, Kubernetes 1.37). Apart from `drivers`, since a report is no
     /// registration.
@@ -47,7 +51,8 @@ pub struct UnhealthyStorage {
 
 impl CsiNode {
     pub fn driver(&self, name: &str) -> Option<&CsiDriver> {
-        self.drivers.iter().find(|driver| driver.name == name)
+        let at = self.drivers.partition_point(|it| *it.name < *name);
+        self.drivers.get(at).filter(|it| it.name == name)
     }
 
     pub fn unhealthy_storage(&self, driver: &str) -> Option<&UnhealthyStorage> {
@@ -110,9 +115,9 @@ impl StorageHealth {
         let condition = conditions.swap_remove(worst.unwrap_or_default());
         Some(UnhealthyStorage {
             driver: self.name,
-            status: cut(condition.status, MAX_TEXT),
-            reason: cut(condition.reason, MAX_TEXT),
-            message: cut(condition.message, MAX_TEXT),
+            status: printable(cut(condition.status, MAX_TEXT)),
+            reason: printable(cut(condition.reason, MAX_TEXT)),
+            message: printable(cut(condition.message, MAX_TEXT)),
             more,
         })
     }
@@ -126,22 +131,24 @@ impl Kind for CsiNode {
 
     fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
         let drivers = object.spec.take().and_then(|spec| spec.drivers);
+        let drivers = drivers.into_iter().flatten().take(MOST_DRIVERS + 1);
+        let mut drivers: Vec<_> = drivers
+            .map(|driver| CsiDriver {
+                name: driver.name,
+                has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),
+            })
+            .collect();
+        drivers.sort_by(|a, b| a.name.cmp(&b.name));
         let reports = object.status.take().map(|status| status.storage_health);
         Ok(Self {
             name: object.name(),
             owner: object.owner(|owner| owner.kind == "Node"),
-            drivers: drivers
-                .into_iter()
-                .flatten()
-                .map(|driver| CsiDriver {
-                    name: driver.name,
-                    has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),
-                })
-                .collect(),
+            drivers,
             unhealthy: reports
                 .into_iter()
                 .flatten()
                 .filter_map(StorageHealth::unhealthy)
+                .take(MOST_DRIVERS + 1)
                 .collect(),
         })
     }

@@ -12,10 +12,10 @@ mod resources;
 mod rule;
 mod taint;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod watched;
 
-pub(crate) use csi_node::{CsiNode, UnhealthyStorage};
+pub(crate) use csi_node::{CsiDriver, CsiNode, MOST_DRIVERS, UnhealthyStorage};
 pub use daemon_set::DaemonSet;
 pub(crate) use daemon_set::NodeAffinityTerm;
 pub(crate) use karpenter::{NodeClaim, NodePool};

@@ -43,6 +43,7 @@ pub struct Node {
     pub provider_id: Option<Arc<str>>,
     /// All taints, in the API server's order.
     pub taints: Vec<Taint>,
+    /// Sorted by type.
     pub conditions: Vec<NodeCondition>,
     pub resources: Resources,
     /// Identifies the node's present boot; empty before the kubelet has reported it.
@@ -82,8 +83,8 @@ const MAINTENANCE_CONDITIONS: [&str; 3] = [
 impl Node {
     /// When the kubelet last wrote its conditions, by its own clock.
     pub fn kubelet_wrote(&self) -> Option<Timestamp> {
-        let is_kubelets = |it: &&NodeCondition| KUBELETS_CONDITIONS.contains(&&*it.kind);
-        let conditions = self.conditions.iter().filter(is_kubelets);
+        let conditions = KUBELETS_CONDITIONS.iter();
+        let conditions = conditions.filter_map(|kind| self.condition(kind));
         conditions.filter_map(NodeCondition::written).max()
     }
 
@@ -102,16 +103,14 @@ impl Node {
     }
 
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
-        self.conditions
-            .iter()
-            .find(|condition| condition.kind == kind)
+        let at = self.conditions.partition_point(|it| *it.kind < *kind);
+        self.conditions.get(at).filter(|it| it.kind == kind)
     }
 
     pub fn is_in_maintenance(&self) -> bool {
-        self.conditions.iter().any(|condition| {
-            condition.status == ConditionStatus::True
-                && MAINTENANCE_CONDITIONS.contains(&condition.kind.as_str())
-        })
+        let mut conditions = MAINTENANCE_CONDITIONS.iter();
+        let is_true = |it: &NodeCondition| it.status == ConditionStatus::True;
+        conditions.any(|kind| self.condition(kind).is_some_and(is_true))
     }
 
     pub fn taint(&self, key: &str, effect: TaintEffect) -> Option<&Taint> {
@@ -189,6 +188,8 @@ impl Kind for Node {
     fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
         let spec = object.spec.take().unwrap_or_default();
         let status = object.status.take().unwrap_or_default();
+        let mut conditions = status.conditions.unwrap_or_default();
+        conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
         Ok(Self {
             name: object.name(),
             uid: object.uid()?,
@@ -199,7 +200,7 @@ impl Kind for Node {
             annotations: object.metadata.annotations.take().map(own),
             provider_id: spec.provider_id.filter(|id| !id.is_empty()),
             taints: spec.taints.unwrap_or_default(),
-            conditions: status.conditions.unwrap_or_default(),
+            conditions,
             resources: status.allocatable,
             boot_id: status.node_info.boot_id,
         })

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use serde::Deserialize;
 
+use super::csi_node::MOST_DRIVERS;
 use super::meta::ObjectKey;
 use super::watched::{Kind, Object, Unreadable, lenient};
+use crate::wording::quoted;
 
 const REVISION_LABEL: &str = "controller-revision-hash";
 const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
@@ -60,10 +62,15 @@ impl Pod {
         !self.terminating && self.phase == PodPhase::Unfinished
     }
 
-    /// Keeps the annotations whose keys start with this prefix; `None` drops all.
+    /// Keeps the annotations whose keys start with this prefix and whose values name CSI drivers, at most one more than
+    /// [`MOST_DRIVERS`]; `None` drops all.
     pub fn keep_annotations(&mut self, prefix: Option<&str>) {
         let is_kept = |key: &str| prefix.is_some_and(|prefix| key.starts_with(prefix));
         self.annotations.retain(|(key, _)| is_kept(key));
+        self.annotations.truncate(MOST_DRIVERS + 1);
+        for (_, driver) in &mut self.annotations {
+            *driver = quoted(std::mem::take(driver));
+        }
         self.annotations.shrink_to_fit();
     }
 }

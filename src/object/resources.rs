@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The resources of which a node has an amount above zero to allocate, each with its whole units, rounded down.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<String, Value>")]
-pub struct Resources(BTreeMap<String, u64>);
+pub struct Resources(pub(super) BTreeMap<String, u64>);
 
 impl Resources {
     pub fn has(&self, resource: &str) -> bool {

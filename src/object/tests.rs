@@ -1,5 +1,7 @@
 //! Well-formed and malformed objects: a malformed one affects no other object.
 
+pub(crate) mod kept;
+
 use std::fmt::Debug;
 
 use kube::Resource;

@@ -1,6 +1,7 @@
 //! Readiness deadlines of nodes that a rule holds and has never released, on record or to be recorded.
 
 use jiff::Timestamp;
+use smallvec::SmallVec;
 
 use super::decision::Decision;
 use super::make::{Active, Draft};
@@ -11,6 +12,9 @@ use crate::repair::{
     BLOCKED_INTERVAL, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_released, in_force, judge,
 };
 use crate::rule::CompiledSpec;
+
+/// How many obsolete deadlines are removed at a time.
+const FORGOTTEN: usize = 100;
 
 impl<'a> Draft<'a> {
     /// The readiness deadline of a node that the rule holds and has never released: the recorded one, or a new one.
@@ -102,13 +106,13 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Removes obsolete deadlines.
+    /// Removes obsolete deadlines, a bounded number of them at a time: a kubelet could write any.
     pub(super) fn forget_deadlines(&mut self) {
         let node = self.node;
-        for uid in Deadline::rules(node) {
-            if !self.keeps_records_of(uid) {
-                self.remove_annotation(Deadline::key(uid));
-            }
+        let obsolete = Deadline::rules(node).filter(|uid| !self.keeps_records_of(uid));
+        let obsolete: SmallVec<[&str; 1]> = obsolete.take(FORGOTTEN).collect();
+        for uid in obsolete {
+            self.remove_annotation(Deadline::key(uid));
         }
     }
 

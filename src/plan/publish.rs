@@ -14,6 +14,9 @@ use crate::repair::{Deadline, Spared, Verdict};
 /// The reason of the condition that a node was not ready in time.
 const LATE_REASON: &str = "ReadinessTTLPassed";
 
+/// How many conditions are removed at a time: a kubelet could write any number that look like ours.
+const WITHDRAWN: usize = 100;
+
 /// How a condition differs from what is published of it; `None` if it does not.
 fn urgency(published: Option<&NodeCondition>, condition: &Condition<'_>) -> Option<Urgency> {
     let Some(published) = published else {
@@ -83,6 +86,7 @@ impl Draft<'_> {
                     || condition::is_ours(&published.kind, &published.reason);
                 is_ours && !wanted.contains(&published.kind.as_str())
             })
+            .take(WITHDRAWN)
             .map(|published| published.kind.as_str())
             .collect();
     }

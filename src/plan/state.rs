@@ -90,11 +90,15 @@ pub struct NodeState<'a> {
 
 impl NodeState<'_> {
     /// How many objects and parts of the node an evaluation looks at: what a kubelet or a tenant can make many of.
-    pub fn size(&self) -> usize {
-        let pods: usize = self.pods.values().map(Vec::len).sum();
+    pub fn size(&self, cluster: ClusterState<'_>) -> usize {
+        let daemon_sets: usize = cluster.daemon_sets.values().map(BTreeMap::len).sum();
+        let pods = self.pods.values().flatten();
+        let pods: usize = pods.map(|pod| 1 + pod.annotations.len()).sum();
         let slices: usize = self.slices.values().map(Vec::len).sum();
+        let drivers = self.csi_node.map_or(0, |it| it.drivers.len());
         let annotations = self.node.annotations.as_ref().map_or(0, BTreeMap::len);
-        pods + slices + annotations + self.node.taints.len() + self.node.conditions.len()
+        let node = annotations + self.node.taints.len() + self.node.conditions.len();
+        daemon_sets + pods + slices + drivers + node
     }
 }
 

@@ -190,6 +190,20 @@ impl World {
         self
     }
 
+    /// Adds this many slices of the component that is waited for.
+    pub(crate) fn slices(mut self, count: usize) -> Self {
+        let slices = (0..count).map(|index| ResourceSlice {
+            name: index.to_string().into(),
+            of: 1,
+            devices: 8,
+            pool: index.to_string().into(),
+            ..ResourceSlice::default()
+        });
+        let group = self.named.last().expect("a component").group;
+        self.slices.insert(group, slices.collect());
+        self
+    }
+
     pub(crate) fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
         let csi_node = csi_node.build();
         self.observations
@@ -402,6 +416,7 @@ impl World {
                 heartbeat: None,
             });
         }
+        node.conditions.sort_by(|a, b| a.kind.cmp(&b.kind));
         let withdrawn = plan.conditions.withdraw;
         node.conditions
             .retain(|old| !withdrawn.contains(&old.kind.as_str()));

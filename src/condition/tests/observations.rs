@@ -296,6 +296,11 @@ fn no_more_is_remembered_than_rules_and_drivers_there_are_whatever_a_kubelet_wri
     }
     observations.see_deadlines(&node("n").build(), &BTreeSet::new());
     assert!(!observations.has_had_deadline("r-uid"), "the rule is gone");
+    let name = |index: usize| format!("driver-{index}");
+    let many = (0..1000).fold(csi_node("n"), |all, it| all.driver(&name(it)));
+    observations.see_csi_node(before.as_ref(), Some(&many.build()));
+    let remembered = format!("{observations:?}");
+    assert!(remembered.matches("driver-").count() < 300);
 }
 
 #[test]

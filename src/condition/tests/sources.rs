@@ -1,10 +1,12 @@
 //! CSI drivers, configured classes, resources, and conditions that the Node reports itself.
 
-use super::{CNI_MISSING, COMPONENTS, DRIVERS, assert_lack, cni, cni_pod, worker};
+use super::{CNI_MISSING, COMPONENTS, DRIVERS, READY, assert_lack, cni, cni_pod, worker};
 use crate::api::ConditionStatus;
+use crate::condition::{CHECK_LABEL, Component};
+use crate::object::ObjectKey;
 use crate::testing::{
-    Builder, ConditionAnswer, GATE, PodBuilder, configured_world, csi_node, daemon_set, pod, rule,
-    world,
+    Builder, ConditionAnswer, GATE, PodBuilder, World, configured_world, csi_node, daemon_set, pod,
+    rule, world,
 };
 
 #[test]
@@ -361,4 +363,96 @@ fn what_the_node_reports_otherwise_counts_as_it_is() {
         assert_eq!(reported(status), Some(answer), "{status:?}");
     }
     assert_eq!(world(&worker()).condition("NetworkReady"), None);
+}
+
+#[test]
+fn what_depends_on_more_than_is_read_of_a_node_is_unknown() {
+    type Make<'a> = &'a dyn Fn(usize) -> World;
+    const DRIVER: &str = "csidriver.nodegate.dev/a";
+    const DEVICES: &str = "resourceslice.nodegate.dev/gpu.example.com";
+    const CHECK: &str = "check.nodegate.dev/tools.a";
+    let drivers = |count: usize| {
+        let name = |index: usize| format!("driver-{index}");
+        let all = (1..count).fold(csi_node("worker-1").driver("a"), |all, it| {
+            all.driver(&name(it))
+        });
+        world(&worker()).csi_node(&all)
+    };
+    let reports = |count: usize| {
+        let of = |index: usize| format!("driver-{index}");
+        let all = (0..count).fold(csi_node("worker-1").driver("a"), |all, it| {
+            all.unhealthy(&of(it), "StorageDegraded", "Slow")
+        });
+        world(&worker()).csi_node(&all)
+    };
+    let waits = |count: usize| {
+        let name = |index: usize| format!("driver-{index}");
+        let pods = [cni_pod().ready(), pod("kube-system/b").critical().ready()];
+        let pods = (0..count).fold(pods, |[a, b], it| [b.waits_for_driver(&name(it)), a]);
+        pods.iter().fold(world(&worker()), World::pod)
+    };
+    let pods = |count: usize| {
+        let name = |index: usize| format!("kube-system/pod-{index}");
+        let pods = (0..count).map(|it| pod(&name(it)).critical().ready());
+        pods.fold(world(&worker()), |world, it| world.pod(&it))
+    };
+    let taints = |count: usize| {
+        let name = |index: usize| format!("example.com/{index}");
+        let taints = (0..count).fold(worker(), |node, it| node.taint(&name(it), "NoSchedule"));
+        world(&taints)
+    };
+    let slices = |count: usize| {
+        let component = Component::Devices("gpu.example.com".into());
+        world(&worker()).waited_for(component).slices(count)
+    };
+    let runs = |count: usize| {
+        let check = Component::Check(ObjectKey::new("tools", "a"));
+        let name = |index: usize| format!("tools/a-{index}");
+        let runs = (0..count).map(|it| pod(&name(it)).label(CHECK_LABEL, "a").phase("Succeeded"));
+        let world = world(&worker()).waited_for(check);
+        runs.fold(world, |world, run| world.pod(&run))
+    };
+    for (name, make, most, kind, what) in [
+        (
+            "drivers",
+            &drivers as Make,
+            256,
+            DRIVER,
+            Some("256 CSI drivers"),
+        ),
+        (
+            "reports of drivers",
+            &reports,
+            256,
+            DRIVER,
+            Some("256 CSI drivers"),
+        ),
+        (
+            "waits of pods",
+            &waits,
+            256,
+            DRIVERS,
+            Some("256 waits for CSI drivers"),
+        ),
+        ("pods", &pods, 1000, READY, Some("1000 such pods")),
+        ("taints", &taints, 1000, COMPONENTS, Some("1000 taints")),
+        (
+            "slices",
+            &slices,
+            1000,
+            DEVICES,
+            Some("1000 such ResourceSlices"),
+        ),
+        ("runs of a check", &runs, 1000, CHECK, None),
+    ] {
+        let unknown = |count: usize| {
+            let condition = make(count).condition(kind).expect("it is made");
+            let is_unknown = condition.status == ConditionStatus::Unknown;
+            assert_eq!(condition.reason == "TooManyToRead", is_unknown, "{name}");
+            is_unknown.then_some(condition.message)
+        };
+        assert_eq!(unknown(most), None, "{name}");
+        let expected = what.map(|it| format!("this node has more than {it}, too many to read"));
+        assert_eq!(unknown(most + 1), expected, "{name}");
+    }
 }

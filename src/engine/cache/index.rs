@@ -65,10 +65,12 @@ impl Index {
         self.kept.remove(&watch);
     }
 
-    /// The objects of a watch, unreadable ones included.
+    /// The objects of a watch, unreadable ones included, from the last to the first: sorted lists are taken apart from their ends.
     pub(super) fn known(&self, watch: Watch) -> Vec<ObjectKey> {
         let kept = self.kept.get(&watch).into_iter().flat_map(Map::keys);
-        kept.chain(self.unreadable(watch)).cloned().collect()
+        let mut known: Vec<_> = kept.chain(self.unreadable(watch)).cloned().collect();
+        known.sort_unstable_by(|a, b| b.cmp(a));
+        known
     }
 
     /// How many objects all watches of a kind keep.

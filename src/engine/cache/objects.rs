@@ -1,10 +1,13 @@
 //! What a new state of an object changes: the node that it belongs to, and the nodes that are to be evaluated.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Cache, entry};
-use crate::condition::{ByGroup, Component, ComponentGroup, CriticalComponentClass, Watch};
+use crate::condition::{
+    ByGroup, Component, ComponentGroup, CriticalComponentClass, Watch, selects,
+};
 use crate::engine::freshness::Phase;
 use crate::engine::io::Now;
 use crate::object::{
@@ -125,15 +128,9 @@ impl Cache {
             .pods
             .entry(group)
             .or_default();
-        match pods.iter_mut().find(|known| known.key == pod.key) {
-            Some(known) if *known == pod => return,
-            Some(known) => *known = pod,
-            None => {
-                pods.reserve_exact(1);
-                pods.push(pod);
-            }
+        if put(pods, pod, |a, b| a.key.cmp(&b.key)) {
+            self.mark(&name);
         }
-        self.mark(&name);
     }
 
     pub(super) fn put_slice(
@@ -155,13 +152,9 @@ impl Cache {
             .slices
             .entry(group)
             .or_default();
-        // Sorted by name: a kubelet may write any number of them.
-        match slices.binary_search_by(|known| known.name.cmp(&slice.name)) {
-            Ok(at) if slices[at] == slice => return,
-            Ok(at) => slices[at] = slice,
-            Err(at) => slices.insert(at, slice),
+        if put(slices, slice, |a, b| a.name.cmp(&b.name)) {
+            self.mark(&name);
         }
-        self.mark(&name);
     }
 
     /// Removes a pod or a slice from this node.
@@ -169,9 +162,9 @@ impl Cache {
         let Some(name) = node else { return };
         if let Some(entry) = self.entries.get_mut(&name) {
             match watch {
-                Watch::Pods(group) => retain(&mut entry.pods, group, |pod| pod.key != *key),
+                Watch::Pods(group) => take(&mut entry.pods, group, |it| it.key.cmp(key)),
                 Watch::ResourceSlices(group) => {
-                    retain(&mut entry.slices, group, |slice| slice.name != key.name);
+                    take(&mut entry.slices, group, |it| it.name.cmp(&key.name));
                 }
                 _ => {}
             }
@@ -185,30 +178,36 @@ impl Cache {
         if all.get(&daemon_set.key) == Some(&daemon_set) {
             return;
         }
-        let (key, selector) = (daemon_set.key.clone(), daemon_set.selector.clone());
-        all.insert(key.clone(), daemon_set);
-        self.daemon_set_changed(group, &key);
-        self.select_pods(group, selector);
+        let known = all.insert(daemon_set.key.clone(), daemon_set.clone());
+        self.daemon_set_changed(group, &[known.as_ref(), Some(&daemon_set)]);
+        self.select_pods(group, daemon_set.selector);
     }
 
     pub(super) fn remove_daemon_set(&mut self, group: ComponentGroup, key: &ObjectKey) {
         let all = self.daemon_sets.get_mut(&group);
-        if all.is_some_and(|all| all.remove(key).is_some()) {
-            self.daemon_set_changed(group, key);
+        if let Some(gone) = all.and_then(|all| all.remove(key)) {
+            self.daemon_set_changed(group, &[Some(&gone)]);
         }
     }
 
-    /// Marks for evaluation what depends on a `DaemonSet`. One outside its class's namespaces is only reported: those who may
-    /// change it there must not be able to keep the controller busy.
-    fn daemon_set_changed(&mut self, group: ComponentGroup, key: &ObjectKey) {
+    /// Marks for evaluation what depends on a `DaemonSet`, given its states before and after a change. Those who may change some
+    /// must not be able to keep the controller busy: one outside its class's namespaces is only reported, and one that no rule
+    /// names concerns only the nodes that it selects.
+    fn daemon_set_changed(&mut self, group: ComponentGroup, states: &[Option<&DaemonSet>]) {
         let class = group.class();
         if class.is_some_and(|index| !self.rule_set.waits_for_class(index)) {
             return;
         }
         self.has_rule_news = true;
-        if self.covers(group, &key.namespace) {
-            self.mark_all();
+        let mut covered = states.iter().flatten();
+        if !covered.all(|it| self.covers(group, &it.key.namespace)) {
+            return;
         }
+        let is_named = matches!(self.component(group), Some(Component::DaemonSet(_)));
+        let selects = |node: &Node| states.iter().flatten().any(|it| selects(it, node));
+        let concerned = self.nodes().filter(|node| is_named || selects(node));
+        let names: Vec<_> = concerned.map(|node| node.name.clone()).collect();
+        self.mark_each(&names);
     }
 
     /// What Karpenter's objects say about a node. Without them there is nothing to delete, and the rules' own readiness TTLs apply.
@@ -294,10 +293,27 @@ impl Cache {
     }
 }
 
-/// Drops all of a group but those that this holds for.
-fn retain<T>(all: &mut ByGroup<Vec<T>>, group: ComponentGroup, stays: impl FnMut(&T) -> bool) {
+/// Puts an object into a list, which is sorted since a kubelet may make any number; returns whether that changes it.
+fn put<T: PartialEq>(all: &mut Vec<T>, it: T, order: impl Fn(&T, &T) -> Ordering) -> bool {
+    match all.binary_search_by(|known| order(known, &it)) {
+        Ok(at) if all[at] == it => return false,
+        Ok(at) => all[at] = it,
+        Err(at) => {
+            // Most lists stay short, and there are many.
+            if all.len() < 8 {
+                all.reserve_exact(1);
+            }
+            all.insert(at, it);
+        }
+    }
+    true
+}
+
+/// Takes the object with this place in the order off a group's sorted list.
+fn take<T>(all: &mut ByGroup<Vec<T>>, group: ComponentGroup, order: impl FnMut(&T) -> Ordering) {
     if let Some(of_group) = all.get_mut(&group) {
-        of_group.retain(stays);
+        let at = of_group.binary_search_by(order);
+        at.map(|at| of_group.remove(at)).ok();
         if of_group.is_empty() {
             all.remove(&group);
         }

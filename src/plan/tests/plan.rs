@@ -2,7 +2,9 @@
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
 use crate::plan::{Decision, Standing};
-use crate::testing::{Builder, GATE, NodeBuilder, at, daemon_set, pod, rule, world};
+use crate::testing::{
+    Builder, GATE, NodeBuilder, World, at, csi_node, daemon_set, pod, rule, world,
+};
 
 #[test]
 fn a_continuous_rule_gates_and_releases_a_node() {
@@ -215,18 +217,28 @@ fn a_node_is_left_alone_by_a_rule_that_has_no_say() {
 
 #[test]
 fn a_nodes_size_counts_what_there_may_be_many_of() {
-    let large = |node: &NodeBuilder| {
-        let world = world(node).pod(&pod("kube-system/a").critical());
-        world.pod(&pod("kube-system/b").critical()).state().size()
-    };
-    let bare = unmet();
-    assert_eq!(large(&bare) - world(&bare).state().size(), 2, "pods");
-    for (name, more) in [
-        ("conditions", met()),
-        ("taints", gated(unmet())),
-        ("annotations", unmet().completed("r")),
+    let of = |world: &World| world.state().size(world.cluster());
+    let bare = world(&unmet());
+    let critical = || pod("kube-system/a").critical();
+    let agent = daemon_set("kube-system/agent").critical();
+    for (name, more, count) in [
+        ("conditions", world(&met()), 1),
+        ("taints", world(&gated(unmet())), 1),
+        ("annotations", world(&unmet().completed("r")), 1),
+        ("pods", bare.clone().pod(&critical()), 1),
+        (
+            "waits for CSI drivers",
+            bare.clone().pod(&critical().waits_for_driver("a")),
+            2,
+        ),
+        (
+            "CSI drivers",
+            bare.clone().csi_node(&csi_node("worker-1").driver("a")),
+            1,
+        ),
+        ("DaemonSets", bare.clone().daemon_set(&agent), 1),
     ] {
-        assert_eq!(large(&more), large(&bare) + 1, "{name}");
+        assert_eq!(of(&more), of(&bare) + count, "{name}");
     }
 }
 
