@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::of_rule::{
     empty_class, no_daemon_set, not_served, of_condition, outside_namespaces, placements, shut_out,
-    staying, too_many, unprobed,
+    staying, unprobed,
 };
 use crate::api::ConditionStatus;
 use crate::condition::{
@@ -112,9 +112,7 @@ fn of_component(
     let Source::Component(component) = &condition.source else {
         return None;
     };
-    let Some(known) = cluster.named(component) else {
-        return Some(too_many(rule, &condition.kind));
-    };
+    let known = cluster.named(component)?;
     if !known.is_served {
         return Some(not_served(rule, &condition.kind));
     }

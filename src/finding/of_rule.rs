@@ -144,13 +144,6 @@ pub(crate) fn no_daemon_set(rule: &str, key: &ObjectKey) -> Finding {
     not_made(Check::NO_SUCH_DAEMON_SET, rule, message, "NoSuchDaemonSet")
 }
 
-pub(super) fn too_many(rule: &str, kind: &str) -> Finding {
-    let message = format!(
-        "earlier rules name as many others as are watched, so that nothing makes {kind}: counted as absent on every node"
-    );
-    not_made(Check::NOBODY, rule, message, COUNTED_AS_ABSENT)
-}
-
 pub(super) fn not_served(rule: &str, kind: &str) -> Finding {
     let message = format!(
         "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {kind}"

@@ -60,13 +60,6 @@ fn a_condition_that_is_met_on_no_node_is_named() {
         ),
         (AGENT, "False", here(), &[], None),
         (
-            "daemonset.nodegate.dev/a.other",
-            "True",
-            here(),
-            &[],
-            Some(("CountedAsAbsent", "earlier rules name as many others")),
-        ),
-        (
             DRIVER,
             "True",
             here(),

@@ -19,6 +19,8 @@ pub use conflict::Conflict;
 pub use ownership::Ownership;
 pub(crate) use rejection::Rejection;
 pub(crate) use requirement::{Minimum, RequiredCondition};
+#[cfg(test)]
+pub(crate) use set::MOST_COMPONENTS;
 pub use set::RuleSet;
 pub(crate) use stray::WhyStray;
 pub(crate) use taint_key::is_foreign;

@@ -3,6 +3,8 @@
 //! Each reason reads like the API server's field errors, as in the upstream project's webhook: the field, the kind of error,
 //! and the message.
 
+use super::compile::CompiledSpec;
+use super::set::MOST_COMPONENTS;
 use super::taint_key;
 use crate::api::{
     ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, MAX_CONDITIONS,
@@ -12,7 +14,7 @@ use crate::condition::{counts_something, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Why a rule is rejected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Rejection {
     #[error("{}", unreadable(.0))]
     Unreadable(String),
@@ -26,6 +28,11 @@ pub enum Rejection {
     NoCondition,
     #[error("spec.conditions: Too many: {0}: must have at most {MAX_CONDITIONS} items")]
     TooManyConditions(usize),
+    /// The other rules may change, and then the spec is valid.
+    #[error(
+        "spec.conditions: Too many: this rule and older ones name more than {MOST_COMPONENTS} DaemonSets, checks and DRA drivers together: let it wait for some under a critical component class, or for daemonsets.nodegate.dev/all"
+    )]
+    TooManyComponents(Box<CompiledSpec>),
     #[error(
         "spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode"
     )]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
+use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
 use crate::condition::{
@@ -28,12 +29,40 @@ pub struct RuleSet {
     pub(crate) repairing: BTreeSet<Arc<str>>,
 }
 
+/// How many components rules may name together, at two watches each.
+pub(crate) const MOST_COMPONENTS: usize = 64;
+
+/// Rejects the rules that name more components, together with those before them, than may be named. Takes back those that do so
+/// no longer.
+fn limit_components(rules: &mut [Arc<Rule>]) {
+    let mut named: BTreeSet<Component> = BTreeSet::new();
+    for rule in rules.iter_mut().filter(|rule| !rule.deleting) {
+        let mut limited = Rule::clone(rule);
+        if let Err(Rejection::TooManyComponents(spec)) = limited.spec {
+            limited.spec = Ok(*spec);
+        }
+        let own = limited.spec.iter().flat_map(CompiledSpec::components);
+        let all: BTreeSet<_> = own.chain(&named).cloned().collect();
+        if all.len() <= MOST_COMPONENTS {
+            named = all;
+        } else {
+            let reject = |spec| Err(Rejection::TooManyComponents(Box::new(spec)));
+            limited.spec = limited.spec.and_then(reject);
+        }
+        if rule.spec != limited.spec {
+            limited.in_force_since = None;
+            *rule = limited.into();
+        }
+    }
+}
+
 impl RuleSet {
     /// Orders the rules by creation time, then by name.
     /// `passing_taints` are the configured keys of other projects' startup taints.
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        limit_components(&mut rules);
         // A rule that still waits for its finalizer counts. Otherwise its taint would shut out DaemonSets, and a node that
         // waits for them under another rule would be released.
         let is_in_force = |rule: &Rule| rule.spec.as_ref().is_ok_and(|spec| !spec.dry_run);
@@ -129,19 +158,11 @@ impl RuleSet {
             .collect()
     }
 
-    /// What rules wait for by name, without duplicates, that of earlier rules first.
-    pub fn components(&self) -> Vec<&Component> {
+    /// What rules wait for by name.
+    pub fn components(&self) -> BTreeSet<Component> {
         let rules = self.rules.iter().filter(|rule| !rule.deleting);
-        let mut all: Vec<&Component> = Vec::new();
-        for component in rules
-            .flat_map(|rule| &rule.spec)
-            .flat_map(CompiledSpec::components)
-        {
-            if !all.contains(&component) {
-                all.push(component);
-            }
-        }
-        all
+        let specs = rules.flat_map(|rule| &rule.spec);
+        specs.flat_map(CompiledSpec::components).cloned().collect()
     }
 
     /// Whether any active rule waits for this class.

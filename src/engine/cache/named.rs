@@ -9,8 +9,6 @@ use crate::condition::{CHECK_LABEL, Component, ComponentGroup, NamedComponent, S
 use crate::engine::freshness::Phase;
 use crate::selector::Selector;
 
-/// How many are watched at most, at two watches each.
-pub(crate) const MOST: usize = 64;
 /// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
@@ -28,8 +26,7 @@ impl Cache {
 
     /// Starts and stops groups to match the rules.
     pub(super) fn follow_named(&mut self) {
-        let wanted = self.rule_set.components().into_iter().take(MOST);
-        let mut wanted: Vec<Component> = wanted.cloned().collect();
+        let mut wanted = self.rule_set.components();
         let unwanted = self.named.iter();
         let unwanted = unwanted.filter(|named| !wanted.contains(&named.component));
         for group in unwanted.map(|named| named.group).collect::<Vec<_>>() {

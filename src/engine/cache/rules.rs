@@ -118,6 +118,11 @@ impl Cache {
         let rules = self.rules.values().map(|cached| cached.rule.clone());
         self.rule_set = RuleSet::new(rules, self.passing_taints.clone())
             .with_former(self.former_rules.iter().cloned());
+        for rule in self.rule_set.rules() {
+            if let Some(cached) = self.rules.get_mut(&rule.name) {
+                cached.rule = rule.clone();
+            }
+        }
         self.rule_generation += 1;
         self.follow_named();
         self.has_rule_news = true;

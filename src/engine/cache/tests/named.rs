@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::condition::ComponentGroup::{self, Class, Named};
-use crate::condition::{Component, Scope};
-use crate::engine::cache::named::MOST;
+use crate::condition::Scope;
 use crate::engine::io::Effect;
+use crate::rule::MOST_COMPONENTS;
 use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -257,26 +257,87 @@ fn one_that_cannot_be_understood_is_not_taken_for_absent() {
 }
 
 #[test]
-fn no_more_are_watched_than_can_be_borne_and_those_of_earlier_rules_first() {
-    let rules: Vec<_> = (0..=MOST)
-        .map(|index| {
-            let index_in_time = i64::try_from(index).unwrap();
-            rule(&format!("r-{index}"))
-                .created(at(index_in_time))
-                .waits_for(&format!("daemonset.nodegate.dev/tools.a-{index}"))
+fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
+    const MOST: usize = MOST_COMPONENTS;
+    let gate = |index: usize, name: &str| {
+        let gate = rule(&format!("r-{index}")).created(at(i64::try_from(index).unwrap()));
+        gate.waits_for(&format!("daemonset.nodegate.dev/tools.{name}"))
+    };
+    let own = |index: usize| gate(index, &format!("a-{index}"));
+    let rules: Vec<_> = (0..=MOST + 1)
+        .map(|index| match index {
+            // One that names what others do needs nothing of its own.
+            index if index > MOST => gate(index, "a-0"),
+            index => own(index),
         })
         .collect();
     let mut cache = with(&rules);
     assert_eq!(orders(&mut cache).len(), MOST);
-    let named = |cache: &Cache, index: usize| {
-        let key = ObjectKey::new("tools", format!("a-{index}"));
-        let component = Component::DaemonSet(key);
-        cache.cluster().named(&component).is_some()
+    let accepted = |cache: &Cache| -> Vec<bool> {
+        let of_set = cache.cluster().rules.rules().iter();
+        let of_set: Vec<_> = of_set.map(|rule| rule.spec.is_ok()).collect();
+        let mut cached: Vec<_> = cache.rules().values().map(|it| &it.rule).collect();
+        cached.sort_by_key(|rule| rule.created);
+        let cached: Vec<_> = cached.iter().map(|rule| rule.spec.is_ok()).collect();
+        assert_eq!(of_set, cached, "status and decisions agree");
+        cached
     };
-    assert!(named(&cache, MOST - 1) && !named(&cache, MOST));
-    shows(&mut cache, Seen::Delete(Object::Rule(rules[0].object())));
-    assert!(named(&cache, MOST) && !named(&cache, 0));
+    let mut expected = vec![true; MOST + 2];
+    expected[MOST] = false;
+    assert_eq!(accepted(&cache), expected);
+    let selecting = cache
+        .cluster()
+        .rules
+        .selecting(&cache.node("n").unwrap().node.labels);
+    assert!(!selecting.contains(&MOST), "it decides about no node");
+    let why = cache.rules()["r-64"].rule.trouble().unwrap();
+    assert!(why.contains("name more than 64 DaemonSets"), "{why}");
+    // Its own status is shown: nothing changes by that.
+    shows(&mut cache, Seen::Apply(Object::Rule(own(MOST).object())));
+    assert_eq!(accepted(&cache), expected);
+    assert_eq!(orders(&mut cache), [""; 0]);
+    shows(&mut cache, Seen::Delete(Object::Rule(own(1).object())));
+    assert_eq!(accepted(&cache), vec![true; MOST + 1]);
     assert_eq!(orders(&mut cache).len(), 2);
+    // An older rule that comes, or names more, goes before it.
+    shows(&mut cache, Seen::Apply(Object::Rule(own(1).object())));
+    assert_eq!(accepted(&cache), expected);
+}
+
+#[test]
+fn a_daemon_set_that_no_rule_names_concerns_only_the_nodes_that_it_selects() {
+    let all = rule("r").waits_for("daemonsets.nodegate.dev/all");
+    let mut cache = with(&[all]);
+    for (name, zone) in [("a", "a"), ("b", "b"), ("c", "b")] {
+        let node = node(name).label("zone", zone).version(1).object();
+        shows(&mut cache, Seen::Apply(Object::Node(node)));
+    }
+    lists(&mut cache, Watch::DaemonSets(Named(0)), None);
+    lists(&mut cache, Watch::Pods(Named(0)), None);
+    let agent = |zone: &str| daemon_set("tools/agent").node_selector("zone", zone);
+    let evaluated = |cache: &mut Cache| {
+        let mut dirty: Vec<_> = std::iter::from_fn(|| cache.next_dirty()).collect();
+        dirty.sort();
+        dirty.join(" ")
+    };
+    let put = |it: &DaemonSetBuilder| Seen::Apply(Object::DaemonSet(Named(0), it.object()));
+    let gone = |it: &DaemonSetBuilder| Seen::Delete(Object::DaemonSet(Named(0), it.object()));
+    evaluated(&mut cache);
+    for (name, seen, expected) in [
+        ("it runs nowhere", put(&agent("nowhere")), ""),
+        (
+            "still nowhere",
+            put(&agent("z").toleration("{operator: Exists}")),
+            "",
+        ),
+        ("on some now", put(&agent("b")), "b c"),
+        ("on others now", put(&agent("a")), "a b c"),
+        ("nowhere again", put(&agent("z")), "a"),
+        ("it goes from nowhere", gone(&agent("z")), ""),
+    ] {
+        shows(&mut cache, seen);
+        assert_eq!(evaluated(&mut cache), expected, "{name}");
+    }
 }
 
 const DEVICES: &str = "resourceslice.nodegate.dev/gpu.example.com";
