@@ -132,13 +132,16 @@ pub(crate) async fn send<T: DeserializeOwned>(
     Err(kube::Error::Api(refusal(&head, &body).boxed()))
 }
 
-/// The status of an unsuccessful answer, from the API server or from a proxy in front of it.
-fn refusal(head: &response::Parts, body: &[u8]) -> Status {
+/// The status of an unsuccessful answer, from the API server or from a proxy in front of it. It always has a message.
+pub(crate) fn refusal(head: &response::Parts, body: &[u8]) -> Status {
     let said: Option<Status> = serde_json::from_slice(body).ok();
     let mut status = said.filter(|said| said.code != 0).unwrap_or_else(|| {
         let text = String::from_utf8_lossy(body);
         Status::failure(text.trim(), "").with_code(head.status.as_u16())
     });
+    if status.message.is_empty() {
+        status.message = head.status.to_string();
+    }
     let retry_after = head.headers.get(RETRY_AFTER);
     let seconds = retry_after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
     if let Some(seconds) = seconds {
@@ -146,6 +149,12 @@ fn refusal(head: &response::Parts, body: &[u8]) -> Status {
         details.retry_after_seconds = details.retry_after_seconds.max(seconds);
     }
     status
+}
+
+/// How long the API server asks to wait before a retry, if it does.
+pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
+    let seconds = status.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
 fn no_details() -> StatusDetails {

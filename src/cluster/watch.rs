@@ -1,22 +1,27 @@
 //! A layer around the client's service that makes the bookmarks of watches visible to `kube::runtime::watcher`, which swallows
 //! them, and bounds how long a request may take.
 //!
-//! - At the start of a line, `{"type":"BOOKMARK",` becomes `{"type":"MODIFIED",`: the same length, so in place. The bookmark then
-//!   comes out of the watcher in order, as an object without a name.
+//! - A bookmark becomes a change, which comes out of the watcher in order, as an object without a name. The type of each event
+//!   comes first, in whatever order a proxy has put the keys: what decodes the objects needs to know it.
 //! - A watch that the API server accepts first shows the version from which it was asked to begin, in the same way: nowhere else
 //!   the version of the list before it shows.
 //! - Where the API server cannot go on from that version, the watch begins with an error of code 410, so that the watcher lists
 //!   again: after a 410 as the answer itself it would ask for the same version for ever.
+//! - A refusal always has a reason, and says when to retry also where only a header does.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::http::{Request, Response, StatusCode, Uri};
 use futures::future::BoxFuture;
+use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Bytes, Frame};
 use kube::client::{Body, ClientBuilder, DynBody};
 use kube::{Client, Config};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tower::{BoxError, Layer, Service};
 
@@ -30,10 +35,10 @@ pub(crate) fn client(config: Config) -> Result<Client, client::Error> {
     Ok(builder.with_layer(&WatchLayer::default()).build())
 }
 
-/// What bookmarks, and no other events, begin with.
+/// What events begin with as the API server writes them...
+const EVENT: &[u8] = br#"{"type":""#;
+/// ...and, of these, bookmarks alone.
 const BOOKMARK: &[u8] = br#"{"type":"B"#;
-/// What takes the place of `BOOKMARK`.
-const MODIFIED: &[u8] = b"MODIFIED";
 
 /// The API server did not answer in time.
 #[derive(Debug, thiserror::Error)]
@@ -100,16 +105,25 @@ where
             let mut body = BoundBody {
                 first: None,
                 rest: Some(rest),
-                bookmarks: watch.is_some().then(Bookmarks::default),
+                lines: None,
                 ends: Box::pin(sleep_until(asked + whole)),
                 limit: whole,
             };
-            if let Some(watch) = watch {
-                if head.status.is_success() {
+            match watch {
+                Some(watch) if head.status.is_success() => {
                     body.first = Some(watch.progress());
-                } else if cannot_go_on(head.status) {
+                    body.lines = Some(Lines::default());
+                }
+                Some(_) if cannot_go_on(head.status) => {
                     head.status = StatusCode::OK;
                     body.first = Some(Bytes::from_static(EXPIRED.as_bytes()));
+                    body.rest = None;
+                }
+                _ if head.status.is_success() => {}
+                _ => {
+                    let said = (&mut body).collect().await?.to_bytes();
+                    let status = client::refusal(&head, &said);
+                    body.first = Some(serde_json::to_vec(&status)?.into());
                     body.rest = None;
                 }
             }
@@ -162,47 +176,47 @@ impl WatchRequest {
     }
 }
 
-/// Finds bookmarks in a stream of lines and makes them look like changes, wherever chunks are cut: only they begin with `B`, so
-/// each byte is decided as it comes.
-///
-/// It holds how many bytes of this line are those of a bookmark, or [`OTHER`] for another line.
+/// The lines of a watch, wherever chunks are cut. It holds the beginning of the line that is not complete yet. What it still holds
+/// at the end comes again: the next watch goes on from the last event.
 #[derive(Debug, Default)]
-struct Bookmarks(usize);
+struct Lines(Vec<u8>);
 
-const OTHER: usize = usize::MAX;
-
-impl Bookmarks {
-    fn rewrite(&mut self, chunk: &mut [u8]) {
-        let mut rest = chunk;
-        while !rest.is_empty() {
-            if self.0 == OTHER {
-                let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
-                    return;
-                };
-                rest = &mut rest[end + 1..];
-                self.0 = 0;
-                continue;
-            }
-            // The `B` itself is the first byte to be replaced.
-            let replaced = self.0.checked_sub(BOOKMARK.len() - 1);
-            let byte = &mut rest[0];
-            self.0 = match BOOKMARK.get(self.0) {
-                Some(expected) if expected != byte => OTHER,
-                None if replaced == Some(MODIFIED.len()) => OTHER,
-                _ => self.0 + 1,
-            };
-            if self.0 != OTHER
-                && let Some(to) = replaced.and_then(|it| MODIFIED.get(it))
-            {
-                *byte = *to;
-            }
-            // A line may end anywhere.
-            if *byte == b'\n' {
-                self.0 = 0;
-            }
-            rest = &mut rest[1..];
+impl Lines {
+    /// The lines that this chunk completes, as the watcher takes them.
+    fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
+        let end = chunk.iter().rposition(|byte| *byte == b'\n');
+        let (whole, rest) = chunk.split_at(end.map_or(0, |end| end + 1));
+        self.0.extend_from_slice(whole);
+        if whole.is_empty() {
+            self.0.extend_from_slice(rest);
+            return Vec::new();
         }
+        let lines = std::mem::replace(&mut self.0, rest.to_vec());
+        let lines = lines.split_inclusive(|byte| *byte == b'\n');
+        lines.map(normal).collect::<Vec<_>>().concat()
     }
+}
+
+/// An event in any form.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// A line as the watcher takes it: the type comes first, and a bookmark is a change. One that is no event stays as it is.
+fn normal(line: &[u8]) -> Cow<'_, [u8]> {
+    if line.starts_with(EVENT) && !line.starts_with(BOOKMARK) {
+        return line.into();
+    }
+    let Ok(Event { kind, object }) = serde_json::from_slice(line) else {
+        return line.into();
+    };
+    let kind = if kind == "BOOKMARK" { "MODIFIED" } else { kind };
+    let event = format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
+    event.into_bytes().into()
 }
 
 /// The body of an answer, which has to be complete in time.
@@ -210,7 +224,8 @@ struct BoundBody {
     /// What comes before the rest.
     first: Option<Bytes>,
     rest: Option<Box<DynBody>>,
-    bookmarks: Option<Bookmarks>,
+    /// Those of a watch.
+    lines: Option<Lines>,
     ends: Pin<Box<Sleep>>,
     limit: Duration,
 }
@@ -235,28 +250,23 @@ impl HttpBody for BoundBody {
             this.rest = None;
             return Poll::Ready(Some(Err(NoAnswer(this.limit).into())));
         };
-        let Some(bookmarks) = &mut this.bookmarks else {
+        let Some(lines) = &mut this.lines else {
             return Poll::Ready(frame);
         };
-        let rewritten = frame.map(|frame| {
-            frame.map(|frame| {
-                frame.map_data(|data| {
-                    let mut data = Vec::from(data);
-                    bookmarks.rewrite(&mut data);
-                    data.into()
-                })
-            })
-        });
-        Poll::Ready(rewritten)
+        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(|data| lines.take(&data).into()))))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::{BodyExt, Full, StreamBody};
+    use axum::http::header::RETRY_AFTER;
+    use http_body_util::{Full, StreamBody};
+    use kube::core::{Status, WatchEvent};
+    use serde_json::json;
     use tower::service_fn;
 
     use super::*;
+    use crate::object::{Node, Watched};
 
     const LINES: &str = concat!(
         r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,
@@ -278,15 +288,38 @@ mod tests {
         LINES.lines().map(line).collect()
     }
 
+    /// What the watcher gets of these lines, in chunks of this size.
+    fn taken(lines: &str, size: usize) -> String {
+        let mut held = Lines::default();
+        let chunks = lines.as_bytes().chunks(size);
+        let taken: Vec<u8> = chunks.flat_map(|chunk| held.take(chunk)).collect();
+        String::from_utf8(taken).unwrap()
+    }
+
     #[test]
     fn bookmarks_become_changes_wherever_the_stream_is_cut() {
         for size in 1..=LINES.len() {
-            let mut bookmarks = Bookmarks::default();
-            let mut lines = LINES.as_bytes().to_vec();
-            for chunk in lines.chunks_mut(size) {
-                bookmarks.rewrite(chunk);
+            assert_eq!(taken(LINES, size), expected(), "{size}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_read_in_whatever_order_a_proxy_has_put_its_keys() {
+        let object = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"}}"#;
+        let bookmark = r#"{"metadata":{"resourceVersion":"8"}}"#;
+        for (kind, object, is_named) in [("ADDED", object, true), ("BOOKMARK", bookmark, false)] {
+            for line in [
+                format!(r#"{{"type":"{kind}","object":{object}}}"#),
+                format!(r#"{{"object":{object},"type":"{kind}"}}"#),
+                format!(r#"{{ "type": "{kind}", "object": {object} }}"#),
+            ] {
+                let event = serde_json::from_str(&taken(&format!("{line}\n"), 10)).unwrap();
+                let (WatchEvent::<Watched<Node>>::Added(node) | WatchEvent::Modified(node)) = event
+                else {
+                    panic!("{line}: {event:?}");
+                };
+                assert_eq!(node.value().is_some(), is_named, "{line}");
             }
-            assert_eq!(String::from_utf8(lines).unwrap(), expected(), "{size}");
         }
     }
 
@@ -308,12 +341,12 @@ mod tests {
         }
     }
 
-    /// What comes out of the layer where the API server answers so.
+    /// What comes out of the layer where the API server answers so, with a header that says when to retry.
     async fn answered(status: u16, body: &'static str) -> (u16, String) {
         let server = service_fn(move |_: Request<Body>| async move {
             let body: Box<DynBody> = Box::new(Full::from(body).map_err(Into::into));
-            let answer = Response::builder().status(status).body(body);
-            answer.map_err(BoxError::from)
+            let answer = Response::builder().status(status).header(RETRY_AFTER, "5");
+            answer.body(body).map_err(BoxError::from)
         });
         let request = Request::get("/api/v1/nodes?watch=true&timeoutSeconds=14&resourceVersion=7");
         let request = request.body(Body::empty()).unwrap();
@@ -340,9 +373,22 @@ mod tests {
             let expired = (200, EXPIRED.to_owned());
             assert_eq!(answered(status, "gone").await, expired, "{status}");
         }
-        for status in [403, 429, 500, 504] {
-            let refused = (status, "no".to_owned());
-            assert_eq!(answered(status, "no").await, refused, "{status}");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_has_a_reason_and_says_when_to_retry() {
+        let denied = json!({"message": "no", "code": 403}).to_string().leak();
+        for (status, body, message) in [
+            (403, &*denied, "no"),
+            (429, "too many", "too many"),
+            (500, "", "500 Internal Server Error"),
+            (503, r#"{"error": "down"}"#, r#"{"error": "down"}"#),
+        ] {
+            let (code, said) = answered(status, body).await;
+            let said: Status = serde_json::from_str(&said).unwrap();
+            assert_eq!((code, said.code, &*said.message), (status, status, message));
+            let seconds = said.details.map(|it| it.retry_after_seconds);
+            assert_eq!(seconds, Some(5), "{status}");
         }
     }
 

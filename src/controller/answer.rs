@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::causes::with_causes;
+use crate::client;
 use crate::engine::RequestError;
 
 /// The manifests that grant what the controller does to nodes and rules...
@@ -54,12 +55,10 @@ impl From<kube::Error> for RequestError {
         if is_of_a_webhook(&status.message) {
             return Self::Failed(status.message);
         }
-        let details = status.details.as_ref();
-        let seconds = details.map_or(0, |it| it.retry_after_seconds);
-        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        let retry_after = client::retry_after(&status);
         // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
         // UID is one that names only `metadata.uid`.
-        let is_another = details.is_some_and(|details| {
+        let is_another = status.details.as_ref().is_some_and(|details| {
             let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
             match details.causes.as_slice() {
                 [] => details.name.is_empty(),

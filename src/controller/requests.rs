@@ -10,11 +10,11 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{
-    DeleteParams, ListParams, ObjectList, ObjectMeta, Patch, PatchParams, PostParams,
+    DeleteParams, GetParams, ListParams, ObjectList, ObjectMeta, Patch, PatchParams, PostParams,
     Preconditions, Request,
 };
 use kube::core::request;
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
@@ -62,7 +62,6 @@ fn reason(error: &RequestError) -> Option<&'static str> {
 #[derive(Clone)]
 pub(super) struct Requester {
     client: Client,
-    nodes: Api<Watched<Node>>,
     /// The reporting instance in this process's Events.
     instance: Arc<str>,
     metrics: Metrics,
@@ -79,7 +78,6 @@ impl Requester {
         }
         Self {
             client: client.clone(),
-            nodes: Api::all(client.clone()),
             instance: instance.into(),
             metrics,
         }
@@ -101,8 +99,10 @@ impl Requester {
                 Ok(Answer::Node(Box::new(node)))
             }
             engine::Request::ReadNode(name) => {
-                let node = within(DEADLINE, self.nodes.get(&name)).await?;
-                Ok(Answer::Node(Box::new(node)))
+                let request = Request::new(Watched::<Node>::url_path(&(), None));
+                let request = request.get(&name, &GetParams::default());
+                let answer = client::send(&self.client, request);
+                Ok(Answer::Node(Box::new(within(DEADLINE, answer).await?)))
             }
             engine::Request::PatchRule(name, it) => {
                 let request = patch::<Watched<RuleObject>>(&name, None, &Patch::Json::<()>(it));

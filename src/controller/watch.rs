@@ -18,10 +18,11 @@ use super::answer::{KARPENTER_RBAC, RBAC};
 use super::health::Readiness;
 use super::metrics::Metrics;
 use crate::causes::with_causes;
+use crate::client;
 use crate::cluster::watch::NoAnswer;
 use crate::condition::{Scope, Watch};
 use crate::engine::io::{Object, Seen};
-use crate::engine::{Backoff, Pauses, WATCH_LENGTH};
+use crate::engine::{Backoff, LONGEST_WAIT, Pauses, WATCH_LENGTH};
 use crate::object::{self, Kind, Watched};
 
 /// The pauses before a watch that failed goes on. They are short: until then, an API server that is back goes unnoticed, and a
@@ -82,6 +83,9 @@ impl Watches {
             watch,
             feeder: self.feeder.clone(),
             problem: None,
+            is_listing: false,
+            has_shown: false,
+            starts: [None; 2],
             retry: Backoff::default(),
             failures,
         };
@@ -172,6 +176,11 @@ struct Feed {
     feeder: Feeder,
     /// The problem that was last reported.
     problem: Option<String>,
+    is_listing: bool,
+    /// Whether a list has shown something, and none has been complete since.
+    has_shown: bool,
+    /// When the watch last showed how far it is, and the time before.
+    starts: [Option<Instant>; 2],
     retry: Backoff,
     failures: IntCounter,
 }
@@ -179,27 +188,11 @@ struct Feed {
 impl Feed {
     /// Passes on what the watch shows, until nobody receives it.
     async fn run(mut self, mut events: Events) {
-        let mut starts = [None; 2];
-        let mut is_listing = false;
         while let Some(event) = events.next().await {
             let now = Instant::now();
             let (seen, pause) = match event {
                 Ok(seen) => {
-                    match seen {
-                        Seen::Init(..) => is_listing = true,
-                        Seen::InitDone(_) => is_listing = false,
-                        _ if is_listing => {}
-                        _ => {
-                            self.feeder.last_event.send_replace(now);
-                        }
-                    }
-                    if !matches!(seen, Seen::Init(..)) {
-                        self.works();
-                    }
-                    let pause = match seen {
-                        Seen::Progress(..) => spacing(&mut starts, now),
-                        _ => None,
-                    };
+                    let pause = self.saw(&seen, now);
                     (Some(seen), pause)
                 }
                 Err(error) => {
@@ -219,14 +212,43 @@ impl Feed {
         }
     }
 
-    /// Reports a failure, unless it already has; returns what it shows, and the pause before the watch goes on.
+    /// Notes what was seen; returns the pause before the watch goes on. The objects of a list do not prove that it will end.
+    fn saw(&mut self, seen: &Seen, now: Instant) -> Option<Duration> {
+        match seen {
+            Seen::Init(..) => self.is_listing = true,
+            Seen::InitDone(_) => self.is_listing = false,
+            _ if self.is_listing => self.has_shown = true,
+            _ => {
+                self.feeder.last_event.send_replace(now);
+            }
+        }
+        if !self.is_listing {
+            self.works();
+        }
+        match seen {
+            Seen::Progress(..) => spacing(&mut self.starts, now),
+            _ => None,
+        }
+    }
+
+    /// Reports a failure, unless it already has; returns what it shows, and the pause before the watch goes on: at least what the
+    /// API server asks for.
     fn failed(&mut self, error: &watcher::Error, now: Instant) -> (Option<Seen>, Duration) {
         self.failures.inc();
         self.tell(error);
-        if self.watch.is_optional() && refusal(error).is_some_and(|it| it.code == 404) {
+        let refusal = refusal(error);
+        if self.watch.is_optional() && refusal.is_some_and(|it| it.code == 404) {
             return (Some(Seen::NotInstalled(self.watch)), NOT_INSTALLED_PAUSE);
         }
-        (None, self.retry.failed(PAUSES, now).duration_since(now))
+        // A list begins again with its first page.
+        let pauses = if self.has_shown {
+            Pauses::REFUSED
+        } else {
+            PAUSES
+        };
+        let pause = self.retry.failed(pauses, now).duration_since(now);
+        let asked = refusal.and_then(client::retry_after).unwrap_or_default();
+        (None, pause.max(asked.min(LONGEST_WAIT)))
     }
 
     fn tell(&mut self, error: &watcher::Error) {
@@ -249,6 +271,7 @@ impl Feed {
     fn works(&mut self) {
         let watch = self.watch;
         self.retry = Backoff::default();
+        self.has_shown = false;
         if self.problem.take().is_some() {
             info!(watch = %watch.name(), "watch works again");
             self.feeder
@@ -284,6 +307,9 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
     let Some(status) = refusal(error) else {
         return unrefused(error, name, server);
     };
+    // The decoder makes an empty status of what is no event.
+    let message = Some(&*status.message).filter(|it| !it.is_empty());
+    let message = message.unwrap_or("what it sent is no event of a watch");
     Some(match status.code {
         410 => return None,
         404 if watch == Watch::Rules => format!(
@@ -293,8 +319,7 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
             "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
         ),
         401 => format!(
-            "the API server does not know who we are ({}): check the kubeconfig's credentials",
-            status.message
+            "the API server does not know who we are ({message}): check the kubeconfig's credentials"
         ),
         403 => {
             let rbac = match watch {
@@ -302,11 +327,10 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
                 _ => RBAC,
             };
             format!(
-                "no permission to list and watch {name} ({}): grant it with `kubectl apply -k {rbac}`",
-                status.message
+                "no permission to list and watch {name} ({message}): grant it with `kubectl apply -k {rbac}`"
             )
         }
-        _ => format!("cannot watch {name}: {}", status.message),
+        _ => format!("cannot watch {name}: {message}"),
     })
 }
 
@@ -339,11 +363,13 @@ fn unrefused(error: &watcher::Error, name: &str, server: &str) -> Option<String>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    #[tokio::test]
-    async fn nothing_is_waited_for_between_two_events() {
-        let (changes, mut seen) = mpsc::channel(16);
+    /// The watch of nodes, and what it passes on.
+    fn feed() -> (Feed, mpsc::Receiver<Seen>) {
+        let (changes, seen) = mpsc::channel(16);
         let feeder = Feeder {
             changes,
             readiness: watch::channel(Readiness::default()).0,
@@ -354,11 +380,30 @@ mod tests {
             watch: Watch::Nodes,
             feeder,
             problem: None,
+            is_listing: false,
+            has_shown: false,
+            starts: [None; 2],
             retry: Backoff::default(),
             failures: IntCounter::new("failures", "failures").unwrap(),
         };
-        let node = |_| Ok(Seen::Apply(Object::Node(Watched::of("{}"))));
-        let events = futures::stream::iter((0..10_000).map(node)).boxed();
+        (feed, seen)
+    }
+
+    fn node() -> Seen {
+        Seen::Apply(Object::Node(Watched::of("{}")))
+    }
+
+    fn refused(code: u16, retry_after: u32) -> kube::Error {
+        let details = json!({ "retryAfterSeconds": retry_after });
+        let status = Status::failure("m", "r").with_code(code);
+        let status = status.with_details(serde_json::from_value(details).unwrap());
+        kube::Error::Api(status.boxed())
+    }
+
+    #[tokio::test]
+    async fn nothing_is_waited_for_between_two_events() {
+        let (feed, mut seen) = feed();
+        let events = futures::stream::iter((0..10_000).map(|_| Ok(node()))).boxed();
         let began = Instant::now();
         let receives = async {
             let mut count = 0;
@@ -371,6 +416,36 @@ mod tests {
         assert_eq!(count, 10_000);
         // With a millisecond for each it is ten seconds at least.
         assert!(began.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_list_whose_second_page_fails_begins_again_ever_more_rarely_until_one_is_complete() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let fails = |feed: &mut Feed, retry_after, now| {
+            let error = watcher::Error::InitialListFailed(refused(429, retry_after));
+            let (seen, pause) = feed.failed(&error, now);
+            assert!(seen.is_none());
+            pause
+        };
+        // In seconds, what the API server asks for.
+        for (retry_after, expected) in [(0, 10..=14), (5, 8..=12), (3600, 1..=1)] {
+            let (mut feed, _seen) = feed();
+            let start = Instant::now();
+            let (mut now, mut lists) = (start, 0);
+            while now < start + MINUTE {
+                for seen in [Seen::Init(Watch::Nodes, now), node(), node()] {
+                    assert_eq!(feed.saw(&seen, now), None);
+                }
+                now += fails(&mut feed, retry_after, now);
+                lists += 1;
+            }
+            assert!(expected.contains(&lists), "{lists} with {retry_after} s");
+            for seen in [Seen::InitDone(Watch::Nodes), node()] {
+                feed.saw(&seen, now);
+                let pause = fails(&mut feed, 0, now);
+                assert!(pause <= Duration::from_millis(50), "{pause:?}");
+            }
+        }
     }
 
     #[test]
@@ -394,11 +469,15 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_a_retry_fixes_is_not_reported() {
+    fn only_a_failure_that_a_retry_fixes_is_not_reported_and_any_other_with_its_cause() {
         let refused = |code| {
             let status = Status::failure("m", "r").with_code(code);
             watcher::Error::WatchError(status.boxed())
         };
+        let odd = watcher::Error::WatchFailed(kube::Error::Api(Box::default()));
+        let told = explain(&odd, Watch::Nodes, "server");
+        let why = "cannot watch nodes: what it sent is no event of a watch";
+        assert_eq!(told.as_deref(), Some(why));
         assert_eq!(explain(&refused(410), Watch::Nodes, "server"), None);
         let broken_off = std::io::Error::other("reset");
         let broken_off = watcher::Error::WatchFailed(kube::Error::ReadEvents(broken_off));

@@ -45,7 +45,7 @@ pub(crate) use attempt::Backoff;
 pub use attempt::Pauses;
 pub use error::RequestError;
 pub use machine::{Engine, Settings};
-pub use pacer::Rate;
+pub use pacer::{LONGEST_WAIT, Rate};
 pub(crate) use status::{REMARKS, says_all_suspended};
 pub(crate) use survey::{RuleSurvey, Survey};
 pub(crate) use view::{RuleRemarks, View};

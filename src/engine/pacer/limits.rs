@@ -13,7 +13,7 @@ use crate::engine::attempt::{Backoff, Pauses};
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_secs(10));
 
 /// The longest pause that the API server may ask for at once. It may ask again.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Failures of two objects within this time, with no other answer in between, are overload.
 const TOGETHER: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ use std::time::Instant;
 use tracing::{info, warn};
 
 use limits::ClassLimit;
+pub use limits::LONGEST_WAIT;
 use outage::Outage;
 use refused::RefusedWrites;
 use repetitions::Repetitions;
@@ -137,7 +138,7 @@ impl Pacer {
     /// When pauses and the rate limit permit a request of this class; `None` for now.
     pub fn not_before(&self, class: Class, now: Instant) -> Option<Instant> {
         if class == Class::Read {
-            return None;
+            return self.limit(class).not_before(now);
         }
         let of_all = self.paused.filter(|at| now < *at);
         let of_class = self.limit(class).not_before(now);
