@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
@@ -22,6 +22,8 @@ pub const MAX_AGE: Duration = Duration::from_secs(20);
 /// The timeout of a watch request. The API server sends a bookmark two seconds before: `nextBookmarkTime` in its
 /// `cache_watcher.go`.
 pub const WATCH_LENGTH: Duration = Duration::from_secs(14);
+/// The most objects of a page of a list: the default of `kube::runtime::watcher`.
+const PAGE: usize = 500;
 /// A consistent read is made this long after the start of a watch: two seconds before the bookmark that is to confirm it. It also
 /// makes a healthy API server's cache of that resource catch up.
 const READ_AFTER: Duration = Duration::from_secs(10);
@@ -67,6 +69,8 @@ struct View {
     list: Option<List>,
     /// When the last list was complete.
     listed: Option<Instant>,
+    /// How many objects it had.
+    size: usize,
     /// When a consistent read, or a list, was asked for last.
     asked: Option<Instant>,
     /// When a consistent read is due.
@@ -101,6 +105,16 @@ impl View {
             _ => as_of.max(self.listed?) + MAX_AGE,
         };
         Some(self.restarts.due().map_or(due, |at| at.max(due)))
+    }
+
+    /// Has the watch started again, which lists. What was asked for before proves nothing then.
+    fn restart(&mut self, watch: Watch, now: Instant) -> Effect {
+        self.reading = None;
+        self.ahead = None;
+        self.read_at = None;
+        // Its list has not begun, but nothing else comes before that.
+        self.listed = Some(now);
+        Effect::Watch(watch, self.scope.clone())
     }
 
     /// The time as of which the watch has become current, if it has just reached a consistent read.
@@ -214,6 +228,7 @@ impl Views {
             view.ahead = None;
             view.reading = None;
             view.read_at = None;
+            view.size = view.list.as_ref().map_or(0, |list| list.shown.len());
             view.list.take()
         });
         list.map_or((now, Set::default()), |list| (list.asked, list.shown))
@@ -301,10 +316,15 @@ impl Views {
         Some(now.saturating_duration_since(seen))
     }
 
-    /// Requires all watches to be current as of this time: the process stood still, or starts to act on what it has seen.
+    /// Requires all watches to be current as of this time: the process stood still, or starts to act on what it has seen. What is
+    /// one page is listed at once: a quiet watch shows how far it is only near its end.
     pub(crate) fn require(&mut self, now: Instant) {
         self.required = Some(now);
-        for view in self.all.values_mut() {
+        for (watch, view) in &mut self.all {
+            if view.as_of.is_some() && view.size <= PAGE {
+                self.orders.push(view.restart(*watch, now));
+                continue;
+            }
             // What was asked for before proves nothing.
             view.reading = None;
             view.ahead = None;
@@ -314,22 +334,24 @@ impl Views {
 
     /// Requires all watches to be current, and starts all of them again.
     pub(crate) fn restart_all(&mut self, now: Instant) {
-        self.require(now);
-        let all = self.all.iter();
+        self.required = Some(now);
+        let all = self.all.iter_mut();
         self.orders
-            .extend(all.map(|(watch, view)| Effect::Watch(*watch, view.scope.clone())));
+            .extend(all.map(|(watch, view)| view.restart(*watch, now)));
     }
 
-    /// Starts the watches again that have fallen behind.
+    /// Starts the watches again that have fallen behind. Once may be chance, as under load.
     pub(crate) fn restart_stale(&mut self, now: Instant) {
         for (watch, view) in &mut self.all {
             if view.restart_at(self.required).is_some_and(|at| at <= now) {
-                warn!(watch = %watch.name(), "nothing proves that what it has shown is current; it is started again");
+                let name = watch.name();
+                if view.restarts.due().is_none() {
+                    info!(watch = %name, "no proof has come in time that this watch is current, as may happen under load: it lists again");
+                } else {
+                    warn!(watch = %name, "this watch stays behind: it lists again, and what could do harm waits meanwhile");
+                }
                 view.restarts.failed(RESTARTS, now);
-                // Its list has not begun, but nothing else comes before that.
-                view.listed = Some(now);
-                let order = Effect::Watch(*watch, view.scope.clone());
-                self.orders.push(order);
+                self.orders.push(view.restart(*watch, now));
             }
         }
     }
@@ -381,6 +403,8 @@ pub(crate) struct Restored;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     const NODES: Watch = Watch::Nodes;
@@ -400,6 +424,38 @@ mod tests {
         views.current(NODES, asked, at);
         progress(&mut views, 5, at);
         views
+    }
+
+    /// The same, with more nodes than a page has.
+    fn listed_in_pages(at: Instant) -> Views {
+        let mut views = listed(at);
+        views.begin_list(NODES, at);
+        for number in 0..=PAGE {
+            views.lists(NODES, &ObjectKey::unscoped(number.to_string().into()));
+        }
+        let (asked, _) = views.end_list(NODES, false, at);
+        views.current(NODES, asked, at);
+        progress(&mut views, 5, at);
+        views
+    }
+
+    /// What is logged meanwhile.
+    fn logged(act: impl FnOnce()) -> String {
+        #[derive(Clone, Default)]
+        struct Log(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Log {
+            fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().write(text)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let log = Log::default();
+        let writer = log.clone();
+        let logger = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        tracing::subscriber::with_default(logger.finish(), act);
+        String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
     }
 
     fn progress(views: &mut Views, version: Version, now: Instant) {
@@ -465,7 +521,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_before_everything_had_to_be_current_proves_nothing() {
         let at = seconds(Instant::now());
-        let mut views = listed(at(0));
+        let mut views = listed_in_pages(at(0));
         reads(&mut views, 9, at(10)).unwrap();
         views.require(at(11));
         progress(&mut views, 9, at(12));
@@ -499,6 +555,7 @@ mod tests {
         views.restart_all(at(10));
         assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
         assert!(views.is_stale(NODES, at(10)));
+        assert!(views.next_read(at(10)).is_none(), "a list tells as much");
         views.begin_list(NODES, at(11));
         let (asked, _) = views.end_list(NODES, false, at(11));
         views.current(NODES, asked, at(11));
@@ -531,9 +588,48 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_must_be_current_now_is_given_some_seconds_and_a_list_as_long_as_it_takes() {
+    fn only_a_watch_that_stays_behind_is_worth_a_warning() {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
+        let lists_again = |views: &mut Views, second| {
+            let log = logged(|| assert_eq!(restarts(views, at(second)), 1));
+            views.begin_list(NODES, at(second));
+            let (asked, _) = views.end_list(NODES, false, at(second));
+            views.current(NODES, asked, at(second));
+            log
+        };
+        let log = lists_again(&mut views, 20);
+        assert!(log.contains("INFO") && log.contains("under load"), "{log}");
+        let log = lists_again(&mut views, 80);
+        assert!(
+            log.contains("WARN") && log.contains("stays behind"),
+            "{log}"
+        );
+        progress(&mut views, 9, at(81));
+        reads(&mut views, 9, at(91)).unwrap();
+        let log = lists_again(&mut views, 120);
+        assert!(log.contains("INFO"), "it had caught up: {log}");
+    }
+
+    #[test]
+    fn a_watch_of_one_page_that_must_be_current_now_is_listed_at_once() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        let log = logged(|| views.require(at(5)));
+        assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
+        assert_eq!(log, "", "nothing is wrong");
+        assert!(views.is_stale(NODES, at(5)) && views.next_read(at(5)).is_none());
+        assert_eq!(restarts(&mut views, at(7)), 0);
+        views.begin_list(NODES, at(7));
+        let (asked, _) = views.end_list(NODES, false, at(9));
+        views.current(NODES, asked, at(9));
+        assert!(!views.is_stale(NODES, at(9)));
+    }
+
+    #[test]
+    fn a_watch_that_must_be_current_now_is_given_some_seconds_and_a_list_as_long_as_it_takes() {
+        let at = seconds(Instant::now());
+        let mut views = listed_in_pages(at(0));
         views.require(at(5));
         assert_eq!(restarts(&mut views, at(7)), 0);
         assert_eq!(restarts(&mut views, at(8)), 1);
