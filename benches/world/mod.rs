@@ -132,6 +132,7 @@ impl World {
             rules: &self.rules,
             publish_conditions: true,
             stale: &NOTHING,
+            unseen: &NOTHING,
             nodes_as_of: self.now,
             census: Some(&self.census),
             repair_after: None,

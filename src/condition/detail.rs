@@ -69,6 +69,10 @@ details! {
             Component::Check(key) => write!(f, "the pods of check {key} have not been seen yet"),
             Component::Devices(driver) => write!(f, "the ResourceSlices of {driver} have not been seen yet"),
         };
+        KindNotSeen { kind: &'a str } = "ComponentNotSeen", write!(
+            f,
+            "the {kind}s that it depends on have not been seen yet (if that stays, the controller may not list them: its log says why)"
+        );
         MinimumReached { count: Count<'a>, minimum: NonZeroU64 } = "MinimumReached",
             write!(f, "this node has {} {}, at least {minimum}", count.number, count.of);
         BelowMinimum { count: Count<'a>, minimum: NonZeroU64 } = "BelowMinimum",

@@ -1,6 +1,6 @@
 //! What is known about one node, and the conditions that follow from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use super::groups::{Component, CriticalComponentClass, NamedComponent, Question}
 use super::observations::Observations;
 use super::source::Source;
 use super::trust::Trust;
+use super::watch::Watch;
 use super::{csi, pods};
 use crate::api::ConditionStatus;
 use crate::object::{
@@ -32,6 +33,8 @@ pub(crate) struct Facts<'f, 'a> {
     /// The state of each configured class on this node, in the order of the configuration.
     pub classes: &'f [(&'a CriticalComponentClass, GroupFacts<'f, 'a>)],
     pub components: &'f [(&'a NamedComponent, GroupFacts<'f, 'a>)],
+    /// The watches that rules depend on and that have not listed yet, but for those of what rules name.
+    pub unseen: &'a BTreeSet<Watch>,
     /// The node's taints that will not go: a `DaemonSet` that does not tolerate them does not run here.
     pub staying: &'f [&'a Taint],
     pub observations: &'a Observations,
@@ -66,7 +69,10 @@ pub struct Condition<'a> {
 impl<'a> Condition<'a> {
     /// Whether the status is unknown because what it depends on has not been seen yet.
     pub fn is_to_be_seen(&self) -> bool {
-        matches!(self.detail, Detail::NotSeen { .. })
+        matches!(
+            self.detail,
+            Detail::NotSeen { .. } | Detail::KindNotSeen { .. }
+        )
     }
 
     pub(super) fn new(status: ConditionStatus, detail: Detail<'a>) -> Self {
@@ -121,7 +127,7 @@ impl<'a> Facts<'_, 'a> {
     ///
     /// `kind` is the condition type, as it stands on the Node.
     pub(crate) fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
-        let condition = match source {
+        let mut condition = match source {
             Source::Node => {
                 let condition = self.node.condition(kind)?;
                 return Some(self.trust.assess(condition, self.observations, self.now));
@@ -152,6 +158,11 @@ impl<'a> Facts<'_, 'a> {
                 condition.counting(Some(Count { number, of }))
             }
         };
+        let mut unseen = self.unseen.iter();
+        if let Some(watch) = unseen.find(|watch| source.depends_on(**watch, &[])) {
+            let detail = Detail::KindNotSeen { kind: watch.kind() };
+            condition = Condition::new(ConditionStatus::Unknown, detail);
+        }
         // What has not been seen yet may turn out to be still unmet, since the same time.
         let status = if condition.is_to_be_seen() {
             ConditionStatus::False

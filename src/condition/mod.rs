@@ -22,7 +22,7 @@ pub(crate) use daemon_sets::Revisions;
 pub(crate) use detail::Detail;
 pub(crate) use facts::{Condition, Counted, Facts, GroupFacts};
 pub use groups::{ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent};
-pub(crate) use groups::{CHECK_LABEL, Namespaces, Question};
+pub(crate) use groups::{CHECK_LABEL, Namespaces};
 pub(crate) use names::Names;
 pub use observations::Observations;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Sources of condition types.
 
 use super::detail;
-use super::groups::{Component, CriticalComponentClass, Question};
+use super::groups::{Component, ComponentGroup, CriticalComponentClass, NamedComponent, Question};
+use super::watch::Watch;
 use crate::object::ObjectKey;
 use crate::selector::{is_dns_subdomain, is_namespace};
 
@@ -70,6 +71,26 @@ impl Source {
             _ => (name == "all").then_some(Self::Component(Component::AllDaemonSets)),
         };
         Some(source.unwrap_or(Self::Nobody))
+    }
+
+    /// Whether conditions from here depend on what this watch shows, given what is watched of what rules name. All depend on nodes.
+    pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
+        let is_of = |group| watch.group() == Some(group);
+        match self {
+            Self::Node | Self::Resource(_) | Self::Nobody => false,
+            Self::CsiDriver(_) => watch == Watch::CsiNodes,
+            Self::Component(component) => {
+                let mut named = named.iter();
+                named.any(|it| it.component == *component && is_of(it.group))
+            }
+            Self::Class { class, question } => {
+                let asks_csi_node = matches!(
+                    question,
+                    Question::CsiDriversRegistered | Question::ComponentsReady
+                );
+                is_of(ComponentGroup::Class(*class)) || watch == Watch::CsiNodes && asks_csi_node
+            }
+        }
     }
 
     pub fn is_synthesized(&self) -> bool {

@@ -18,7 +18,7 @@ pub(crate) const BEAT: Duration = Duration::from_secs(10);
 /// Whether the controller can do its work, and if not, why.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Readiness {
-    /// Whether every watch has completed its first list.
+    /// Whether every watch that no decision can do without has completed its first list.
     pub synced: bool,
     /// Why the webhook, if enabled, cannot be called yet.
     pub webhook: Option<String>,

@@ -21,7 +21,7 @@ use super::io::Now;
 use super::map::{Map, Set};
 use super::unreadable::Broken;
 use crate::condition::{
-    ByGroup, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Scope, Watch,
+    ByGroup, CriticalComponentClass, NamedComponent, Observations, Scope, Watch,
 };
 use crate::finding::Backing;
 use crate::object::{CsiNode, DaemonSet, Node, NodePool, ObjectKey, Pod, ResourceSlice};
@@ -107,6 +107,8 @@ pub struct Cache {
     pub(super) rule_generation: u64,
     /// How far each watch has come, and which ones are to be started.
     pub(super) views: Views,
+    /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
+    unseen: BTreeSet<Watch>,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
     clock_was_set: bool,
     /// Whether nodes are queued. A follower evaluates nothing, and a new leader starts with all nodes.
@@ -141,11 +143,12 @@ impl Cache {
         now: Now,
     ) -> Self {
         let karpenter = [Watch::NodeClaims, Watch::NodePools].into_iter();
-        let unscoped = [Watch::Nodes, Watch::CsiNodes, Watch::Rules]
+        let unscoped = [Watch::Nodes, Watch::Rules]
             .into_iter()
             .chain(karpenter.filter(|_| karpenter_is_watched));
         let mut cache = Self {
             rule_set: RuleSet::new([], passing_taints.clone()),
+            classes,
             passing_taints,
             publish_conditions,
             rule_generation: 1,
@@ -156,17 +159,10 @@ impl Cache {
         for watch in unscoped {
             cache.views.begin(watch, Scope::default(), since);
         }
-        for (index, class) in classes.iter().enumerate() {
-            let group = ComponentGroup::Class(index);
-            for watch in [Watch::Pods(group), Watch::DaemonSets(group)] {
-                cache.views.begin(watch, class.scope(watch), since);
-            }
-        }
-        cache.classes = classes;
         cache
     }
 
-    /// Whether every watch has synced. Nothing may be decided before.
+    /// Whether every watch has synced that is needed whatever the rules are. Nothing may be decided before.
     pub fn has_synced(&self) -> bool {
         self.views.have_synced()
     }
@@ -180,6 +176,7 @@ impl Cache {
             rules: &self.rule_set,
             publish_conditions: self.publish_conditions,
             stale: &self.freshness.stale,
+            unseen: &self.unseen,
             nodes_as_of: self.freshness.nodes_as_of,
             census: self.census().filter(|_| self.freshness.stale.is_empty()),
             repair_after: self.freshness.repair_after,
@@ -266,7 +263,9 @@ impl Cache {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
             return Backing::default();
         };
-        let has_csi_driver = |name: &str| self.csi_drivers().any(|driver| driver == name);
+        let is_unseen = self.unseen.contains(&Watch::CsiNodes);
+        let has_csi_driver =
+            |name: &str| is_unseen || self.csi_drivers().any(|driver| driver == name);
         Backing::of(
             &rule.name,
             spec,

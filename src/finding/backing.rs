@@ -10,7 +10,8 @@ use super::of_rule::{
 };
 use crate::api::ConditionStatus;
 use crate::condition::{
-    Component, ComponentGroup, CriticalComponentClass, Placement, Source, placement, tolerates,
+    Component, ComponentGroup, CriticalComponentClass, Placement, Source, Watch, placement,
+    tolerates,
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::plan::ClusterState;
@@ -132,16 +133,17 @@ fn named<'a>(key: &ObjectKey, cluster: ClusterState<'a>) -> Option<&'a DaemonSet
     there.filter(|it| !it.deleting)
 }
 
-/// Only classes that some rule in force waits for are watched, so that what is unknown is not taken for empty.
+/// The classes that the rule waits for and that have no `DaemonSet`. One that has not been seen yet is not taken for empty.
 fn empty_classes<'a>(
     spec: &CompiledSpec,
     cluster: ClusterState<'a>,
 ) -> impl Iterator<Item = &'a CriticalComponentClass> {
     let classes = cluster.classes.iter().enumerate();
     let empty = classes.filter(move |(index, class)| {
-        let daemon_sets = cluster.daemon_sets(ComponentGroup::Class(*index));
+        let group = ComponentGroup::Class(*index);
+        let daemon_sets = cluster.daemon_sets(group);
         spec.waits_for_class(*index)
-            && cluster.rules.waits_for_class(*index)
+            && !cluster.unseen.contains(&Watch::DaemonSets(group))
             && !daemon_sets.values().any(|it| class.has(it))
     });
     empty.map(|(_, class)| class)

@@ -87,6 +87,7 @@ pub fn plan<'a>(
         csi_node: state.csi_node,
         classes: &classes,
         components: &components,
+        unseen: cluster.unseen,
         staying: &staying,
         observations: state.observations,
         trust: Trust::default(),

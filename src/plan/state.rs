@@ -28,6 +28,8 @@ pub struct ClusterState<'a> {
     pub publish_conditions: bool,
     /// The watches that are not known to be current.
     pub stale: &'a BTreeSet<Watch>,
+    /// The watches that rules depend on and that have not listed yet, but for those of what rules name.
+    pub unseen: &'a BTreeSet<Watch>,
     /// As of when the nodes are known.
     pub nodes_as_of: Timestamp,
     /// The health of all nodes; `None` while any evidence is stale, Karpenter's included, and repair is postponed. Only late nodes
@@ -60,8 +62,9 @@ impl<'a> ClusterState<'a> {
     /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for
     /// the rule.
     pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
-        let mut components = spec.components();
-        components.any(|it| self.named(it).is_some_and(|named| !named.is_seen))
+        let (mut components, mut unseen) = (spec.components(), self.unseen.iter());
+        unseen.any(|watch| spec.depends_on(*watch, &[]))
+            || components.any(|it| self.named(it).is_some_and(|named| !named.is_seen))
     }
 }
 

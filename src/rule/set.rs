@@ -8,9 +8,7 @@ use super::ownership::Ownership;
 use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
-use crate::condition::{
-    Component, ComponentGroup, NamedComponent, PassingTaints, Question, Source, Watch,
-};
+use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
 use crate::object::{Node, ObjectKey, Taint};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
@@ -165,12 +163,11 @@ impl RuleSet {
         specs.flat_map(CompiledSpec::components).cloned().collect()
     }
 
-    /// Whether any active rule waits for this class.
-    pub fn waits_for_class(&self, class: usize) -> bool {
-        self.rules
-            .iter()
-            .filter_map(|rule| rule.active())
-            .any(|spec| spec.waits_for_class(class))
+    /// Whether any rule depends on what this watch shows, which is not of what rules name.
+    pub fn depends_on(&self, watch: Watch) -> bool {
+        let rules = self.rules.iter().filter(|rule| !rule.deleting);
+        let mut specs = rules.flat_map(|rule| &rule.spec);
+        specs.any(|spec| spec.depends_on(watch, &[]))
     }
 }
 
@@ -201,24 +198,9 @@ impl CompiledSpec {
 
     /// Whether decisions for the rule depend on what this watch shows, given what is watched of what rules name.
     pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
-        let is_of = |group| watch.group() == Some(group);
-        let needs = |source: &Source| match source {
-            Source::Node | Source::Resource(_) | Source::Nobody => false,
-            Source::CsiDriver(_) => watch == Watch::CsiNodes,
-            Source::Component(component) => {
-                let mut named = named.iter();
-                named.any(|it| it.component == *component && is_of(it.group))
-            }
-            Source::Class { class, question } => {
-                let asks_csi_node = matches!(
-                    question,
-                    Question::CsiDriversRegistered | Question::ComponentsReady
-                );
-                is_of(ComponentGroup::Class(*class)) || watch == Watch::CsiNodes && asks_csi_node
-            }
-        };
         let mut sources = self.conditions.iter().map(|condition| &condition.source);
-        matches!(watch, Watch::Nodes | Watch::Rules) || sources.any(needs)
+        matches!(watch, Watch::Nodes | Watch::Rules)
+            || sources.any(|source| source.depends_on(watch, named))
     }
 
     pub fn waits_for_class(&self, index: usize) -> bool {

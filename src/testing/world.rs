@@ -46,6 +46,7 @@ pub(crate) struct World {
     joined: Option<Timestamp>,
     is_known: bool,
     stale_watches: BTreeSet<Watch>,
+    unseen_watches: BTreeSet<Watch>,
     nodes_as_of: Option<Timestamp>,
     knows_rules: bool,
     memories: Vec<Memory>,
@@ -91,6 +92,7 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         joined: None,
         is_known: false,
         stale_watches: BTreeSet::new(),
+        unseen_watches: BTreeSet::new(),
         nodes_as_of: None,
         knows_rules: true,
         memories: Vec::new(),
@@ -201,6 +203,12 @@ impl World {
         });
         let group = self.named.last().expect("a component").group;
         self.slices.insert(group, slices.collect());
+        self
+    }
+
+    /// These watches of classes or `CSINode`s have not listed yet.
+    pub(crate) fn before_they_list(mut self, watches: &[Watch]) -> Self {
+        self.unseen_watches.extend(watches);
         self
     }
 
@@ -367,6 +375,7 @@ impl World {
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
             stale: &self.stale_watches,
+            unseen: &self.unseen_watches,
             nodes_as_of: self.nodes_as_of.unwrap_or(self.now),
             census: Some(&self.census).filter(|_| !self.is_stale),
             repair_after: self.repair_after,

@@ -137,10 +137,10 @@ async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Re
 async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;
-    relay.doom_next(Asked::List(Kind::PODS), Fate::Swallowed);
+    relay.doom_next(Asked::List(Kind::NODES), Fate::Swallowed);
     let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
-    eventually("it lists pods in vain", TAKEOVER, async || {
-        Ok(relay.count(Asked::List(Kind::PODS)) > 0)
+    eventually("it lists nodes in vain", TAKEOVER, async || {
+        Ok(relay.count(Asked::List(Kind::NODES)) > 0)
     })
     .await?;
     let second = Controller::start(&cluster, &ELECTED).await?;
@@ -191,9 +191,7 @@ async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() ->
     let mut follower = follower.once_ready().await?;
     cluster.idles();
     // One working kind is enough to continue.
-    for kind in [Kind::NODES, Kind::PODS, Kind::DAEMON_SETS, Kind::CSI_NODES] {
-        relay.freeze(kind);
-    }
+    relay.freeze(Kind::NODES);
     tokio::time::sleep(Duration::from_secs(30)).await;
     relay.freeze(RULES);
     let blind = Instant::now();

@@ -17,11 +17,10 @@ use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
 use crate::cluster::{Filter, ResourceKind, Unreadable};
-use crate::condition::{self, ComponentGroup, CriticalComponentClass, Scope, Watch};
+use crate::condition::{CriticalComponentClass, Scope, Source, Watch};
 use crate::engine::View;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::{ObjectKey, PodReady, RuleObject, Watched};
-use crate::rule::CompiledSpec;
 
 /// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;
@@ -161,26 +160,21 @@ pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> 
     }
 }
 
-/// Whether the rules need a list. Rules are listed before.
+/// Whether a list that the rules ask for is needed to this depth. Rules are listed before.
 fn is_needed(watch: Watch, view: &View, depth: Depth) -> bool {
     let (decides, is_outline) = (depth == Depth::Decisions, depth == Depth::Outline);
     let rules = view.cached_rules().values();
     let mut specs = rules.flat_map(|cached| &cached.rule.spec);
-    let waits = |spec: &CompiledSpec, group: ComponentGroup| {
-        group
-            .class()
-            .is_none_or(|index| !is_outline && spec.waits_for_class(index))
-    };
     match watch {
         Watch::Rules => false,
         Watch::Nodes => !is_outline,
-        Watch::CsiNodes => specs.any(|spec| {
-            let mut sources = spec.conditions.iter().map(|it| &it.source);
-            let has_driver = sources.any(|it| matches!(it, condition::Source::CsiDriver(_)));
-            !is_outline && has_driver || decides && spec.waits_for_components()
-        }),
-        Watch::Pods(group) => decides && specs.any(|spec| waits(spec, group)),
-        Watch::DaemonSets(group) => specs.any(|spec| waits(spec, group)),
+        Watch::CsiNodes if decides => true,
+        Watch::CsiNodes => {
+            let mut sources = specs.flat_map(|spec| &spec.conditions);
+            !is_outline && sources.any(|it| matches!(it.source, Source::CsiDriver(_)))
+        }
+        Watch::Pods(_) => decides,
+        Watch::DaemonSets(group) => !is_outline || group.class().is_none(),
         Watch::ResourceSlices(_) => true,
         Watch::NodeClaims | Watch::NodePools => decides && specs.any(|it| it.ours.repair.is_some()),
     }
@@ -245,9 +239,10 @@ async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapsh
     }
     for kind in wanted.manifests {
         // To a check, they matter only where a rule names a driver.
+        let mut listed = snapshot.listed.iter().map(|(watch, _)| *watch);
         if *kind == ResourceKind::CsiDrivers
             && wanted.depth != Depth::Outline
-            && !is_needed(Watch::CsiNodes, &snapshot.view, wanted.depth)
+            && !listed.any(|watch| watch == Watch::CsiNodes)
         {
             continue;
         }

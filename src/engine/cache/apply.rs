@@ -206,7 +206,7 @@ impl Cache {
         }
         self.current(watch, asked, now);
         let is_karpenters = matches!(watch, Watch::NodeClaims | Watch::NodePools);
-        if is_karpenters && self.views.phase(watch) != before {
+        if self.unseen.remove(&watch) || is_karpenters && self.views.phase(watch) != before {
             self.has_rule_news = true;
             self.mark_all();
         }

@@ -1,6 +1,7 @@
-//! What rules wait for by name: their watches, and whether those have shown everything.
+//! What is watched only for rules that wait for it: classes, `CSINode`s, and what rules name; and whether these watches have shown
+//! everything.
 //!
-//! Each component forms a group from when a rule names it. The pods of a `DaemonSet` are watched once its selector is known. The
+//! Each named component forms a group from when a rule names it. The pods of a `DaemonSet` are watched once its selector is known. The
 //! selector of a group never changes: a `DaemonSet` that is created again with another selector gets a new group, so pods of the
 //! old one are not mistaken for its own.
 
@@ -38,6 +39,26 @@ impl Cache {
         }
     }
 
+    /// Starts and stops the watches of classes and of `CSINode`s to match the rules.
+    pub(super) fn follow_classes(&mut self) {
+        let classes = self.classes.iter().enumerate();
+        let of_classes = classes.flat_map(|(index, class)| {
+            let group = ComponentGroup::Class(index);
+            [Watch::Pods(group), Watch::DaemonSets(group)].map(|it| (it, class.scope(it)))
+        });
+        let csi_nodes = (Watch::CsiNodes, Scope::default());
+        for (watch, scope) in of_classes.chain([csi_nodes]).collect::<Vec<_>>() {
+            match (self.rule_set.depends_on(watch), self.views.has(watch)) {
+                (true, false) => {
+                    self.views.begin(watch, scope, None);
+                    self.unseen.insert(watch);
+                }
+                (false, true) => self.end_watch(watch),
+                _ => {}
+            }
+        }
+    }
+
     fn begin_group(&mut self, component: Component) {
         let group = ComponentGroup::Named(self.next_group);
         self.next_group += 1;
@@ -72,15 +93,23 @@ impl Cache {
     /// Ends a group: forgets its objects.
     fn end_group(&mut self, group: ComponentGroup) {
         self.named.retain(|named| named.group != group);
-        self.daemon_sets.remove(&group);
         let watches = self.views.of_groups(|it| it == group);
         for watch in watches.map(|(watch, _)| watch).collect::<Vec<_>>() {
-            for key in self.index.known(watch) {
-                self.remove(watch, &key);
-            }
-            self.index.end(watch);
-            self.views.end(watch);
+            self.end_watch(watch);
         }
+    }
+
+    /// Ends a watch: forgets its objects.
+    fn end_watch(&mut self, watch: Watch) {
+        self.views.end(watch);
+        self.unseen.remove(&watch);
+        if let Watch::DaemonSets(group) = watch {
+            self.daemon_sets.remove(&group);
+        }
+        for key in self.index.known(watch) {
+            self.remove(watch, &key);
+        }
+        self.index.end(watch);
     }
 
     /// Sets the pod selector of a `DaemonSet` that is waited for by name.

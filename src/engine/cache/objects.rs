@@ -194,10 +194,6 @@ impl Cache {
     /// must not be able to keep the controller busy: one outside its class's namespaces is only reported, and one that no rule
     /// names concerns only the nodes that it selects.
     fn daemon_set_changed(&mut self, group: ComponentGroup, states: &[Option<&DaemonSet>]) {
-        let class = group.class();
-        if class.is_some_and(|index| !self.rule_set.waits_for_class(index)) {
-            return;
-        }
         self.has_rule_news = true;
         let mut covered = states.iter().flatten();
         if !covered.all(|it| self.covers(group, &it.key.namespace)) {

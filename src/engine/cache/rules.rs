@@ -125,6 +125,7 @@ impl Cache {
         }
         self.rule_generation += 1;
         self.follow_named();
+        self.follow_classes();
         self.has_rule_news = true;
         self.mark_all();
     }

@@ -57,7 +57,7 @@ struct Bench {
     /// The requests that are held up.
     pending: Vec<(RequestId, Request)>,
     watches: Vec<Watch>,
-    /// Watches that the engine started. They join `watches` in [`Bench::lists`].
+    /// Watches of what rules name. They join `watches` in [`Bench::lists`], those of classes and `CSINode`s at once.
     begun: BTreeMap<Watch, Scope>,
     /// The watches that show nothing by themselves, however often they are started again.
     silent: Vec<Watch>,
@@ -104,11 +104,19 @@ fn beginning() -> Instant {
     zero.map_or(now, |zero| zero + Duration::from_secs(1_000_000))
 }
 
-/// The engine, which has asked for the watches that it cannot do without.
-fn begun(mut engine: Engine, now: Now) -> Engine {
-    let effects = engine.take([], now);
-    assert!(effects.iter().all(|it| matches!(it, Effect::Watch(..))));
-    engine
+/// The watches that an engine asks for first: those that it cannot do without.
+fn first_watches(engine: &mut Engine, now: Now) -> Vec<Watch> {
+    let effects = engine.take([], now).into_iter();
+    let watches = effects.map(|effect| match effect {
+        Effect::Watch(watch, _) => watch,
+        other => panic!("{other:?}"),
+    });
+    watches.collect()
+}
+
+/// Whether the watch is of what rules name.
+fn is_named(watch: Watch) -> bool {
+    watch.group().is_some_and(|group| group.class().is_none())
 }
 
 impl Bench {
@@ -132,10 +140,10 @@ impl Bench {
             wall: at(100),
             monotonic: beginning(),
         };
-        let watched = |watch: &Watch| settings.enable_karpenter || !watch.is_optional();
+        let mut engine = Engine::new(settings, now);
         Self {
-            watches: Watch::KINDS.into_iter().filter(watched).collect(),
-            engine: begun(Engine::new(settings, now), now),
+            watches: first_watches(&mut engine, now),
+            engine,
             begun: BTreeMap::new(),
             now,
             began: now.monotonic,
@@ -285,13 +293,18 @@ impl Bench {
                         self.restarted.retain(|it| *it != watch);
                         self.restarted.push(watch);
                     }
+                    Effect::Watch(watch, _) if !is_named(watch) => {
+                        self.watches.push(watch);
+                        inputs.extend(self.lists_of(&[watch]));
+                    }
                     Effect::Watch(watch, scope) => {
                         let known = self.begun.insert(watch, scope);
                         assert_eq!(known, None, "a watch is begun once");
                     }
                     Effect::Unwatch(watch) => {
                         let known = self.begun.remove(&watch);
-                        assert!(known.is_some(), "only what was begun is ended");
+                        let was_begun = known.is_some() || !is_named(watch);
+                        assert!(was_begun, "only what was begun is ended");
                         self.watches.retain(|it| *it != watch);
                         self.restarted.retain(|it| *it != watch);
                     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, Input, Seen, settings};
-use crate::condition::{ComponentGroup, Watch};
+use crate::condition::Watch;
 use crate::engine::io::Request;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
 
@@ -41,13 +41,7 @@ fn an_instance_that_does_not_lead_does_nothing() {
 
 #[test]
 fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
-    for missing in [
-        Watch::Nodes,
-        Watch::CsiNodes,
-        Watch::Rules,
-        Watch::Pods(ComponentGroup::Class(0)),
-        Watch::DaemonSets(ComponentGroup::Class(0)),
-    ] {
+    for missing in [Watch::Nodes, Watch::Rules] {
         let mut bench = Bench::of(settings());
         bench.cluster.put(Watch::Rules, gate().json().clone());
         bench.cluster.put(Watch::Nodes, node("n").json().clone());

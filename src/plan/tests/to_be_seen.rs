@@ -1,8 +1,8 @@
-//! Rules that name a `DaemonSet` do nothing harmful before everything of it has been seen.
+//! Rules that wait for a class, a CSI driver or what they name do nothing harmful before everything of it has been seen.
 
 use super::{NETWORK, gated_by, met, unmet, writes};
-use crate::condition::Watch;
-use crate::testing::{NodeBuilder, RuleBuilder, World, at, daemon_set, pod, rule, world};
+use crate::condition::{ComponentGroup, Watch};
+use crate::testing::{NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, pod, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 
@@ -56,6 +56,35 @@ fn a_released_node_stays_released_and_a_held_one_held() {
         }
         let unseen = seen.before_it_is_seen();
         assert_eq!(writes(&unseen), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_rule_waits_for_the_first_list_of_each_watch_that_it_depends_on() {
+    let class = ComponentGroup::Class(0);
+    let of_class = [Watch::DaemonSets(class), Watch::Pods(class)];
+    for (kind, watches) in [
+        (
+            "node.gardener.cloud/CriticalComponentsReady",
+            &[of_class[0], of_class[1], Watch::CsiNodes][..],
+        ),
+        ("node.gardener.cloud/CriticalPodsReady", &of_class),
+        ("csidriver.nodegate.dev/d", &[Watch::CsiNodes]),
+    ] {
+        let held = world(&gated_by(unmet(), "r"))
+            .csi_node(&csi_node("worker-1").driver("d"))
+            .rule(&rule("r").waits_for(kind));
+        assert_ne!(writes(&held), [""; 0], "{kind}");
+        for watch in [of_class[0], of_class[1], Watch::CsiNodes] {
+            let unseen = held.clone().before_they_list(&[watch]);
+            let waits = writes(&unseen).is_empty();
+            assert_eq!(waits, watches.contains(&watch), "{kind} {watch:?}");
+            let plan = unseen.plan();
+            let told = plan.outcomes[0].findings[0].why();
+            let expected = format!("the {}s that it depends on", watch.kind());
+            assert_eq!(told.contains(&expected), waits, "{told}");
+            assert!(plan.conditions.is_empty() || !waits, "nothing is published");
+        }
     }
 }
 

@@ -63,9 +63,9 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install().await?;
-    set_verbs(&cluster, "daemonsets", &["get"]).await?;
+    set_verbs(&cluster, "nodes", &["get"]).await?;
     let unready = Controller::spawn(&cluster, &[], &[]).await?;
-    let words = ["daemonsets.apps", "kubectl apply -k config/rbac"];
+    let words = ["watch nodes", "kubectl apply -k config/rbac"];
     is_not_ready(&unready, &words).await?;
     cluster.install_rbac().await?;
     is_ready(&unready).await?;
@@ -133,6 +133,48 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
     eventually_gone(&client, "network").await?;
     ensure!(!has_taint(&client, "a", TAINT).await? && !has_taint(&client, "b", TAINT).await?);
     Ok(())
+}
+
+#[tokio::test]
+async fn the_node_readiness_controllers_role_suffices_for_conditions_that_something_reports()
+-> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    let group = "readiness.node.x-k8s.io";
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch", "update", "watch"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["get"]},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": [group], "resources": ["nodereadinessrules"], "verbs": ["get", "list", "patch", "update", "watch"]},
+        {"apiGroups": [group], "resources": ["nodereadinessrules/finalizers"], "verbs": ["update"]},
+        {"apiGroups": [group], "resources": ["nodereadinessrules/status"], "verbs": ["get", "patch", "update"]},
+    ]);
+    let patch = json!([{"op": "replace", "path": "/rules", "value": rules}]).to_string();
+    cluster
+        .kubectl(&["patch", "clusterrole", ROLE, "--type=json", "-p", &patch])
+        .await?;
+    let controller = Controller::start(&cluster, &["--leader-elect"])
+        .await?
+        .unasked("it may not read all that the command line may");
+    gates_and_releases(&client, "first").await?;
+    ensure!(!controller.log().contains("WARN"), "{}", controller.log());
+
+    // A rule that needs more says what, and keeps no other from working.
+    rule("components", "readiness.k8s.io/components")
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .create(&client)
+        .await?;
+    for kind in ["pods", "daemonsets.apps", "csinodes.storage.k8s.io"] {
+        let missing = format!("no permission to list and watch {kind}");
+        eventually("it says so", SOON, async || {
+            Ok(controller.log().contains(&missing))
+        })
+        .await?;
+    }
+    gates_and_releases(&client, "second").await?;
+    delete_rule(&client, "components").await?;
+    eventually_gone(&client, "components").await
 }
 
 #[tokio::test]

@@ -12,9 +12,11 @@ const UID: &str = "uid";
 pub(super) fn empty() -> Cache {
     let classes = Config::default().classes().unwrap();
     let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
-    let slices = Watch::ResourceSlices(ComponentGroup::Class(0));
-    cache.views.begin(slices, Scope::default(), None);
-    for watch in Watch::KINDS {
+    for watch in [Watch::Nodes, Watch::Rules].into_iter().chain(Watch::KINDS) {
+        // No rule depends on it.
+        if !cache.views.has(watch) {
+            cache.views.begin(watch, Scope::default(), None);
+        }
         cache.apply(init(watch, 0), now(0));
         cache.apply(Seen::InitDone(watch), now(0));
     }
@@ -64,7 +66,10 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
             Object::ResourceSlice(class, object(with(json!({"spec": spec}))))
         }
         Watch::Rules => {
-            let mut gate = rule(name).waits_for(mark);
+            // It has the watches of its class go on.
+            let mut gate = rule(name)
+                .waits_for(mark)
+                .waits_for("node.gardener.cloud/CriticalComponentsReady");
             let mut gate = gate.json().clone();
             gate["metadata"]["resourceVersion"] = version.to_string().into();
             Object::Rule(object(gate))

@@ -37,8 +37,6 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
         init(Watch::Rules, 0),
         Seen::Apply(Object::Rule(rule.object())),
         Seen::InitDone(Watch::Rules),
-        init(Watch::CsiNodes, 0),
-        Seen::InitDone(Watch::CsiNodes),
         init(Watch::Nodes, 0),
         Seen::Apply(Object::Node(node.object())),
         Seen::InitDone(Watch::Nodes),
@@ -98,12 +96,12 @@ fn waiting_for_components() -> Cache {
         init(Watch::Rules, 0),
         Seen::Apply(Object::Rule(gate.object())),
         Seen::InitDone(Watch::Rules),
-        Seen::InitDone(Watch::CsiNodes),
-        Seen::InitDone(Watch::Pods(ComponentGroup::Class(0))),
-        Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0))),
         init(Watch::Nodes, 0),
         Seen::Apply(Object::Node(node("n").version(1).object())),
         Seen::InitDone(Watch::Nodes),
+        Seen::InitDone(Watch::CsiNodes),
+        Seen::InitDone(Watch::Pods(ComponentGroup::Class(0))),
+        Seen::InitDone(Watch::DaemonSets(ComponentGroup::Class(0))),
     ] {
         cache.apply(seen, now(0));
     }
@@ -193,7 +191,7 @@ fn a_list_from_before_everything_became_stale_does_not_make_it_current() {
     let mut cache = synced(&node("n"), &regating());
     cache.views.require(now(59).monotonic);
     for (as_of, certain) in [(58, false), (59, true)] {
-        for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
+        for watch in [Watch::Nodes, Watch::Rules] {
             cache.current(watch, now(as_of).monotonic, now(60));
         }
         cache.assess_freshness(now(60));
@@ -328,7 +326,6 @@ fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_s
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
     for (watch, object) in [
         (Watch::Rules, Some(Object::Rule(rule.object()))),
-        (Watch::CsiNodes, None),
         (Watch::NodePools, None),
         (Watch::NodeClaims, Some(claim("uid", 10))),
         (Watch::Nodes, Some(Object::Node(node("n").object()))),
@@ -347,7 +344,7 @@ fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_s
 #[test]
 fn a_cluster_without_karpenter_is_certain_of_it() {
     let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
-    for watch in [Watch::Nodes, Watch::CsiNodes, Watch::Rules] {
+    for watch in [Watch::Nodes, Watch::Rules] {
         cache.current(watch, now(0).monotonic, now(0));
     }
     cache.assess_freshness(now(0));

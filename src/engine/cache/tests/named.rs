@@ -22,15 +22,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
         init(Watch::Nodes, 0),
         Seen::Apply(Object::Node(node("n").version(1).object())),
     ]);
-    for watch in [
-        Watch::Rules,
-        Watch::CsiNodes,
-        Watch::Pods(Class(0)),
-        Watch::DaemonSets(Class(0)),
-        Watch::Nodes,
-    ] {
-        seen.push(Seen::InitDone(watch));
-    }
+    seen.extend([Watch::Rules, Watch::Nodes].map(Seen::InitDone));
     for seen in seen {
         cache.apply(seen, now(0));
     }
@@ -59,11 +51,13 @@ fn orders(cache: &mut Cache) -> Vec<String> {
         .map(|order| match order {
             Effect::Watch(watch, scope) => match (scope.name, scope.labels) {
                 (Some(name), _) => format!("+{watch:?} {}/{name}", scope.namespace.unwrap()),
-                (None, labels) => format!(
-                    "+{watch:?} {} {}",
-                    scope.namespace.unwrap(),
-                    labels.unwrap()
-                ),
+                (None, labels) => {
+                    let labels = labels.map(|it| it.to_string()).unwrap_or_default();
+                    format!(
+                        "+{watch:?} {} {labels}",
+                        scope.namespace.unwrap_or_default()
+                    )
+                }
             },
             Effect::Unwatch(watch) => format!("-{watch:?}"),
             other => panic!("{other:?}"),
@@ -117,6 +111,51 @@ fn what_a_rule_names_is_watched_and_its_pods_once_it_is_known_which_those_are() 
     assert_eq!(sizes(&cache), (1, 1));
     assert_eq!(follows(&mut cache).0, ["n".into()], "now it can be decided");
     assert_eq!(orders(&mut cache), [""; 0]);
+}
+
+#[test]
+fn a_class_and_csi_nodes_are_watched_while_a_rule_depends_on_them() {
+    let class = |name: &str, question: &str| {
+        rule(name).waits_for(&format!("node.gardener.cloud/{question}"))
+    };
+    let mut cache = with(&[rule("other").waits_for("Net")]);
+    assert_eq!(orders(&mut cache), [""; 0]);
+    let put = |cache: &mut Cache, rule: RuleBuilder| {
+        shows(cache, Seen::Apply(Object::Rule(rule.object())));
+        orders(cache)
+    };
+    let critical = "node.gardener.cloud/critical-component in (true)";
+    let pods = format!("+Pods(Class(0)) kube-system {critical}");
+    let daemon_sets = format!("+DaemonSets(Class(0))  {critical}");
+    let dry_run = class("r", "CriticalPodsReady").dry_run();
+    assert_eq!(put(&mut cache, dry_run), [pods, daemon_sets]);
+    let whole = class("s", "CriticalComponentsReady");
+    assert_eq!(put(&mut cache, whole), ["+CsiNodes  "]);
+    assert_eq!(cache.cluster().unseen.len(), 3);
+    follows(&mut cache);
+    let pod = pod("kube-system/p").critical().on("n").object();
+    for (watch, object) in [
+        (Watch::Pods(Class(0)), Some(Object::Pod(Class(0), pod))),
+        (Watch::DaemonSets(Class(0)), None),
+        (Watch::CsiNodes, None),
+    ] {
+        assert!(cache.cluster().unseen.contains(&watch));
+        lists(&mut cache, watch, object);
+        assert!(!cache.cluster().unseen.contains(&watch));
+        assert_eq!(follows(&mut cache).0, ["n".into()], "{watch:?}");
+    }
+    assert_eq!(sizes(&cache), (0, 1));
+    for (rule, ended) in [
+        (class("s", "CriticalPodsReady"), &["-CsiNodes"][..]),
+        (rule("s").waits_for("Net"), &[]),
+        (
+            rule("r").waits_for("Net"),
+            &["-Pods(Class(0))", "-DaemonSets(Class(0))"],
+        ),
+    ] {
+        assert_eq!(put(&mut cache, rule), ended);
+    }
+    assert_eq!(sizes(&cache), (0, 0), "its objects are forgotten");
 }
 
 #[test]
