@@ -149,6 +149,7 @@ bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 n
 	$(BENCH_BIN)-cli $(BENCH)
 
 bench-micro: ## Measure single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations
+	$(CARGO) test --release --package nodegate --lib engine::tests::bounds
 	$(CARGO) bench --package nodegate --bench decide --bench hostile --bench decode
 
 bench-fleet: ## Measure the engine alone with a whole fleet: NODES=100000 RULES=2

@@ -108,16 +108,16 @@ details! {
         DaemonSetReady { daemon_set: &'a ObjectKey } = "DaemonSetReady",
             write!(f, "DaemonSet {daemon_set} has a Ready pod on this node");
         AllDaemonSetsReady { left_out: Option<Names<LeftOut<'a>>> } = "AllDaemonSetsReady",
-            met(f, "every DaemonSet meant for this node has a Ready pod on it", left_out);
+            met(f, "every DaemonSet meant for this node has a Ready pod on it", left_out.as_ref());
         CheckSucceeded { pod: &'a ObjectKey } = "CheckSucceeded", write!(f, "pod {pod} has succeeded");
         CheckFailed { pod: &'a ObjectKey } = "CheckFailed", write!(f, "pod {pod} has failed");
         CheckRunning { pod: &'a ObjectKey } = "CheckRunning", write!(f, "pod {pod} has not ended yet");
         CheckMissing { check: &'a ObjectKey } = "CheckMissing",
             write!(f, "no pod of check {check} has run on this node since it was created or booted");
         DaemonSetsScheduled { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
-            met(f, "every critical DaemonSet meant for this node has a pod on it", left_out);
+            met(f, "every critical DaemonSet meant for this node has a pod on it", left_out.as_ref());
         NoDaemonSetMeant { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
-            met(f, "no critical DaemonSet is meant for this node", left_out);
+            met(f, "no critical DaemonSet is meant for this node", left_out.as_ref());
         DaemonSetPodMissing { daemon_sets: Names<&'a ObjectKey> } = "DaemonSetPodMissing",
             daemon_sets.write(f, "DaemonSet * has no pod on this node", "DaemonSets * have no pod on this node");
         PodsReady = "PodsReady", f.write_str("every critical pod on this node is Ready");
@@ -151,9 +151,9 @@ details! {
         );
         CsiDriverUnhealthy { storage: &'a UnhealthyStorage } = "CSIDriverUnhealthy", unhealthy(storage, f);
         ComponentsReady { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
-            met(f, "every critical component is ready on this node", left_out);
+            met(f, "every critical component is ready on this node", left_out.as_ref());
         NoComponent { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
-            met(f, "no critical component is meant for this node", left_out);
+            met(f, "no critical component is meant for this node", left_out.as_ref());
         DevicesPublished { devices: Devices<'a> } = "DevicesPublished", devices.fmt(f);
         DevicesNotPublished { devices: Devices<'a> } = "DevicesNotPublished", devices.fmt(f);
         DevicesTainted { devices: Devices<'a> } = "DevicesTainted", devices.fmt(f);
@@ -189,10 +189,9 @@ impl fmt::Write for Rest<'_> {
 fn met(
     f: &mut fmt::Formatter<'_>,
     met: &str,
-    left_out: &Option<Names<LeftOut<'_>>>,
+    left_out: Option<&Names<LeftOut<'_>>>,
 ) -> fmt::Result {
     f.write_str(met)?;
-    let left_out = left_out.as_ref();
     left_out.map_or(Ok(()), |left_out| write!(f, "; left out: {left_out}"))
 }
 

@@ -100,9 +100,10 @@ pub(crate) fn placement<'a>(
     is_pod: impl FnOnce() -> bool,
 ) -> Placement<'a> {
     let mut repelling = staying.iter().filter(|taint| !tolerates(daemon_set, taint));
-    let placement = match repelling.clone().next() {
-        _ if !selects(daemon_set, node) => Placement::NotMeant,
-        None => return Placement::Meant,
+    let is_selected = selects(daemon_set, node);
+    let placement = match repelling.clone().next().filter(|_| is_selected) {
+        None if is_selected => return Placement::Meant,
+        None => Placement::NotMeant,
         Some(_) if repelling.any(|taint| taint.key.starts_with(ROLE_TAINTS)) => Placement::NotMeant,
         Some(taint) => Placement::KeptAway(taint),
     };

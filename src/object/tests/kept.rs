@@ -56,7 +56,7 @@ impl<K, V: Kept> Kept for BTreeMap<K, V> {
 
 impl<T: Kept> Kept for Option<T> {
     fn lists(&self, path: &str, found: &mut Lists) {
-        for it in self {
+        if let Some(it) = self {
             it.lists(path, found);
         }
     }

@@ -60,7 +60,11 @@ impl Cluster {
         let nodes: Vec<Node> = nodes.iter().map(NodeBuilder::build).collect();
         let mut claims = NodeClaims::default();
         for node in &nodes {
-            claims.put(claim(claim_of(&node.name)));
+            let mut claim = claim(claim_of(&node.name));
+            if let Some(pool) = node.labels.get(POOL) {
+                claim.node_pool = Some(pool.as_str().into());
+            }
+            claims.put(claim);
         }
         Self {
             rule: compiled(rule),
