@@ -1,18 +1,24 @@
 //! `kubectl apply -k` in a real cluster, and the controller that the manifests describe.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use kube::Client;
 use nodegate_testbed::fetch::Fetch;
 use nodegate_testbed::fixtures::node;
 use nodegate_testbed::install::{NAMESPACE, config, write_kustomization};
-use nodegate_testbed::sights::pods_on;
+use nodegate_testbed::sights::{events_about, pods_on};
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
 use crate::{
-    MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
+    CRD, MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
     until_conflicts_are_refused,
 };
+
+/// The Node Readiness Controller's manifests and its definition.
+const UPSTREAM: &str = include_str!("../fixtures/upstream-install.yaml");
+const UPSTREAM_DEFINITION: &str = include_str!("../fixtures/upstream-crd.yaml");
 
 #[tokio::test]
 async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Result<()> {
@@ -130,6 +136,30 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
     call_webhook_at(&cluster, &addresses.webhook).await?;
     until_conflicts_are_refused(&cluster.client().await?, &controller).await
+}
+
+/// A pod's container has nothing of ours but the image: neither roles nor arguments nor environment, nor the definition.
+#[tokio::test]
+async fn in_the_node_readiness_controllers_deployment_the_image_is_all_that_changes() -> Result<()>
+{
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.apply(UPSTREAM_DEFINITION).await?;
+    cluster.until_established(CRD).await?;
+    cluster.apply(UPSTREAM).await?;
+    let client = cluster.client().await?;
+    let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    gates_and_releases(&client, "worker")
+        .await
+        .with_context(|| controller.log())?;
+    eventually("both changes are told as Events", SOON, async || {
+        let events = events_about(&client, "Node", "worker").await?;
+        let reasons = events.iter().filter_map(|event| event.reason.as_deref());
+        let reasons: BTreeSet<_> = reasons.collect();
+        Ok(reasons.is_superset(&BTreeSet::from(["TaintAdded", "TaintRemoved"])))
+    })
+    .await
+    .with_context(|| controller.log())
 }
 
 #[tokio::test]
