@@ -238,7 +238,14 @@ impl RuleWork {
                 CONFLICTED => (&it.reason, governors.concat()),
                 _ => (&it.reason, it.message.clone()),
             });
-            if self.is_news(Subject::new(topic.reason), words, out)
+            let subject = Subject::new(topic.reason);
+            // What stood in the status when this process began was told then.
+            let known = self.status.written.status().unwrap_or(&cached.status);
+            let mut known = known.conditions.iter();
+            let was_told = !self.told.has(subject)
+                && known.any(|was| was.type_ == kind && was.status == "True");
+            if self.is_news(subject, words, out)
+                && !was_told
                 && let Some(Condition { message, .. }) = wrong
             {
                 warn!(rule = %rule.name, "{message}");
