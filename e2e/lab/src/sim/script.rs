@@ -60,7 +60,7 @@ impl FromStr for Script {
         let mut parts = line.splitn(3, ' ');
         let mut part = |what| parts.next().ok_or(format!("no {what} in {line:?}"));
         let (name, seed, faults) = (part("scenario")?, part("seed")?, part("faults")?);
-        let mut known = scenarios::all().into_iter();
+        let mut known = scenarios::all().into_iter().chain([scenarios::WORLD]);
         Ok(Self {
             scenario: known.find(|it| it.name() == name).ok_or_else(|| {
                 format!("there is no scenario {name:?}; --list tells which there are")

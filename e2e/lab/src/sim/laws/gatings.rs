@@ -54,7 +54,9 @@ fn judge(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Result<
     let rules = moment.rules(revision - 1);
     let governing = governing(&rules, taint, write.before);
     if !moment.was_ever(node, (from, at), revision, wants) {
-        if governing.is_some_and(|rule| names_a_component(rule)) && has_just_come(moment, write) {
+        if governing.is_some_and(|rule| is_watched_for(moment, rule))
+            && has_just_come(moment, write)
+        {
             return Ok(());
         }
         return tell(format!("no rule wanted that since {}", seconds(from)));
@@ -87,14 +89,28 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     governing(facts.rules, taint, facts.node).is_some_and(|rule| wants(rule))
 }
 
-/// Whether a rule names a component. Until that has been observed, new nodes are gated regardless.
-fn names_a_component(rule: &Rule) -> bool {
-    let prefixes = ["daemonset.", "daemonsets.", "check.", "resourceslice."];
-    let names = |kind: &str| {
-        let is_ours = |prefix| kind.starts_with(&format!("{prefix}nodegate.dev/"));
-        prefixes.into_iter().any(is_ours)
-    };
-    rule.spec.conditions.iter().any(|it| names(&it.type_))
+/// Whether something is watched because of a rule. Until that has been observed, new nodes are gated regardless.
+fn is_watched_for(moment: &Moment<'_>, rule: &Rule) -> bool {
+    let sources = [
+        "daemonset.",
+        "daemonsets.",
+        "check.",
+        "resourceslice.",
+        "csidriver.",
+    ];
+    let prefixes = sources.map(|it| format!("{it}nodegate.dev/"));
+    let classes = moment
+        .settings
+        .classes
+        .iter()
+        .map(|it| &it.condition_prefix);
+    let mut conditions = rule.spec.conditions.iter();
+    conditions.any(|it| {
+        prefixes
+            .iter()
+            .chain(classes.clone())
+            .any(|prefix| it.type_.starts_with(prefix))
+    })
 }
 
 /// Whether the instance that wrote the node may have observed it only just now.

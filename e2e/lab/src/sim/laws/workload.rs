@@ -1,4 +1,5 @@
-//! A joining node under a rule that adds its taint runs no workload pod before its conditions are met.
+//! A joining node under a rule that adds its taint runs no workload pod before its conditions are met. A `DaemonSet`'s pod is part
+//! of the node.
 //!
 //! Once the leader has observed a node, it has a second to gate it. Faults in requests may delay that indefinitely, so
 //! schedules that trouble the API server or the leader are not judged.
@@ -13,6 +14,7 @@ use super::placement::tolerates;
 use super::rule::Rule;
 use super::truth::Answer;
 use super::{incidents, longest_age, seconds};
+use crate::sim::actors::ask::items;
 use crate::sim::cluster::Change;
 use crate::sim::fault::{Fault, Incident, Trouble};
 use crate::sim::law::{Law, Moment};
@@ -67,6 +69,10 @@ fn bound(change: &Change) -> Option<(&str, &Value)> {
         return None;
     }
     let pod = change.after.as_ref()?;
+    let mut owners = items(&pod["metadata"]["ownerReferences"]).iter();
+    if owners.any(|it| it["kind"] == "DaemonSet") {
+        return None;
+    }
     Some((pod["spec"]["nodeName"].as_str()?, pod))
 }
 

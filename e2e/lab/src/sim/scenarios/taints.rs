@@ -16,15 +16,13 @@ const INFRA: &str = "node-role.kubernetes.io/infra";
 /// Another project's startup taint.
 const STARTUP: &str = "x.csi.example.com/agent-not-ready";
 /// Taints that other controllers put on nodes for a while.
-pub(super) const PASSING: [(&str, &str); 5] = [
+const PASSING: [(&str, &str); 5] = [
     (STARTUP, "NoExecute"),
     ("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
     ("karpenter.sh/disrupted", "NoSchedule"),
     ("medik8s.io/remediation", "NoExecute"),
     ("node.kubernetes.io/out-of-service", "NoExecute"),
 ];
-/// Taints that stay until people take them off.
-pub(super) const STAYING: [&str; 3] = [DEDICATED, CONTROL_PLANE, INFRA];
 
 /// A critical `DaemonSet` that tolerates only the taints of the rules.
 fn agent() -> DaemonSet {
