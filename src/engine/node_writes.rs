@@ -33,9 +33,9 @@ pub struct WriteWork {
     /// Whether the API server refused the whole plan, because of an unknown part of it. Then each part is written alone, so that
     /// the others go through and the refusal is attributed to the right one.
     is_split: bool,
-    /// Whether a taint is changed without its records next, because the API server refused both together. Records are hints: whoever
+    /// The taints that are changed without their records, because the API server refused both together. Records are hints: whoever
     /// may annotate the node may leave no room for them.
-    is_bare: bool,
+    bare: Vec<Part>,
     parts: Parts,
 }
 
@@ -94,6 +94,7 @@ impl WriteWork {
         self.parts.forget(is_wanted, is_right, now);
         self.is_split &= plan.taints.len() > 1;
         if !plan.writes_node() {
+            self.bare.clear();
             out.pacer.refused.forget(Class::Node, &node.name);
             return;
         }
@@ -124,7 +125,7 @@ impl WriteWork {
         now: Instant,
     ) -> Result<(Option<Part>, TaintPlan), Instant> {
         for plan in plans.iter_mut().filter(|it| !it.changes.is_empty()) {
-            if self.is_bare || self.parts.refusals(&records_of(plan)) > 0 {
+            if self.bare.contains(&part_of(plan)) || self.parts.refusals(&records_of(plan)) > 0 {
                 plan.annotations.clear();
                 plan.completes.clear();
             }
@@ -158,7 +159,6 @@ impl WriteWork {
     ) -> Option<WriteEnd> {
         let now = out.now.monotonic;
         self.attempt.under_way = false;
-        self.is_bare = false;
         let Some(write) = self.write.take() else {
             return Some(WriteEnd::Read(result.ok().map(Box::new)));
         };
@@ -179,10 +179,12 @@ impl WriteWork {
             out.pacer.refused(Class::Node, name, attempt, &error, now);
             let has_both = !write.plan.changes.is_empty() && !write.plan.annotations.is_empty();
             let is_decided = matches!(error, RequestError::Failed(_)) || attempt.refusals > FEW;
-            self.is_bare = has_both && is_decided;
-            if self.is_bare && attempt.refusals == 1 {
-                attempt.retry_at(now);
-                return Some(WriteEnd::Failed);
+            if has_both && is_decided {
+                self.bare.push(part);
+                if attempt.refusals == 1 {
+                    attempt.retry_at(now);
+                    return Some(WriteEnd::Failed);
+                }
             }
             return Some(WriteEnd::Refused(write.plan.changes, error.to_string()));
         }
@@ -209,6 +211,7 @@ impl WriteWork {
     fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Outbox) {
         let now = out.now.monotonic;
         self.attempt.ended(None, now);
+        self.bare.retain(|it| Some(it) != write.part.as_ref());
         if let Some(part) = &write.part
             && self.parts.refusals(part) > 0
         {

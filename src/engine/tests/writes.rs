@@ -184,6 +184,15 @@ fn a_node_is_gated_and_released_without_the_records_that_it_has_no_room_for() {
 }
 
 #[test]
+fn each_of_two_taints_is_put_on_without_the_records_that_the_node_has_no_room_for() {
+    const SECOND: &str = "readiness.k8s.io/second";
+    let second = rule("s").waits_for("Net").taint(SECOND, "NoSchedule");
+    let mut bench = Bench::refusing(&[gate(), second], &[node("n")], refuses_records);
+    bench.wait(1000);
+    assert_eq!(bench.taints("n"), [GATE, SECOND]);
+}
+
+#[test]
 fn a_taint_is_changed_without_its_record_where_writing_both_fails_again_and_again() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
         refuses_records(request).map(|_| broken())

@@ -84,7 +84,11 @@ async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
         (&other.node, "true", "impersonate"),
     ] {
         let reporter = start(node, impersonate)?;
-        says(&reporter, &format!("cannot read Node {node}")).await?;
+        says(
+            &reporter,
+            &format!("cannot write the status of Node {node}"),
+        )
+        .await?;
         says(&reporter, words).await?;
     }
     ensure!(other.condition().await?.is_none());
@@ -104,7 +108,7 @@ async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Re
         .await?;
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report_as(&token, &server.url("/"), &[])?;
-    says(&reporter, "cannot read Node forbidden").await?;
+    says(&reporter, "cannot write the status of Node forbidden").await?;
     says(&reporter, "kubectl apply -k config/reporter").await?;
     let account = format!("--serviceaccount={NAMESPACE}:{account}");
     cluster
