@@ -30,14 +30,14 @@ const CASES: [Case; 6] = [
         1,
         Source::Critical,
         true,
-        115_000,
+        132_000,
     ),
     case(
         "gated, three critical pods",
         1,
         Source::Critical,
         false,
-        146_000,
+        157_000,
     ),
 ];
 

@@ -112,14 +112,23 @@ pub(super) fn scheduled<'a>(
     group: &GroupFacts<'_, 'a>,
     pods: &PodsByOwner<'a>,
 ) -> Condition<'a> {
-    let mut expected = expected(facts, class, group, pods).peekable();
-    let is_any = expected.peek().is_some();
-    let missing = expected.filter(|daemon_set| pods.of(daemon_set).next().is_none());
-    if let Some(daemon_sets) = Names::of(missing.map(|daemon_set| &daemon_set.key)) {
+    let mut is_any = false;
+    let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
+    let mut left_out: SmallVec<[LeftOut; 4]> = SmallVec::new();
+    let of_class = placed(facts, group, pods).filter(|(daemon_set, _)| class.has(daemon_set));
+    for (daemon_set, placement) in of_class {
+        left_out.extend(LeftOut::of(daemon_set, placement));
+        if placement == Placement::Meant {
+            is_any = true;
+            if pods.of(daemon_set).next().is_none() {
+                missing.push(&daemon_set.key);
+            }
+        }
+    }
+    if let Some(daemon_sets) = Names::of(missing) {
         return Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets });
     }
-    let of_class = placed(facts, group, pods).filter(|(daemon_set, _)| class.has(daemon_set));
-    let left_out = Names::of(of_class.filter_map(|(it, placement)| LeftOut::of(it, placement)));
+    let left_out = Names::of(left_out);
     Condition::met(if is_any {
         Detail::DaemonSetsScheduled { left_out }
     } else {
