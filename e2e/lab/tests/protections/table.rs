@@ -391,8 +391,12 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "bootstrap",
         edits: &[(
             "src/engine/pacer/mod.rs",
-            "self.limit(class).not_before(now)",
-            "self.limits.iter().filter_map(|it| it.not_before(now)).max()",
+            "let of_class = self.limit(class).not_before(now);",
+            "let of_class = if TAKEN_OUT {
+                self.limits.iter().filter_map(|it| it.not_before(now)).max()
+            } else {
+                self.limit(class).not_before(now)
+            };",
         )],
     },
     Protection {
