@@ -192,7 +192,7 @@ impl Cache {
 
     /// Marks for evaluation what depends on a `DaemonSet`, given its states before and after a change. Those who may change some
     /// must not be able to keep the controller busy: one outside its class's namespaces is only reported, and one that no rule
-    /// names concerns only the nodes that it selects.
+    /// names concerns only the nodes that it selects, or that have a pod of it.
     fn daemon_set_changed(&mut self, group: ComponentGroup, states: &[Option<&DaemonSet>]) {
         self.has_rule_news = true;
         let mut covered = states.iter().flatten();
@@ -200,9 +200,14 @@ impl Cache {
             return;
         }
         let is_named = matches!(self.component(group), Some(Component::DaemonSet(_)));
-        let selects = |node: &Node| states.iter().flatten().any(|it| selects(it, node));
-        let concerned = self.nodes().filter(|node| is_named || selects(node));
-        let names: Vec<_> = concerned.map(|node| node.name.clone()).collect();
+        let concerned = self.entries.values().filter_map(|entry| {
+            let (node, pods) = (entry.node.as_ref()?, entry.pods.get(&group));
+            let concerns = |it: &&DaemonSet| {
+                selects(it, node) || pods.is_some_and(|pods| pods.iter().any(|pod| it.owns(pod)))
+            };
+            (is_named || states.iter().flatten().any(concerns)).then(|| node.name.clone())
+        });
+        let names: Vec<_> = concerned.collect();
         self.mark_each(&names);
     }
 

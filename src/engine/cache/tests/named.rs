@@ -361,6 +361,11 @@ fn a_daemon_set_that_no_rule_names_concerns_only_the_nodes_that_it_selects() {
     };
     let put = |it: &DaemonSetBuilder| Seen::Apply(Object::DaemonSet(Named(0), it.object()));
     let gone = |it: &DaemonSetBuilder| Seen::Delete(Object::DaemonSet(Named(0), it.object()));
+    let its_pod = || {
+        let pod = crate::testing::pod("tools/p").of(&agent("z")).on("c");
+        Object::Pod(Named(0), pod.object())
+    };
+    let (pod_of, pod_gone) = (|| Seen::Apply(its_pod()), || Seen::Delete(its_pod()));
     evaluated(&mut cache);
     for (name, seen, expected) in [
         ("it runs nowhere", put(&agent("nowhere")), ""),
@@ -372,6 +377,13 @@ fn a_daemon_set_that_no_rule_names_concerns_only_the_nodes_that_it_selects() {
         ("on some now", put(&agent("b")), "b c"),
         ("on others now", put(&agent("a")), "a b c"),
         ("nowhere again", put(&agent("z")), "a"),
+        ("a pod of it comes", pod_of(), "c"),
+        (
+            "ignored, with its pod there",
+            put(&agent("z").label("nodegate.dev/ignore", "true")),
+            "c",
+        ),
+        ("its pod goes", pod_gone(), "c"),
         ("it goes from nowhere", gone(&agent("z")), ""),
     ] {
         shows(&mut cache, seen);
