@@ -10,6 +10,7 @@ use super::detail::Detail;
 use super::devices::Devices;
 use super::groups::{Component, CriticalComponentClass, NamedComponent, Question};
 use super::observations::Observations;
+use super::placement::tolerates;
 use super::source::Source;
 use super::trust::Trust;
 use super::watch::Watch;
@@ -51,6 +52,17 @@ pub(crate) struct GroupFacts<'f, 'a> {
     pub slices: &'a [ResourceSlice],
     /// The taints of the rules that wait for it on this node.
     pub gates: &'f [&'a Taint],
+}
+
+impl<'a> GroupFacts<'_, 'a> {
+    /// Whether the taint of a rule that waits for the group keeps the `DaemonSet`'s pods off the node.
+    pub(super) fn keeps_out(&self, daemon_set: &DaemonSet) -> bool {
+        !self.gates.iter().all(|gate| tolerates(daemon_set, gate))
+    }
+
+    pub(super) fn kept_out(&self) -> impl Iterator<Item = &'a DaemonSet> {
+        self.daemon_sets.values().filter(|it| self.keeps_out(it))
+    }
 }
 
 /// One condition of one node at one time, with the reason for it.
@@ -127,12 +139,36 @@ impl<'a> Facts<'_, 'a> {
     ///
     /// `kind` is the condition type, as it stands on the Node.
     pub(crate) fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
-        let mut condition = match source {
+        let condition = match source {
             Source::Node => {
                 let condition = self.node.condition(kind)?;
                 return Some(self.trust.assess(condition, self.observations, self.now));
             }
-            Source::Nobody => return None,
+            _ => self.synthesized(source)?,
+        };
+        // What has not been seen yet may turn out to be still unmet, since the same time.
+        let status = if condition.is_to_be_seen() {
+            ConditionStatus::False
+        } else {
+            condition.status
+        };
+        // Only the published condition records the transition time beyond a restart.
+        let published = self.node.condition(kind);
+        let published = published.filter(|published| published.status == status);
+        Some(Condition {
+            transition: published.and_then(|published| published.transition),
+            ..condition
+        })
+    }
+
+    fn synthesized(&self, source: &'a Source) -> Option<Condition<'a>> {
+        let mut unseen = self.unseen.iter();
+        if let Some(watch) = unseen.find(|watch| source.depends_on(**watch, &[])) {
+            let detail = Detail::KindNotSeen { kind: watch.kind() };
+            return Some(Condition::new(ConditionStatus::Unknown, detail));
+        }
+        Some(match source {
+            Source::Node | Source::Nobody => return None,
             Source::Class { class, question } => {
                 let (class, group) = self.classes.get(*class)?;
                 let answer = || self.answer(class, group, *question);
@@ -157,24 +193,6 @@ impl<'a> Facts<'_, 'a> {
                 };
                 condition.counting(Some(Count { number, of }))
             }
-        };
-        let mut unseen = self.unseen.iter();
-        if let Some(watch) = unseen.find(|watch| source.depends_on(**watch, &[])) {
-            let detail = Detail::KindNotSeen { kind: watch.kind() };
-            condition = Condition::new(ConditionStatus::Unknown, detail);
-        }
-        // What has not been seen yet may turn out to be still unmet, since the same time.
-        let status = if condition.is_to_be_seen() {
-            ConditionStatus::False
-        } else {
-            condition.status
-        };
-        // Only the published condition records the transition time beyond a restart.
-        let published = self.node.condition(kind);
-        let published = published.filter(|published| published.status == status);
-        Some(Condition {
-            transition: published.and_then(|published| published.transition),
-            ..condition
         })
     }
 

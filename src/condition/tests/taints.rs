@@ -1,7 +1,7 @@
 //! Which taints keep a `DaemonSet` off a node, and which are ignored because they will go.
 
 use super::{
-    CNI_MISSING, COMPONENTS, SCHEDULED, assert_lack, assert_meant_for, cni, cni_pod, worker,
+    CNI_MISSING, COMPONENTS, READY, SCHEDULED, assert_lack, assert_meant_for, cni, cni_pod, worker,
 };
 use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
 
@@ -266,6 +266,22 @@ fn a_daemon_set_that_the_gate_itself_shuts_out_is_left_out() {
             let name = format!("{name}, {when}");
             assert_lack(&name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
         }
+    }
+}
+
+#[test]
+fn an_unready_pod_of_a_daemon_set_that_the_gate_shuts_out_is_left_out_with_it() {
+    let tolerant = cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    for (name, daemon_set, expected) in [
+        ("intolerant", cni(), None),
+        ("tolerant", tolerant, Some("Pod kube-system/cni-1 is not Ready")),
+    ] {
+        let world = world(&worker())
+            .daemon_set(&daemon_set)
+            .pod(&cni_pod())
+            .rule(&rule("gate").waits_for(COMPONENTS));
+        assert_lack(name, &world, READY, expected);
+        assert_lack(name, &world, COMPONENTS, expected);
     }
 }
 
