@@ -10,7 +10,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`api`] | the `NodeReadinessRule` resource as types, an alpha one, and the CRDs generated from them |
+//! | [`api`] | the `NodeReadinessRule` resource as types, and the CRDs generated from them |
 //! | [`object`] | the cluster's objects, decoded straight from the wire |
 //! | [`selector`] | label selectors and node affinity requirements |
 //! | [`condition`] | the sources of a node's conditions (pure) |
@@ -23,18 +23,12 @@
 //! | [`controller`] | connects the engine to the cluster: watches, requests, the lease, metrics |
 //! | [`cli`] | the command line for people, `kubectl nodegate` |
 //! | [`config`] | the configuration file |
-//! | `serve` | HTTP servers: addresses, TLS and certificates, authorization, `/metrics` |
+//! | `serve` | HTTP servers: addresses, TLS and certificates, authorization, `/metrics` and tables of metrics |
 //! | `webhook` | the validating webhook for rules |
 //! | [`reporter`] | the sidecar that checks an endpoint and reports a condition on its Node |
-//! | `bucket` | a token bucket |
-//! | `logging` | the log, as flags |
-//! | [`metric`] | tables of metrics |
-//! | `instance` | the identity of this process |
-//! | `client` | the client of the API server |
-//! | [`cluster`] | the kinds of objects, paged lists, and watches with visible bookmarks |
-//! | `wording` | truncation of texts and lists |
-//! | `causes` | formats errors in one line |
-//! | `documentation` | the addresses of this build's documentation |
+//! | [`cluster`] | the API server: a client, the kinds of objects, paged lists, and watches with visible bookmarks |
+//! | [`process`] | how a program starts and ends, its log and its identity |
+//! | `text` | texts: cut, escaped and counted, and the addresses of the documentation |
 //!
 //! The controller and the reporter run on Linux. The command line also runs on macOS and Windows; what these lack is left out there.
 
@@ -44,35 +38,30 @@
 )]
 
 pub mod api;
-mod bucket;
-mod causes;
 pub mod cli;
-mod client;
 pub mod cluster;
 pub mod condition;
 pub mod config;
 pub mod controller;
-mod documentation;
 pub mod engine;
 mod finding;
 pub mod guard;
-mod instance;
-mod logging;
-pub mod metric;
 #[allow(
     missing_docs,
     reason = "the fields are named as in the API of Kubernetes"
 )]
 pub mod object;
 pub mod plan;
+pub mod process;
 pub mod repair;
 #[cfg(unix)]
 pub mod reporter;
 pub mod rule;
 pub mod selector;
 mod serve;
-mod shutdown;
 #[cfg(test)]
 mod testing;
+mod text;
 mod webhook;
-mod wording;
+
+pub use serve::metric::Description as MetricDescription;

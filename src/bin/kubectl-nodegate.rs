@@ -10,5 +10,5 @@ fn main() -> ExitCode {
     if program.and_then(Path::file_stem) == Some("kubectl_complete-nodegate".as_ref()) {
         words.splice(1..1, ["__complete".into(), "--for-kubectl".into()]);
     }
-    nodegate::cli::main(words, nodegate::cli::run)
+    nodegate::process::main(words, nodegate::cli::run)
 }

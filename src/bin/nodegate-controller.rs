@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use nodegate::cli;
 use nodegate::controller::{self, ControllerArgs};
+use nodegate::process;
 use tokio::runtime;
 
 fn main() -> ExitCode {
-    cli::main(
+    process::main(
         std::env::args_os().map(two_dashes),
         |args: ControllerArgs| {
             args.log.init();

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use nodegate::cli;
+use nodegate::process;
 use nodegate::reporter::{self, ReporterArgs};
 use tokio::runtime;
 
 fn main() -> ExitCode {
-    cli::main(std::env::args_os(), |args: ReporterArgs| {
+    process::main(std::env::args_os(), |args: ReporterArgs| {
         args.log.init();
         // One thread: the reporter runs on every node and mostly sleeps.
         let runtime = runtime::Builder::new_current_thread()

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
-use super::failure::CliError;
 use crate::api::Duration;
 use crate::cluster::ResourceKind;
-use crate::documentation;
+use crate::process::UsageError;
+use crate::text::documentation;
 
 /// What ends the help of a command: the exit codes, which `docs/kubectl.md` explains, and the address of the page about it.
 fn after_help() -> String {
@@ -204,11 +204,11 @@ pub(super) const EXPLAINED: [(ResourceKind, &[&str]); 4] = [
 pub(super) fn explained(
     word: &str,
     name: Option<&str>,
-) -> Result<(ResourceKind, String), CliError> {
+) -> Result<(ResourceKind, String), UsageError> {
     let parts = match (word.split_once('/'), name) {
         (Some(_), Some(name)) => {
             let why = format!("{word} has a name, and {name} is one too many");
-            return Err(CliError::Usage(why));
+            return Err(UsageError(why));
         }
         (None, Some(name)) => Some((word, name)),
         (parts, None) => parts,
@@ -217,12 +217,12 @@ pub(super) fn explained(
     let parts = parts.or_else(|| (!kinds.any(|kind| *kind == word)).then_some(("node", word)));
     let Some((kind, name)) = parts.filter(|(_, name)| !name.is_empty()) else {
         let why = "write what it is and its name, such as node/worker-1, or node worker-1";
-        return Err(CliError::Usage(why.into()));
+        return Err(UsageError(why.into()));
     };
     let mut known = EXPLAINED.into_iter();
     let known = known.find(|(_, names)| names.contains(&kind));
     let (kind, _) = known.ok_or_else(|| {
-        CliError::Usage(format!(
+        UsageError(format!(
             "{kind:?} cannot be explained; node/NAME, rule/NAME, pod/NAME and ds/NAME can"
         ))
     })?;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::cluster::{ResourceKind, Unreadable};
-use crate::{client, config};
+use crate::cluster::{ResourceKind, Unreadable, client};
+use crate::config;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -15,9 +15,6 @@ pub enum CliError {
     Config(#[from] config::ConfigError),
     #[error("{0}")]
     Input(String),
-    /// The command line asks for something that there is not.
-    #[error("{0}")]
-    Usage(String),
     /// The answer needs something that could not be read.
     #[error("the answer is incomplete: {0}")]
     Incomplete(String),

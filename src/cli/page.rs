@@ -9,7 +9,7 @@ use serde::Serialize;
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter, wrap};
 
-use super::printable::printable;
+use crate::text::printable;
 
 /// Joins the words of a command, which is not broken.
 const JOINT: &str = "\u{a0}";

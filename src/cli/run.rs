@@ -22,7 +22,6 @@ use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule
 use super::failure::CliError;
 use super::page::{Render, Typed};
 use super::preview;
-use super::printable::{printable, printable_lines};
 use super::read::{Live, ObjectSource, manifests, names, pod, record_gap, unknown, with_rules};
 use super::report::report;
 use super::rows::rows;
@@ -31,6 +30,7 @@ use super::status::status;
 use super::suggest::suggest;
 use crate::cluster::{Filter, ResourceKind};
 use crate::object::ObjectKey;
+use crate::text::{printable, printable_lines};
 use access::{configured, opened, page, read, source, write};
 
 const FOUND: u8 = 2;

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::bookmarks;
+use super::client;
 use super::filter::Filter;
 use super::kind::ResourceKind;
 use super::unreadable::{Unreadable, why};
-use super::watch;
-use crate::client;
 
 /// The most objects of a page.
 const PAGE: u32 = 500;
@@ -69,7 +69,7 @@ impl Cluster {
         Ok(Self {
             name: client::cluster_name(kubeconfig, context).unwrap_or(server.clone()),
             server,
-            client: watch::client(config)?,
+            client: bookmarks::client(config)?,
         })
     }
 

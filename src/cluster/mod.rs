@@ -1,13 +1,18 @@
-//! Reads a cluster for the command line: the kinds of objects, filters, paged lists, and why something could not be read. The
-//! client's layer makes bookmarks of watches visible, for the controller too.
+//! The API server: a client, the kinds of objects, paged lists with filters, watches as streams, and why something could not be
+//! read. The client's layer makes bookmarks of watches visible.
 
+pub mod bookmarks;
+mod causes;
+pub(crate) mod client;
 mod filter;
 mod kind;
 mod list;
+mod stream;
 mod unreadable;
-pub mod watch;
 
+pub(crate) use causes::with_causes;
 pub(crate) use filter::Filter;
 pub use kind::ResourceKind;
 pub(crate) use list::{Cluster, ListPage, Objects};
+pub(crate) use stream::{Events, KARPENTER_RBAC, RBAC, events, explain, refusal};
 pub use unreadable::Unreadable;

@@ -5,8 +5,8 @@ use std::fmt;
 use kube::Error;
 use serde::{Deserialize, Serialize};
 
+use super::causes::with_causes;
 use super::kind::ResourceKind;
-use crate::causes::with_causes;
 
 /// A kind that could not be read, at all or to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

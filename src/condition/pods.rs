@@ -80,8 +80,7 @@ pub(super) fn ready<'a>(
     let kept_out: SmallVec<[&DaemonSet; 8]> = group.kept_out().collect();
     let is_kept_out = |pod: &Pod| kept_out.iter().any(|daemon_set| daemon_set.owns(pod));
     let others = group.pods.iter();
-    let others =
-        others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_kept_out(pod));
+    let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_kept_out(pod));
     unready.extend(others.map(|pod| (pod, assess_pod(pod, facts))));
     unready.retain(|(_, evidence)| *evidence != PodEvidence::Ready);
     not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))

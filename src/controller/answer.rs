@@ -2,14 +2,8 @@
 
 use std::time::Duration;
 
-use crate::causes::with_causes;
-use crate::client;
+use crate::cluster::{KARPENTER_RBAC, RBAC, client, with_causes};
 use crate::engine::RequestError;
-
-/// The manifests that grant what the controller does to nodes and rules...
-pub(super) const RBAC: &str = "config/rbac";
-/// ...and to Karpenter's objects.
-pub(super) const KARPENTER_RBAC: &str = "config/karpenter";
 
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 pub(super) const FIELD_MANAGER: &str = "nodegate";

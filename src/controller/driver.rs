@@ -9,14 +9,14 @@ use tracing::{info, warn};
 
 use super::ControllerError;
 use super::counts::Counter;
+use super::feed::Watches;
 use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
-use super::watch::Watches;
 use crate::engine::election::Loss;
 use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
 use crate::engine::{Engine, RequestError};
-use crate::serve::metrics::SurveyRequest;
+use crate::serve::scrape::SurveyRequest;
 
 /// The most watch events taken in at once.
 const BATCH: usize = 512;

@@ -23,8 +23,8 @@ use crate::engine::RequestError;
 use crate::engine::election::{
     LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Renewal, Term, is_blind, may_stand,
 };
-use crate::instance::is_nodegate;
 use crate::object::{self, Version};
+use crate::process::is_nodegate;
 
 /// How often the leader renews the lease, and the others read it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);

@@ -1,10 +1,11 @@
-//! The controller connects the [`engine`](crate::engine) to the cluster: `driver` is the loop, `watch` feeds it and `requests`
+//! The controller connects the [`engine`](crate::engine) to the cluster: `driver` is the loop, `feed` feeds it and `requests`
 //! carries out its requests. The other files serve probes and metrics, and elect a leader.
 
 mod answer;
 mod brake;
 mod counts;
 mod driver;
+mod feed;
 mod gauges;
 pub(crate) mod health;
 mod lease;
@@ -12,35 +13,32 @@ mod limiter;
 pub(crate) mod metrics;
 mod requests;
 mod unused;
-pub(crate) mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch as cell};
+use tokio::sync::{mpsc, watch};
 use tracing::info;
 
-use crate::client;
+use crate::cluster::{bookmarks, client};
 use crate::condition::CriticalComponentClass;
 use crate::config::{Config, ConfigError};
-use crate::documentation;
 use crate::engine::election::Term;
 use crate::engine::{Engine, Settings};
 use crate::guard::Limits;
-use crate::instance::{Instance, own_namespace};
-use crate::logging::LogArgs;
-use crate::metric::{Description, process_descriptions};
+use crate::process::{Instance, LogArgs, own_namespace, told_to_stop};
 use crate::serve;
 use crate::serve::address::{BindAddress, listen, parse_address};
-use crate::shutdown::told_to_stop;
+use crate::serve::metric::{Description, process_descriptions};
+use crate::text::documentation;
 use crate::webhook;
 use brake::Brake;
 use driver::{Driver, Inputs, Leadership};
+use feed::{Feeder, Watches};
 use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
 use requests::Requester;
-use watch::{Feeder, Watches};
 
 /// How many nodes are written at a time by default.
 const WRITES_AT_A_TIME: u16 = 64;
@@ -104,7 +102,7 @@ pub struct ControllerArgs {
 
     /// Metrics.
     #[command(flatten)]
-    pub metrics: serve::metrics::MetricsArgs,
+    pub metrics: serve::scrape::MetricsArgs,
 
     /// The limits for what a rule's spec.nodegate.disruption leaves out.
     #[command(flatten)]
@@ -198,11 +196,11 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let cluster = client::config(args.kubeconfig.as_deref(), None, &agent).await?;
     let server = cluster.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
-    let watching = crate::cluster::watch::client(cluster.clone())?;
+    let watching = bookmarks::client(cluster.clone())?;
     let client = client::connect(cluster)?;
     let metrics = Metrics::new();
-    let (readiness, probe) = cell::channel(Readiness::default());
-    let (pulse, beats) = cell::channel(None);
+    let (readiness, probe) = watch::channel(Readiness::default());
+    let (pulse, beats) = watch::channel(None);
     let (survey, surveys) = mpsc::channel(1);
     let elects = args.elects(std::env::var_os("KUBERNETES_SERVICE_HOST").is_some());
     let brake = Brake::new(args.suspend_all, elects);
@@ -214,7 +212,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         let metrics = metrics.clone();
         move || metrics.registry.exposition()
     };
-    serve::metrics::serve(&args.metrics, &client, exposition, survey)?;
+    serve::scrape::serve(&args.metrics, &client, exposition, survey)?;
     let shutdown = told_to_stop().map_err(ControllerError::Signal)?;
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
@@ -237,7 +235,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     args.unused.log();
     let (sender, seen) = mpsc::channel(CHANGES);
     let now = driver::now();
-    let (last_event, sight) = cell::channel(now.monotonic);
+    let (last_event, sight) = watch::channel(now.monotonic);
     let feeder = Feeder {
         changes: sender,
         readiness: readiness.clone(),
@@ -245,8 +243,8 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         server,
     };
     let watches = Watches::new(watching, feeder, metrics.clone());
-    let (restored, is_restored) = cell::channel(());
-    let (lead, leadership) = cell::channel(Leadership::Following);
+    let (restored, is_restored) = watch::channel(());
+    let (lead, leadership) = watch::channel(Leadership::Following);
     let sight = Sight {
         readiness: readiness.subscribe(),
         seen: sight,
@@ -298,7 +296,7 @@ fn settings(
 /// Runs the loop beside the election that tells it whether it may write. Releases the lease at the end, unless it was lost.
 async fn elected(
     mut election: Election,
-    lead: &cell::Sender<Leadership>,
+    lead: &watch::Sender<Leadership>,
     run: impl Future<Output = Result<(), ControllerError>>,
 ) -> Result<(), ControllerError> {
     let campaign = async {

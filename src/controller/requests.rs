@@ -20,8 +20,7 @@ use serde::de::IgnoredAny;
 
 use super::answer::{DEADLINE, FIELD_MANAGER, within};
 use super::metrics::Metrics;
-use crate::client;
-use crate::cluster::ResourceKind;
+use crate::cluster::{ResourceKind, client};
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
 use crate::engine::notice::{About, Notice};

@@ -8,7 +8,7 @@ use crate::api::names::{GROUP, KIND, VERSION};
 use crate::object::Node;
 use crate::plan::{ChangeKind, PartKind, TaintChange};
 use crate::rule::Rule;
-use crate::wording::cut;
+use crate::text::cut;
 
 /// The longest note that the API server accepts, in bytes.
 const MAX_NOTE: usize = 1024;

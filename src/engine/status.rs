@@ -25,7 +25,7 @@ use crate::finding::Backing;
 use crate::guard::Report;
 use crate::plan::{Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule, WouldGate};
-use crate::wording::{counted, cut, enumerated};
+use crate::text::{counted, cut, enumerated};
 use conditions::conditions;
 pub(crate) use conditions::{CONFLICTED, FIELDS_PRUNED, says_all_suspended};
 pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};

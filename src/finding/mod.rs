@@ -8,7 +8,7 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::documentation;
+use crate::text::documentation;
 pub(crate) use backing::{Backing, left_out_on};
 #[cfg(test)]
 pub(crate) use of_rule::no_daemon_set;

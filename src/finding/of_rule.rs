@@ -12,7 +12,7 @@ use crate::condition::{
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::rule::{CompiledSpec, RequiredCondition, RuleSet};
-use crate::wording::counted;
+use crate::text::counted;
 
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);

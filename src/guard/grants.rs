@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
+use super::bucket::TokenBucket;
 use super::limits::Limits;
 use super::report::{Report, ZoneReport};
 use super::zone::{Zone, ZoneState, zone_state};
-use crate::bucket::TokenBucket;
 
 /// How long a granted node delays the others if its taint is not written.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(30);

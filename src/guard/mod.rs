@@ -3,6 +3,7 @@
 //! (`pkg/controller/nodelifecycle/node_lifecycle_controller.go`), except that they depend only on the present nodes, never on
 //! an earlier state. Nothing here gates a node, knows a taint or reads a clock, and releasing nodes is never limited.
 
+mod bucket;
 mod grants;
 mod limits;
 mod report;
@@ -10,6 +11,7 @@ mod report;
 mod tests;
 mod zone;
 
+pub(crate) use bucket::TokenBucket;
 pub(crate) use grants::{Guard, Member};
 pub use limits::Limits;
 pub(crate) use report::Report;

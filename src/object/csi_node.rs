@@ -6,7 +6,7 @@ use k8s_openapi::ClusterResourceScope;
 use serde::Deserialize;
 
 use super::watched::{Kind, Object, Unreadable, lenient};
-use crate::wording::{cut, printable};
+use crate::text::{cut, printable};
 
 /// The most drivers, or waits for drivers, of one node that are read. Real nodes have a few; one request of a kubelet can name
 /// 66,000.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::csi_node::MOST_DRIVERS;
 use super::meta::ObjectKey;
 use super::watched::{Kind, Object, Unreadable, lenient};
-use crate::wording::quoted;
+use crate::text::quoted;
 
 const REVISION_LABEL: &str = "controller-revision-hash";
 const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::meta::{self, Version};
 use super::rule::RuleObject;
-use crate::wording::quoted;
+use crate::text::quoted;
 
 /// Why an object is unreadable: the field and its problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

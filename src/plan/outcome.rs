@@ -10,7 +10,7 @@ use crate::condition::{Condition, Detail, Facts, Source};
 use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
-use crate::wording::quoted;
+use crate::text::quoted;
 
 /// The outcome of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
-use crate::metric::{Registry, metrics};
+use crate::serve::metric::{Registry, metrics};
 use crate::serve::{Server, probed};
 
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];

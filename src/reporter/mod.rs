@@ -19,11 +19,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 use tracing::{info, warn};
 
-use crate::client;
+use crate::cluster::client;
 use crate::engine::{Backoff, Pauses};
-use crate::metric::Description;
+use crate::process::told_to_stop;
 use crate::serve::address::{BindAddress, listen};
-use crate::shutdown::told_to_stop;
+use crate::serve::metric::Description;
 use boot::Boot;
 use check::{Checker, command};
 use metrics::{ERROR, ReporterHealth, ReporterMetrics, SKIPPED, SUCCESS};

@@ -16,10 +16,9 @@ use tracing::{info, warn};
 use super::settings::ReporterSettings;
 use super::state::ReportedCondition;
 use super::{AGENT, ReporterArgs};
-use crate::causes::with_causes;
-use crate::client;
-use crate::documentation;
+use crate::cluster::{client, with_causes};
 use crate::object::{Node, Watched};
+use crate::text::documentation;
 
 const NODES: &str = "/api/v1/nodes";
 const WRITE: &str = "write the status of";

@@ -1,7 +1,7 @@
 //! The outcome of one check. Pure.
 
 use crate::api::ConditionStatus;
-use crate::wording::cut;
+use crate::text::cut;
 
 const MAX_MESSAGE: usize = 512;
 

@@ -10,11 +10,11 @@ use super::endpoint::Endpoint;
 use super::state::Policy;
 use crate::api;
 use crate::condition::RESERVED_PREFIXES;
-use crate::documentation;
-use crate::logging::LogArgs;
 use crate::object::KUBELETS_CONDITIONS;
+use crate::process::LogArgs;
 use crate::selector::{is_dns_subdomain, is_label_key};
 use crate::serve::address::{BindAddress, parse_address};
+use crate::text::documentation;
 
 const EXIT_CODES: &str = "Exit codes:
    0  told to stop (SIGTERM, SIGINT), or REPORT_ONCE is set and the condition is True

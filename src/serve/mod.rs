@@ -4,8 +4,9 @@
 
 mod access;
 pub(crate) mod address;
-pub(crate) mod metrics;
+pub(crate) mod metric;
 mod permits;
+pub(crate) mod scrape;
 mod server;
 pub(crate) mod tls;
 

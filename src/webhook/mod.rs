@@ -15,7 +15,7 @@ use kube::Client;
 use tracing::info;
 
 use crate::condition::CriticalComponentClass;
-use crate::instance::own_namespace;
+use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
 use crate::serve::{ServeError, Server};

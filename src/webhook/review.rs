@@ -12,7 +12,7 @@ use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
 use crate::rule::{Conflict, Rejection, Rule};
-use crate::wording::cut;
+use crate::text::cut;
 
 /// The most conflicts that a rejection names.
 const NAMED_CONFLICTS: usize = 3;

@@ -10,8 +10,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
-use crate::causes::with_causes;
-use crate::client;
+use crate::cluster::{client, with_causes};
 use crate::condition::{CriticalComponentClass, Source};
 use crate::finding::Facts;
 use crate::object::{CsiNode, DaemonSet, Kind, Node, RuleObject, Watched};

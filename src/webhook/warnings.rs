@@ -7,7 +7,7 @@ use crate::condition::{CriticalComponentClass, Source, is_under_our_domain};
 use crate::finding::{Finding, of_rule, placements};
 use crate::object::Node;
 use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
-use crate::wording::cut;
+use crate::text::cut;
 
 /// The longest warning that the API server passes on untruncated, in bytes.
 pub(super) const LONGEST: usize = 256;

@@ -10,7 +10,7 @@ use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::watcher::{Config as WatchConfig, Event, watcher};
 use kube::{Api, Config};
-use nodegate::cluster::watch::WatchLayer;
+use nodegate::cluster::bookmarks::WatchLayer;
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::node;
 use nodegate_testbed::{Cluster, Options};

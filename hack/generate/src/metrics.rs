@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::markdown::{GENERATED, cell};
-use nodegate::metric::Description;
+use nodegate::MetricDescription;
 
 /// The page, with a table for each part.
-pub(crate) fn page(parts: &[(&str, Vec<Description>)]) -> String {
+pub(crate) fn page(parts: &[(&str, Vec<MetricDescription>)]) -> String {
     let mut page = format!(
         "# Metrics\n\n{GENERATED}\nWhat the values tell, what to alert on, and who may scrape: \
          [Status, events, logs and metrics](../observing.md#metrics).\n"

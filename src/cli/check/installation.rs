@@ -32,10 +32,10 @@ use crate::cli::read::ObjectSource;
 use crate::cli::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
 use crate::cluster::{Cluster, ResourceKind};
 use crate::finding::{Check, Finding, Severity};
-use crate::instance::is_nodegate;
 use crate::object::RuleObject;
+use crate::process::is_nodegate;
 use crate::serve::tls::end;
-use crate::wording::counted;
+use crate::text::counted;
 
 /// The name of the policy that taints nodes at creation, and of its binding.
 const BIRTH: &str = "nrr-gate-at-birth";

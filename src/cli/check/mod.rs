@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use crate::cli::snapshot::Snapshot;
 pub(super) use crate::finding::{Check, Finding, Severity};
-use crate::wording::counted;
+use crate::text::counted;
 pub(crate) use input::waits_for;
 pub(super) use installation::installation;
 

@@ -12,7 +12,7 @@ use crate::object::ObjectKey;
 use crate::object::karpenter::NODE_POOL_LABEL;
 use crate::rule::{CompiledSpec, Rule};
 use crate::selector::{Operator, Requirement, overlap};
-use crate::wording::counted;
+use crate::text::counted;
 
 /// The prefix of taint keys that Cluster Autoscaler knows without configuration.
 const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.io/";

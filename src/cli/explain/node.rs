@@ -12,11 +12,11 @@ use crate::api::names::{LEASE, SUSPEND_ALL};
 use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{NodeVerdict, RuleOnNode, State, rows_of};
 use crate::cli::snapshot::{Leader, Snapshot};
-use crate::documentation;
 use crate::engine::CachedRule;
 use crate::engine::unreadable::Broken;
 use crate::object::{KUBELETS_CONDITIONS, Node, ObjectKey, Taint};
 use crate::rule::{RuleSet, WhyStray};
+use crate::text::documentation;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

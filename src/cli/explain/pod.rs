@@ -11,7 +11,7 @@ use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::cli::rows::{RuleOnNode, rows};
 use crate::cli::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
 use crate::object::{ObjectKey, Taint};
-use crate::wording::counted;
+use crate::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,7 @@ use crate::cli::rows::{RuleOnNode, State, rows};
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::{RuleState, RuleStatus};
 use crate::rule::{CompiledSpec, Rule};
-use crate::wording::counted;
+use crate::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

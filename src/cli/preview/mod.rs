@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use crate::api::misplaced;
 use crate::finding::Severity;
 use crate::rule::{CompiledSpec, Rejection, Rule};
-use crate::wording::counted;
+use crate::text::counted;
 pub(super) use input::{Written, rules};
 
 const IMMUTABLE: [&str; 4] = [

@@ -12,7 +12,7 @@ use crate::cluster::{Filter, ResourceKind, Unreadable};
 use crate::finding::{Check, Finding};
 use crate::object::{Node, Taint, Watched};
 use crate::rule::CompiledSpec;
-use crate::wording::enumerated;
+use crate::text::enumerated;
 
 /// By rule in force that holds all of its nodes: pods that no node takes, and that only taints of rules keep off one of these.
 pub(super) async fn kept_out(

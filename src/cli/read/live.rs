@@ -18,9 +18,8 @@ use super::controller::leader;
 use super::source::ObjectSource;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
-use crate::cluster::ResourceKind;
+use crate::cluster::{Events, ResourceKind, events, explain};
 use crate::condition::{Scope, Watch};
-use crate::controller::watch::{Events, events, explain};
 use crate::engine::io::{Effect, Object, Seen};
 
 /// How often the Lease is read.

@@ -12,8 +12,7 @@ use kube::core::request;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client;
-use crate::cluster::{Cluster, Filter, Objects, ResourceKind, Unreadable};
+use crate::cluster::{Cluster, Filter, Objects, ResourceKind, Unreadable, client};
 
 /// How often a dry run is repeated because the rule that it replaces has been written meanwhile.
 const REPEATS: usize = 3;

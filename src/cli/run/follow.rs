@@ -13,12 +13,12 @@ use tokio::time::{sleep_until, timeout_at};
 use super::access::{configured, page, source, write};
 use crate::cli::command::CommonArgs;
 use crate::cli::page::Render;
-use crate::cli::printable::printable;
 use crate::cli::read::Live;
 use crate::cli::rows::{RuleOnNode, State, clock, rows};
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::status;
-use crate::shutdown::told_to_stop;
+use crate::process::told_to_stop;
+use crate::text::printable;
 
 /// Changes within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(200);

@@ -16,7 +16,7 @@ use crate::api::EnforcementMode;
 use crate::cluster::{ResourceKind, Unreadable};
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
-use crate::wording::counted;
+use crate::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

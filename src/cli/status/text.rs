@@ -2,7 +2,7 @@
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
 use crate::cli::page::{Block, Line, Look, NextStep, Page, Render, notes};
-use crate::wording::counted;
+use crate::text::counted;
 
 impl Render for ClusterStatus {
     const KIND: &'static str = "Status";

@@ -11,13 +11,12 @@ use serde_json::{Value, json};
 
 use super::check::waits_for;
 use super::page::{Page, Render};
-use super::printable::printable;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::condition::{names_nothing, tolerates};
 use crate::object::Taint;
 use crate::rule::RuleSet;
-use crate::wording::counted;
+use crate::text::{counted, printable};
 use known::{ComponentPurpose, purposes};
 
 /// Suggested rules; as JSON and YAML a list of them that can be applied.

@@ -274,7 +274,11 @@ fn an_unready_pod_of_a_daemon_set_that_the_gate_shuts_out_is_left_out_with_it() 
     let tolerant = cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
     for (name, daemon_set, expected) in [
         ("intolerant", cni(), None),
-        ("tolerant", tolerant, Some("Pod kube-system/cni-1 is not Ready")),
+        (
+            "tolerant",
+            tolerant,
+            Some("Pod kube-system/cni-1 is not Ready"),
+        ),
     ] {
         let world = world(&worker())
             .daemon_set(&daemon_set)

@@ -21,7 +21,7 @@ use repetitions::Repetitions;
 
 use super::attempt::Attempt;
 use super::error::RequestError;
-use crate::bucket::TokenBucket;
+use crate::guard::TokenBucket;
 
 /// The key of the log message about rate limiting.
 const THROTTLED: &str = "throttled";

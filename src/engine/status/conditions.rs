@@ -11,7 +11,7 @@ use super::{Basis, whole_second};
 use crate::api::NodeReadinessRuleStatus;
 use crate::plan::Standing;
 use crate::rule::CompiledSpec;
-use crate::wording::enumerated;
+use crate::text::enumerated;
 
 const ACCEPTED: &str = "Accepted";
 pub(crate) const CONFLICTED: &str = "Conflicted";

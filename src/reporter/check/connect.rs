@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
 use tower::service_fn;
 
-use crate::causes::with_causes;
+use crate::cluster::with_causes;
 use crate::reporter::AGENT;
 use crate::reporter::outcome::{CheckFinding, CheckOutcome};
 

@@ -8,7 +8,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use kube::Config;
 use kube::client::ConfigExt;
 
-use crate::causes::with_causes;
+use crate::cluster::with_causes;
 use crate::reporter::settings::{SettingError, Verify};
 use crate::serve::tls::certificates;
 

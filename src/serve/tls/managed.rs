@@ -21,8 +21,7 @@ use tracing::{info, warn};
 
 use super::certificate::{CertificateError, ServingCertificate, issue};
 use super::serving::Certificates;
-use crate::causes::with_causes;
-use crate::client;
+use crate::cluster::{client, with_causes};
 
 const SECRET: &str = "nrr-webhook-server-cert";
 /// The configuration by which the API server knows the webhook.

@@ -18,7 +18,7 @@ use super::access::AccessGuard;
 use super::address::{BindAddress, listen, parse_address};
 use super::server::{Peer, Server};
 use super::tls::{CertificateError, Certificates, follow, issue};
-use crate::instance::own_namespace;
+use crate::process::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);

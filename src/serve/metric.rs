@@ -123,7 +123,7 @@ macro_rules! metrics {
     ) => {
         #[derive(Debug, Clone)]
         pub(crate) struct $name {
-            pub(crate) registry: $crate::metric::Registry,
+            pub(crate) registry: $crate::serve::metric::Registry,
             $(pub(crate) $counter: prometheus::IntCounterVec,)*
             $(pub(crate) $histogram: prometheus::HistogramVec,)*
             $(pub(crate) $gauge: prometheus::GaugeVec,)*
@@ -150,8 +150,8 @@ macro_rules! metrics {
             }
 
             /// Names, types, labels and help texts.
-            pub(crate) fn descriptions() -> Vec<$crate::metric::Description> {
-                let of = |kind, name: &str, labels: &[&'static str], help: &str| $crate::metric::Description {
+            pub(crate) fn descriptions() -> Vec<$crate::serve::metric::Description> {
+                let of = |kind, name: &str, labels: &[&'static str], help: &str| $crate::serve::metric::Description {
                     name: name.to_owned(),
                     kind,
                     labels: labels.to_vec(),
@@ -174,9 +174,9 @@ macro_rules! metrics {
             /// Removes every series of a rule.
             #[allow(dead_code, reason = "not every table is about rules")]
             pub(crate) fn forget_rule(&self, rule: &str) {
-                $($crate::metric::forget(&self.$counter, rule);)*
-                $($crate::metric::forget(&self.$histogram, rule);)*
-                $($crate::metric::forget(&self.$stamp, rule);)*
+                $($crate::serve::metric::forget(&self.$counter, rule);)*
+                $($crate::serve::metric::forget(&self.$histogram, rule);)*
+                $($crate::serve::metric::forget(&self.$stamp, rule);)*
             }
         }
     };

@@ -1,29 +1,22 @@
 //! The watches: one for each kind of object that the engine asks for, each a `kube::runtime::watcher`. All feed one channel.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 use std::time::{Duration, Instant};
 
-use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use k8s_openapi::NamespaceResourceScope;
-use kube::core::Status;
-use kube::runtime::watcher::{self, Config, Event, watcher};
-use kube::{Api, Client, Resource};
+use futures::stream::StreamExt;
+use kube::Client;
+use kube::runtime::watcher;
 use prometheus::IntCounter;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 
-use super::answer::{KARPENTER_RBAC, RBAC};
 use super::health::Readiness;
 use super::metrics::Metrics;
-use crate::causes::with_causes;
-use crate::client;
-use crate::cluster::watch::NoAnswer;
+use crate::cluster::{Events, client, events, explain, refusal};
 use crate::condition::{Scope, Watch};
-use crate::engine::io::{Object, Seen};
-use crate::engine::{Backoff, LONGEST_WAIT, Pauses, WATCH_LENGTH};
-use crate::object::{self, Kind, Watched};
+use crate::engine::io::Seen;
+use crate::engine::{Backoff, LONGEST_WAIT, Pauses};
 
 /// The pauses before a watch that failed goes on. They are short: until then, an API server that is back goes unnoticed, and a
 /// few requests a second are cheap.
@@ -32,8 +25,6 @@ const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
 /// The pause once a watch has started three times in as long: an API server may end each at once.
 const SPACING: Duration = Duration::from_secs(1);
-
-pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
 
 /// What all watches report to.
 #[derive(Clone)]
@@ -105,69 +96,6 @@ impl Watches {
             begun.abort();
         }
     }
-}
-
-/// What a watch of these objects shows.
-pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
-    let client = client.clone();
-    let config = Config {
-        label_selector: scope.labels(),
-        field_selector: scope.fields(watch),
-        timeout: u32::try_from(WATCH_LENGTH.as_secs()).ok(),
-        ..Config::default()
-    };
-    let namespace = scope.namespace.as_deref();
-    match watch {
-        Watch::Nodes => shown(watch, Api::all(client), config, Object::Node),
-        Watch::CsiNodes => shown(watch, Api::all(client), config, Object::CsiNode),
-        Watch::Rules => shown(watch, Api::all(client), config, Object::Rule),
-        Watch::Pods(group) => {
-            let wrap = move |it| Object::Pod(group, it);
-            shown(watch, within(client, namespace), config, wrap)
-        }
-        Watch::DaemonSets(group) => {
-            let wrap = move |it| Object::DaemonSet(group, it);
-            shown(watch, within(client, namespace), config, wrap)
-        }
-        Watch::ResourceSlices(group) => {
-            let wrap = move |it| Object::ResourceSlice(group, it);
-            shown(watch, Api::all(client), config, wrap)
-        }
-        Watch::NodeClaims => shown(watch, Api::all(client), config, Object::NodeClaim),
-        Watch::NodePools => shown(watch, Api::all(client), config, Object::NodePool),
-    }
-}
-
-fn within<T>(client: Client, namespace: Option<&str>) -> Api<Watched<T>>
-where
-    T: Kind<Scope = NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
-    }
-}
-
-fn shown<T>(
-    watch: Watch,
-    api: Api<Watched<T>>,
-    config: Config,
-    wrap: impl Fn(Watched<T>) -> Object + Send + 'static,
-) -> Events
-where
-    T: Kind + Send + 'static,
-{
-    let seen = move |event: Event<Watched<T>>| match event {
-        Event::Init => Seen::Init(watch, Instant::now()),
-        Event::InitDone => Seen::InitDone(watch),
-        // A bookmark.
-        Event::Apply(object) if object.meta().name.is_none() => {
-            Seen::Progress(watch, object::resource_version(object.meta()))
-        }
-        Event::InitApply(object) | Event::Apply(object) => Seen::Apply(wrap(object)),
-        Event::Delete(object) => Seen::Delete(wrap(object)),
-    };
-    watcher(api, config).map_ok(seen).boxed()
 }
 
 /// One watch.
@@ -290,82 +218,14 @@ fn spacing(earlier: &mut [Option<Instant>; 2], now: Instant) -> Option<Duration>
     is_often.then_some(SPACING)
 }
 
-/// The API server's refusal, if it is one.
-fn refusal(error: &watcher::Error) -> Option<&Status> {
-    match error {
-        watcher::Error::WatchError(status)
-        | watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
-        _ => None,
-    }
-}
-
-/// Why a watch does not work, and what to do about it; `None` if a plain retry is enough.
-pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Option<String> {
-    let name = watch.name();
-    let Some(status) = refusal(error) else {
-        return unrefused(error, name, server);
-    };
-    // The decoder makes an empty status of what is no event.
-    let message = Some(&*status.message).filter(|it| !it.is_empty());
-    let message = message.unwrap_or("what it sent is no event of a watch");
-    Some(match status.code {
-        410 => return None,
-        404 if watch == Watch::Rules => format!(
-            "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k config/crd`"
-        ),
-        404 if matches!(watch, Watch::NodeClaims | Watch::NodePools) => format!(
-            "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
-        ),
-        401 => format!(
-            "the API server does not know who we are ({message}): check the kubeconfig's credentials"
-        ),
-        403 => {
-            let rbac = match watch {
-                Watch::NodeClaims | Watch::NodePools => KARPENTER_RBAC,
-                _ => RBAC,
-            };
-            format!(
-                "no permission to list and watch {name} ({message}): grant it with `kubectl apply -k {rbac}`"
-            )
-        }
-        _ => format!("cannot watch {name}: {message}"),
-    })
-}
-
-/// Why a watch that the API server did not refuse does not work; `None` if a plain retry is enough.
-fn unrefused(error: &watcher::Error, name: &str, server: &str) -> Option<String> {
-    match error {
-        watcher::Error::WatchError(_) => None,
-        watcher::Error::NoResourceVersion => {
-            Some(format!("{name} cannot be watched on this API server"))
-        }
-        watcher::Error::WatchFailed(kube::Error::SerdeError(error))
-        | watcher::Error::InitialListFailed(kube::Error::SerdeError(error)) => {
-            Some(format!("cannot parse the API server's {name}: {error}"))
-        }
-        watcher::Error::WatchFailed(error) => {
-            let mut causes = std::iter::successors(error.source(), |error| (*error).source());
-            let is_silent = causes.any(<dyn std::error::Error>::is::<NoAnswer>);
-            is_silent.then(|| format!(
-                "nothing is seen of {name} any more, and the API server has not ended the watch either: the connection is dead, or something in between holds it up"
-            ))
-        }
-        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
-            let why = with_causes(error);
-            Some(format!(
-                "cannot reach the API server at {server} to watch {name}: {why} (check that it runs, and that the kubeconfig names the right server)"
-            ))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
     use serde_json::json;
 
     use super::*;
+    use crate::engine::io::Object;
+    use crate::object::Watched;
 
     /// The watch of nodes, and what it passes on.
     fn feed() -> (Feed, mpsc::Receiver<Seen>) {
@@ -466,23 +326,5 @@ mod tests {
             let pause = spacing(&mut earlier, start + Duration::from_millis(after));
             assert_eq!(pause, is_slowed.then_some(SPACING), "after {after} ms");
         }
-    }
-
-    #[test]
-    fn only_a_failure_that_a_retry_fixes_is_not_reported_and_any_other_with_its_cause() {
-        let refused = |code| {
-            let status = Status::failure("m", "r").with_code(code);
-            watcher::Error::WatchError(status.boxed())
-        };
-        let odd = watcher::Error::WatchFailed(kube::Error::Api(Box::default()));
-        let told = explain(&odd, Watch::Nodes, "server");
-        let why = "cannot watch nodes: what it sent is no event of a watch";
-        assert_eq!(told.as_deref(), Some(why));
-        assert_eq!(explain(&refused(410), Watch::Nodes, "server"), None);
-        let broken_off = std::io::Error::other("reset");
-        let broken_off = watcher::Error::WatchFailed(kube::Error::ReadEvents(broken_off));
-        assert_eq!(explain(&broken_off, Watch::Nodes, "server"), None);
-        let told = explain(&refused(403), Watch::NodeClaims, "server").unwrap();
-        assert!(told.contains("kubectl apply -k config/karpenter"), "{told}");
     }
 }

@@ -5,12 +5,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::failure::CliError;
-use super::printable::printable_lines;
-use crate::causes::with_causes;
+use crate::cluster::with_causes;
+use crate::text::printable_lines;
 
 /// The exit code of a command line that cannot be used, as in `sysexits.h`: 2, clap's own, means that something was found.
 const USAGE: u8 = 64;
+
+/// The command line asks for something that there is not.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UsageError(pub String);
 
 /// Parses these words, runs what they ask for, and prints what went wrong.
 pub fn main<P: Parser>(
@@ -34,9 +38,10 @@ pub fn main<P: Parser>(
     run(parsed).unwrap_or_else(|error| {
         let text = with_causes(error.as_ref());
         eprintln!("error: {}", printable_lines(&text));
-        match error.downcast_ref() {
-            Some(CliError::Usage(_)) => ExitCode::from(USAGE),
-            _ => ExitCode::FAILURE,
+        if error.is::<UsageError>() {
+            ExitCode::from(USAGE)
+        } else {
+            ExitCode::FAILURE
         }
     })
 }

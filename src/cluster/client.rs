@@ -13,7 +13,7 @@ use kube::core::{Status, request};
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
-use crate::causes::with_causes;
+use super::causes::with_causes;
 
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 

@@ -25,8 +25,8 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tower::{BoxError, Layer, Service};
 
-use crate::causes::with_causes;
-use crate::client;
+use super::causes::with_causes;
+use super::client;
 
 /// A client for watches, whose bookmarks are visible.
 pub(crate) fn client(config: Config) -> Result<Client, client::Error> {

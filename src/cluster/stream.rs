@@ -1,0 +1,181 @@
+//! What a watch shows, as a stream of [`Seen`], and why it does not work.
+
+use std::error::Error as _;
+use std::time::Instant;
+
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use k8s_openapi::NamespaceResourceScope;
+use kube::core::Status;
+use kube::runtime::watcher::{self, Config, Event, watcher};
+use kube::{Api, Client, Resource};
+
+use super::bookmarks::NoAnswer;
+use super::causes::with_causes;
+use crate::condition::{Scope, Watch};
+use crate::engine::WATCH_LENGTH;
+use crate::engine::io::{Object, Seen};
+use crate::object::{self, Kind, Watched};
+
+/// The manifests that grant what the controller does to nodes and rules...
+pub(crate) const RBAC: &str = "config/rbac";
+/// ...and to Karpenter's objects.
+pub(crate) const KARPENTER_RBAC: &str = "config/karpenter";
+
+pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
+
+/// What a watch of these objects shows.
+pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
+    let client = client.clone();
+    let config = Config {
+        label_selector: scope.labels(),
+        field_selector: scope.fields(watch),
+        timeout: u32::try_from(WATCH_LENGTH.as_secs()).ok(),
+        ..Config::default()
+    };
+    let namespace = scope.namespace.as_deref();
+    match watch {
+        Watch::Nodes => shown(watch, Api::all(client), config, Object::Node),
+        Watch::CsiNodes => shown(watch, Api::all(client), config, Object::CsiNode),
+        Watch::Rules => shown(watch, Api::all(client), config, Object::Rule),
+        Watch::Pods(group) => {
+            let wrap = move |it| Object::Pod(group, it);
+            shown(watch, within(client, namespace), config, wrap)
+        }
+        Watch::DaemonSets(group) => {
+            let wrap = move |it| Object::DaemonSet(group, it);
+            shown(watch, within(client, namespace), config, wrap)
+        }
+        Watch::ResourceSlices(group) => {
+            let wrap = move |it| Object::ResourceSlice(group, it);
+            shown(watch, Api::all(client), config, wrap)
+        }
+        Watch::NodeClaims => shown(watch, Api::all(client), config, Object::NodeClaim),
+        Watch::NodePools => shown(watch, Api::all(client), config, Object::NodePool),
+    }
+}
+
+fn within<T>(client: Client, namespace: Option<&str>) -> Api<Watched<T>>
+where
+    T: Kind<Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
+fn shown<T>(
+    watch: Watch,
+    api: Api<Watched<T>>,
+    config: Config,
+    wrap: impl Fn(Watched<T>) -> Object + Send + 'static,
+) -> Events
+where
+    T: Kind + Send + 'static,
+{
+    let seen = move |event: Event<Watched<T>>| match event {
+        Event::Init => Seen::Init(watch, Instant::now()),
+        Event::InitDone => Seen::InitDone(watch),
+        // A bookmark.
+        Event::Apply(object) if object.meta().name.is_none() => {
+            Seen::Progress(watch, object::resource_version(object.meta()))
+        }
+        Event::InitApply(object) | Event::Apply(object) => Seen::Apply(wrap(object)),
+        Event::Delete(object) => Seen::Delete(wrap(object)),
+    };
+    watcher(api, config).map_ok(seen).boxed()
+}
+
+/// The API server's refusal, if it is one.
+pub(crate) fn refusal(error: &watcher::Error) -> Option<&Status> {
+    match error {
+        watcher::Error::WatchError(status)
+        | watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
+        _ => None,
+    }
+}
+
+/// Why a watch does not work, and what to do about it; `None` if a plain retry is enough.
+pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Option<String> {
+    let name = watch.name();
+    let Some(status) = refusal(error) else {
+        return unrefused(error, name, server);
+    };
+    // The decoder makes an empty status of what is no event.
+    let message = Some(&*status.message).filter(|it| !it.is_empty());
+    let message = message.unwrap_or("what it sent is no event of a watch");
+    Some(match status.code {
+        410 => return None,
+        404 if watch == Watch::Rules => format!(
+            "the CustomResourceDefinition {name} is not installed: install it with `kubectl apply -k config/crd`"
+        ),
+        404 if matches!(watch, Watch::NodeClaims | Watch::NodePools) => format!(
+            "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
+        ),
+        401 => format!(
+            "the API server does not know who we are ({message}): check the kubeconfig's credentials"
+        ),
+        403 => {
+            let rbac = match watch {
+                Watch::NodeClaims | Watch::NodePools => KARPENTER_RBAC,
+                _ => RBAC,
+            };
+            format!(
+                "no permission to list and watch {name} ({message}): grant it with `kubectl apply -k {rbac}`"
+            )
+        }
+        _ => format!("cannot watch {name}: {message}"),
+    })
+}
+
+/// Why a watch that the API server did not refuse does not work; `None` if a plain retry is enough.
+fn unrefused(error: &watcher::Error, name: &str, server: &str) -> Option<String> {
+    match error {
+        watcher::Error::WatchError(_) => None,
+        watcher::Error::NoResourceVersion => {
+            Some(format!("{name} cannot be watched on this API server"))
+        }
+        watcher::Error::WatchFailed(kube::Error::SerdeError(error))
+        | watcher::Error::InitialListFailed(kube::Error::SerdeError(error)) => {
+            Some(format!("cannot parse the API server's {name}: {error}"))
+        }
+        watcher::Error::WatchFailed(error) => {
+            let mut causes = std::iter::successors(error.source(), |error| (*error).source());
+            let is_silent = causes.any(<dyn std::error::Error>::is::<NoAnswer>);
+            is_silent.then(|| format!(
+                "nothing is seen of {name} any more, and the API server has not ended the watch either: the connection is dead, or something in between holds it up"
+            ))
+        }
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
+            let why = with_causes(error);
+            Some(format!(
+                "cannot reach the API server at {server} to watch {name}: {why} (check that it runs, and that the kubeconfig names the right server)"
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failure_that_a_retry_fixes_is_not_reported_and_any_other_with_its_cause() {
+        let refused = |code| {
+            let status = Status::failure("m", "r").with_code(code);
+            watcher::Error::WatchError(status.boxed())
+        };
+        let odd = watcher::Error::WatchFailed(kube::Error::Api(Box::default()));
+        let told = explain(&odd, Watch::Nodes, "server");
+        let why = "cannot watch nodes: what it sent is no event of a watch";
+        assert_eq!(told.as_deref(), Some(why));
+        assert_eq!(explain(&refused(410), Watch::Nodes, "server"), None);
+        let broken_off = std::io::Error::other("reset");
+        let broken_off = watcher::Error::WatchFailed(kube::Error::ReadEvents(broken_off));
+        assert_eq!(explain(&broken_off, Watch::Nodes, "server"), None);
+        let told = explain(&refused(403), Watch::NodeClaims, "server").unwrap();
+        assert!(told.contains("kubectl apply -k config/karpenter"), "{told}");
+    }
+}
