@@ -1,4 +1,5 @@
-//! Durations in Kubernetes' notation, which is Go's, as in `metav1.Duration`.
+//! Durations in Kubernetes' notation, which is Go's, as in `metav1.Duration`. kube has such a type too, but its parser panics on
+//! huge numbers (`mul_f64`), and anyone who may annotate a `NodePool` can send one here.
 
 use std::{fmt, str::FromStr, time};
 
