@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::cluster::{ResourceKind, Unreadable, client};
+use crate::cluster::{Gap, ResourceKind, client};
 use crate::config;
 
 /// Why a command failed.
@@ -21,8 +21,8 @@ pub enum CliError {
 }
 
 /// The error of a command that requires this kind.
-impl From<Unreadable> for CliError {
-    fn from(refusal: Unreadable) -> Self {
+impl From<Gap> for CliError {
+    fn from(refusal: Gap) -> Self {
         let (kind, why) = (refusal.kind.name(), &refusal.why);
         Self::Input(match refusal.kind {
             ResourceKind::Rules if refusal.absent => {

@@ -10,11 +10,11 @@
 //! 1. Its folder defines the answer as a value (`#[derive(Serialize)]`, which is what `-o json` prints), and a pure function
 //!    that makes it from a [`Snapshot`]: no client, no clock, no file. Decisions come only from `snapshot.view`
 //!    ([`crate::engine::View`]). Wording comes from the controller where it has one ([`crate::condition::Detail`],
-//!    [`crate::plan::Finding::why`], ...).
+//!    [`crate::plan::ConditionOutcome::why`], ...).
 //! 2. The value implements `page::Render` for a `page::Page`; a long implementation goes into `text.rs` beside it.
 //! 3. `command::Command` gets a variant with its flags, and `run` a line with what to read (`snapshot::Wanted`) and the
 //!    function. A kind that no command reads yet also needs [`ResourceKind`] and `read/builder.rs`.
-//! 4. A forbidden list becomes a `cluster::Unreadable`, and removes only the answers that need it.
+//! 4. A forbidden list becomes a `cluster::Gap`, and removes only the answers that need it.
 //! 5. Tests of values stay beside the code; `docs/kubectl/` has the output on a real cluster, and `e2e/suite/tests/cli` checks
 //!    it.
 
@@ -38,7 +38,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use crate::cluster::{ResourceKind, Unreadable};
+pub use crate::cluster::{Gap, ResourceKind};
 pub use command::Plugin;
 pub use explain::ConditionOnNode;
 pub use read::{Lists, snapshot_of};

@@ -11,7 +11,7 @@ use super::explain::ConditionOnNode;
 use super::page::{Line, Look, Page};
 use super::snapshot::Snapshot;
 use crate::api::{EnforcementMode, TaintPolicy};
-use crate::cluster::{ResourceKind, Unreadable};
+use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{Component, Source};
 use crate::finding::{left_out_on, summed_up};
 use crate::object::Node;
@@ -406,7 +406,7 @@ impl RuleOnNode {
 }
 
 /// The missing evidence for a condition, if any.
-pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Unreadable> {
+pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
     let kinds: &[ResourceKind] = match source {
         Source::Class { .. } => &[
             ResourceKind::DaemonSets,

@@ -10,7 +10,7 @@ use super::kind::ResourceKind;
 
 /// A kind that could not be read, at all or to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unreadable {
+pub struct Gap {
     /// The kind.
     pub kind: ResourceKind,
     /// Whether it is forbidden.
@@ -22,7 +22,7 @@ pub struct Unreadable {
     pub why: String,
 }
 
-impl Unreadable {
+impl Gap {
     pub(crate) fn failed(kind: ResourceKind, why: impl Into<String>) -> Self {
         Self {
             kind,
@@ -61,7 +61,7 @@ impl Unreadable {
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.refusal(), self.kind.tells())
     }

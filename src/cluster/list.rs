@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use super::bookmarks;
 use super::client;
 use super::filter::Filter;
+use super::gap::{Gap, why};
 use super::kind::ResourceKind;
-use super::unreadable::{Unreadable, why};
 
 /// The most objects of a page.
 const PAGE: u32 = 500;
@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 const ATTEMPTS: usize = 3;
 
 /// The objects of a list, as JSON. It ends with the list, or with an error.
-pub(crate) type Objects<'a> = LocalBoxStream<'a, Result<String, Unreadable>>;
+pub(crate) type Objects<'a> = LocalBoxStream<'a, Result<String, Gap>>;
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -99,7 +99,7 @@ impl Cluster {
                     Err(Error::Api(status)) if status.code == 410 && attempts > 0 => {
                         (Vec::new(), (Some(next(None)), attempts - 1))
                     }
-                    Err(error) => return Err(Unreadable::of(kind, &error, &self.server)),
+                    Err(error) => return Err(Gap::of(kind, &error, &self.server)),
                 }))
             }
         });
@@ -127,11 +127,11 @@ impl Cluster {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         let api = Api::<K>::all(self.client.clone());
-        self.told(api.get_opt(name).await)
+        self.answered(api.get_opt(name).await)
     }
 
     /// The answer, or why this API server gave none.
-    pub(crate) fn told<T>(&self, answer: kube::Result<T>) -> Result<T, String> {
+    pub(crate) fn answered<T>(&self, answer: kube::Result<T>) -> Result<T, String> {
         answer.map_err(|error| why(&error, &self.server))
     }
 }

@@ -5,14 +5,14 @@ pub mod bookmarks;
 mod causes;
 pub(crate) mod client;
 mod filter;
+mod gap;
 mod kind;
 mod list;
 mod stream;
-mod unreadable;
 
 pub(crate) use causes::with_causes;
 pub(crate) use filter::Filter;
+pub use gap::Gap;
 pub use kind::ResourceKind;
 pub(crate) use list::{Cluster, ListPage, Objects};
 pub(crate) use stream::{Events, KARPENTER_RBAC, RBAC, events, explain, refusal};
-pub use unreadable::Unreadable;

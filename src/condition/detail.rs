@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use super::daemon_sets::LeftOut;
 use super::devices::Devices;
-use super::facts::Count;
+use super::facts::Amount;
 use super::groups::Component;
 use super::names::Names;
 use crate::api::{ConditionStatus, Duration};
@@ -73,9 +73,9 @@ details! {
             f,
             "the {kind}s that it depends on have not been seen yet (if that stays, the controller may not list them: its log says why)"
         );
-        MinimumReached { count: Count<'a>, minimum: NonZeroU64 } = "MinimumReached",
+        MinimumReached { count: Amount<'a>, minimum: NonZeroU64 } = "MinimumReached",
             write!(f, "this node has {} {}, at least {minimum}", count.number, count.of);
-        BelowMinimum { count: Count<'a>, minimum: NonZeroU64 } = "BelowMinimum",
+        BelowMinimum { count: Amount<'a>, minimum: NonZeroU64 } = "BelowMinimum",
             write!(f, "this node has {} of {minimum} {}", count.number, count.of);
         // The label that says how many the rule asks for does not say it; no value if the node lacks the label.
         MinimumUnknown { label: &'a str, value: Option<&'a str> } = "MinimumUnknown", match value {

@@ -26,7 +26,7 @@ pub struct Devices<'a> {
 
 /// The newest generation of a pool.
 #[derive(Default)]
-struct Pool {
+struct DevicePool {
     generation: i64,
     declared: usize,
     slices: usize,
@@ -43,13 +43,13 @@ impl<'a> Devices<'a> {
             is_served,
             ..Self::default()
         };
-        let mut pools: BTreeMap<&str, Pool> = BTreeMap::new();
+        let mut pools: BTreeMap<&str, DevicePool> = BTreeMap::new();
         for slice in slices {
             let pool = pools.entry(&slice.pool).or_default();
             if pool.slices == 0 || slice.generation > pool.generation {
-                *pool = Pool {
+                *pool = DevicePool {
                     generation: slice.generation,
-                    ..Pool::default()
+                    ..DevicePool::default()
                 };
             }
             if slice.generation == pool.generation {

@@ -75,7 +75,7 @@ pub struct Condition<'a> {
     /// When to evaluate again even if nothing happens: a fact counts from then on.
     pub recheck: Option<Timestamp>,
     /// How many there are of what a rule may ask a minimum of; `None` if the source counts nothing, or cannot at present.
-    pub count: Option<Count<'a>>,
+    pub count: Option<Amount<'a>>,
 }
 
 impl<'a> Condition<'a> {
@@ -105,14 +105,14 @@ impl<'a> Condition<'a> {
         Self::new(ConditionStatus::False, detail)
     }
 
-    fn counting(self, count: Option<Count<'a>>) -> Self {
+    fn counting(self, count: Option<Amount<'a>>) -> Self {
         Self { count, ..self }
     }
 }
 
 /// How many there are of something on a node, where rules may ask for a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count<'a> {
+pub struct Amount<'a> {
     pub number: u64,
     pub of: Counted<'a>,
 }
@@ -191,7 +191,7 @@ impl<'a> Facts<'_, 'a> {
                 } else {
                     Condition::unmet(Detail::ResourceNotAllocatable { resource })
                 };
-                condition.counting(Some(Count { number, of }))
+                condition.counting(Some(Amount { number, of }))
             }
         })
     }
@@ -214,7 +214,7 @@ impl<'a> Facts<'_, 'a> {
             Component::Devices(driver) => {
                 let devices = Devices::of(driver, group.slices, named.is_served);
                 let of = Counted::Devices(driver);
-                let count = devices.untainted().map(|number| Count { number, of });
+                let count = devices.untainted().map(|number| Amount { number, of });
                 devices.condition().counting(count)
             }
         }

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::freshness::Views;
+use super::freshness::WatchStates;
 use super::io::Now;
 use super::map::{Map, Set};
 use super::unreadable::Broken;
@@ -106,7 +106,7 @@ pub struct Cache {
     /// Grows whenever `rule_set` changes, and all nodes are evaluated again.
     pub(super) rule_generation: u64,
     /// How far each watch has come, and which ones are to be started.
-    pub(super) views: Views,
+    pub(super) views: WatchStates,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     unseen: BTreeSet<Watch>,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.

@@ -36,8 +36,8 @@ const RESTARTS: Pauses = Pauses::between(Duration::from_secs(20), Duration::from
 
 /// How far each watch has come.
 #[derive(Debug, Default)]
-pub(crate) struct Views {
-    all: BTreeMap<Watch, View>,
+pub(crate) struct WatchStates {
+    all: BTreeMap<Watch, WatchState>,
     /// The time as of which all of them must be current at least.
     required: Option<Instant>,
     /// The watches to start and stop.
@@ -56,7 +56,7 @@ pub(crate) enum Phase {
 }
 
 #[derive(Debug, Default)]
-struct View {
+struct WatchState {
     scope: Scope,
     /// Whether the cluster has no such resource, as far as is known.
     is_absent: bool,
@@ -89,7 +89,7 @@ struct List {
     shown: Set<ObjectKey>,
 }
 
-impl View {
+impl WatchState {
     fn is_stale(&self, required: Option<Instant>, now: Instant) -> bool {
         self.as_of.is_none_or(|as_of| {
             now.saturating_duration_since(as_of) > MAX_AGE
@@ -126,14 +126,14 @@ impl View {
     }
 }
 
-impl Views {
+impl WatchStates {
     /// Has a watch started that has shown nothing yet; `since` is from when on that matters.
     pub(crate) fn begin(&mut self, watch: Watch, scope: Scope, since: Option<Instant>) {
         self.orders.push(Effect::Watch(watch, scope.clone()));
-        let view = View {
+        let view = WatchState {
             scope,
             seen: since,
-            ..View::default()
+            ..WatchState::default()
         };
         self.all.insert(watch, view);
     }
@@ -255,7 +255,7 @@ impl Views {
     /// Takes the next watch for which a consistent read is due.
     pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, Scope)> {
         let is_due =
-            |view: &View| view.reading.is_none() && view.read_at.is_some_and(|at| at <= now);
+            |view: &WatchState| view.reading.is_none() && view.read_at.is_some_and(|at| at <= now);
         let (watch, view) = self.all.iter_mut().find(|(_, view)| is_due(view))?;
         view.read_at = None;
         view.asked = Some(now);
@@ -358,7 +358,7 @@ impl Views {
 
     /// When the next start of a watch or consistent read is due.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let due = |view: &View| {
+        let due = |view: &WatchState| {
             let read_at = view.read_at.filter(|_| view.reading.is_none());
             [read_at, view.restart_at(self.required)]
         };
@@ -414,8 +414,8 @@ mod tests {
     }
 
     /// The nodes, listed up to version 5, and watched from there.
-    fn listed(at: Instant) -> Views {
-        let mut views = Views::default();
+    fn listed(at: Instant) -> WatchStates {
+        let mut views = WatchStates::default();
         views.begin(NODES, Scope::default(), Some(at));
         views.take_orders();
         views.begin_list(NODES, at);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     /// The same, with more nodes than a page has.
-    fn listed_in_pages(at: Instant) -> Views {
+    fn listed_in_pages(at: Instant) -> WatchStates {
         let mut views = listed(at);
         views.begin_list(NODES, at);
         for number in 0..=PAGE {
@@ -458,7 +458,7 @@ mod tests {
         String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
     }
 
-    fn progress(views: &mut Views, version: Version, now: Instant) {
+    fn progress(views: &mut WatchStates, version: Version, now: Instant) {
         if let Some(as_of) = views.shown(NODES, version) {
             views.current(NODES, as_of, now);
         }
@@ -466,13 +466,13 @@ mod tests {
     }
 
     /// How many watches are started again.
-    fn restarts(views: &mut Views, now: Instant) -> usize {
+    fn restarts(views: &mut WatchStates, now: Instant) -> usize {
         views.restart_stale(now);
         views.take_orders().len()
     }
 
     /// A consistent read is made and answered with this version.
-    fn reads(views: &mut Views, version: Version, now: Instant) -> Result<(), Restored> {
+    fn reads(views: &mut WatchStates, version: Version, now: Instant) -> Result<(), Restored> {
         let due = views.next_read(now).map(|(watch, _)| watch);
         assert_eq!(due, Some(NODES));
         assert!(views.next_read(now).is_none(), "one at a time");
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn a_first_list_whose_answer_came_late_is_stale() {
         let at = seconds(Instant::now());
-        let mut views = Views::default();
+        let mut views = WatchStates::default();
         // As for what a rule names.
         views.begin(NODES, Scope::default(), None);
         views.begin_list(NODES, at(0));
@@ -591,7 +591,7 @@ mod tests {
     fn only_a_watch_that_stays_behind_is_worth_a_warning() {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
-        let lists_again = |views: &mut Views, second| {
+        let lists_again = |views: &mut WatchStates, second| {
             let log = logged(|| assert_eq!(restarts(views, at(second)), 1));
             views.begin_list(NODES, at(second));
             let (asked, _) = views.end_list(NODES, false, at(second));

@@ -35,12 +35,12 @@ const TURN: Duration = Duration::from_millis(250);
 /// The repairs of nodes by deleting their `NodeClaim`s, by the claim's name.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    work: Map<Arc<str>, Repair>,
+    work: Map<Arc<str>, ClaimRepair>,
     is_stopping: bool,
 }
 
 #[derive(Debug, Default)]
-struct Repair {
+struct ClaimRepair {
     /// The claim's UID. Another UID means another claim.
     uid: Arc<str>,
     attempt: Attempt,
@@ -87,9 +87,9 @@ impl Repairs {
             return;
         }
         if work.uid != claim.uid {
-            *work = Repair {
+            *work = ClaimRepair {
                 uid: claim.uid.clone(),
-                ..Repair::default()
+                ..ClaimRepair::default()
             };
         }
         if work.is_done {

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::count::{Count, RuleCount};
 use crate::api::EnforcementMode;
 use crate::object::Node;
-use crate::plan::{Finding, NodePlan, Outcome, is_new};
+use crate::plan::{ConditionOutcome, NodePlan, Outcome, is_new};
 use crate::repair::has_been_released;
 
 /// The rules that hold a node that they have never released.
@@ -112,7 +112,7 @@ impl Startup {
             .max(rule.created)
             .filter(|since| is_first(node, outcome) && *since <= now)?;
         let is_new = is_new(joined, now);
-        let met = |finding: &Finding<'_>| match finding
+        let met = |finding: &ConditionOutcome<'_>| match finding
             .transition()
             .filter(|at| (since..=now).contains(at))
         {

@@ -75,21 +75,21 @@ impl Bucket {
 
 #[derive(Debug, Clone, Default)]
 struct Counts {
-    zones: BTreeMap<Zone, Tally>,
+    zones: BTreeMap<Zone, ZoneCount>,
     /// Whether every zone is fully disrupted: no node anywhere meets its conditions (`handleDisruption`).
     is_halted: bool,
 }
 
 /// The nodes of one zone.
 #[derive(Debug, Clone, Default)]
-struct Tally {
+struct ZoneCount {
     met: usize,
     unmet: usize,
     /// The nodes to be gated, the granted one included.
     waiting: Vec<(Timestamp, Arc<str>)>,
 }
 
-impl Tally {
+impl ZoneCount {
     fn state(&self, limits: &Limits) -> ZoneState {
         zone_state(self.met, self.unmet, limits.unhealthy_zone_threshold)
     }
@@ -184,7 +184,7 @@ impl Guard {
         self.buckets.extend(new);
         let mut buckets = std::mem::take(&mut self.buckets);
         let starts_over = std::mem::take(&mut self.starts_over);
-        let nobody = Tally::default();
+        let nobody = ZoneCount::default();
         let mut granted = Vec::new();
         buckets.retain(|zone, bucket| {
             let tally = self.counts().zones.get(zone).unwrap_or(&nobody);
@@ -257,7 +257,7 @@ impl Guard {
 
     fn counts(&self) -> &Counts {
         self.counts.get_or_init(|| {
-            let mut zones: BTreeMap<Zone, Tally> = BTreeMap::new();
+            let mut zones: BTreeMap<Zone, ZoneCount> = BTreeMap::new();
             for (node, (zone, member)) in &self.members {
                 let tally = zones.entry(zone.clone()).or_default();
                 match member {
@@ -275,7 +275,7 @@ impl Guard {
     }
 
     /// Nodes a second that may be gated in a zone.
-    fn rate(&self, tally: &Tally) -> f64 {
+    fn rate(&self, tally: &ZoneCount) -> f64 {
         if self.counts().is_halted {
             return 0.0;
         }
@@ -285,7 +285,7 @@ impl Guard {
 
 impl Bucket {
     /// The next node that may be gated, with its place in the queue; `None` if there is none now.
-    fn grant(&mut self, tally: &Tally, now: Instant) -> Option<(Timestamp, Arc<str>)> {
+    fn grant(&mut self, tally: &ZoneCount, now: Instant) -> Option<(Timestamp, Arc<str>)> {
         if tally.waiting.len() == usize::from(self.granted.is_some()) || !self.tokens.has_token() {
             return None;
         }

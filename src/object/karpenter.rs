@@ -88,11 +88,11 @@ pub struct Status {
     node_name: String,
     #[serde(rename = "providerID", deserialize_with = "lenient")]
     provider_id: String,
-    conditions: Option<Vec<Condition>>,
+    conditions: Option<Vec<ClaimCondition>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Condition {
+struct ClaimCondition {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]

@@ -85,12 +85,12 @@ pub struct Spec {
 #[serde(default)]
 pub struct Status {
     phase: PodPhase,
-    conditions: Option<Vec<Condition>>,
+    conditions: Option<Vec<PodCondition>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Condition {
+struct PodCondition {
     #[serde(rename = "type")]
     kind: String,
     status: String,

@@ -22,6 +22,6 @@ pub(crate) use node_plan::{
     ChangeKind, ConditionChanges, NewCondition, PartKind, TaintChange, TaintId, TaintPlan, Urgency,
 };
 pub use outcome::Memory;
-pub(crate) use outcome::{Finding, Origin, Outcome, Standing};
+pub(crate) use outcome::{ConditionOutcome, Origin, Outcome, Standing};
 pub(crate) use patience::is_new;
 pub use state::{ClusterState, NodeHistory, NodeState};

@@ -24,7 +24,7 @@ pub struct Outcome<'a> {
     /// Whether the conditions are met under the rule's policy.
     pub met: bool,
     /// Each condition, in the rule's order.
-    pub findings: Vec<Finding<'a>>,
+    pub findings: Vec<ConditionOutcome<'a>>,
     /// Whether the node has the rule's taint, before the plan is carried out.
     pub tainted: bool,
     /// How the rule came to own the taint, if that may have to be announced.
@@ -66,7 +66,7 @@ pub enum Origin {
 
 /// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding<'a> {
+pub struct ConditionOutcome<'a> {
     /// What the rule requires.
     pub requirement: &'a RequiredCondition,
     /// The status that counts: the node's as the rule's minimum and reasons judge it, else the rule's default, else
@@ -133,18 +133,18 @@ impl<'a> Outcome<'a> {
     }
 
     /// The unmet conditions.
-    pub fn unmet(&self) -> impl Iterator<Item = &Finding<'a>> {
+    pub fn unmet(&self) -> impl Iterator<Item = &ConditionOutcome<'a>> {
         unmet(&self.findings)
     }
 
     /// Whether any condition has not been observed yet.
     pub fn is_to_be_seen(&self) -> bool {
-        self.findings.iter().any(Finding::is_to_be_seen)
+        self.findings.iter().any(ConditionOutcome::is_to_be_seen)
     }
 
     /// Why the conditions are unmet, as complete phrases.
     pub fn why(&self) -> String {
-        let whys = self.unmet().map(Finding::why);
+        let whys = self.unmet().map(ConditionOutcome::why);
         whys.collect::<Vec<_>>().join("; ")
     }
 
@@ -155,15 +155,20 @@ impl<'a> Outcome<'a> {
 
     /// The latest transition time of any condition, as reported.
     pub fn latest_transition(&self) -> Option<Timestamp> {
-        self.findings.iter().filter_map(Finding::transition).max()
+        self.findings
+            .iter()
+            .filter_map(ConditionOutcome::transition)
+            .max()
     }
 }
 
-pub(super) fn unmet<'f, 'a>(findings: &'f [Finding<'a>]) -> impl Iterator<Item = &'f Finding<'a>> {
+pub(super) fn unmet<'f, 'a>(
+    findings: &'f [ConditionOutcome<'a>],
+) -> impl Iterator<Item = &'f ConditionOutcome<'a>> {
     findings.iter().filter(|finding| !finding.is_met())
 }
 
-impl<'a> Finding<'a> {
+impl<'a> ConditionOutcome<'a> {
     /// The reason for the status that counts, if the node has the condition.
     pub fn detail(&self) -> Option<&Detail<'a>> {
         let condition = self.condition.as_ref();
@@ -231,13 +236,13 @@ impl<'a> Finding<'a> {
 pub(super) fn evaluate<'a>(
     spec: &'a CompiledSpec,
     facts: &Facts<'_, 'a>,
-) -> (bool, Vec<Finding<'a>>) {
+) -> (bool, Vec<ConditionOutcome<'a>>) {
     let evaluate = |requirement: &'a RequiredCondition| {
         let condition = facts.condition(&requirement.kind, &requirement.source);
         let judged = condition.as_ref();
         let judged = judged.map(|condition| requirement.judge(condition, facts.node));
         let (current, judgement) = judged.unwrap_or((requirement.status_if_missing(), None));
-        Finding {
+        ConditionOutcome {
             requirement,
             current,
             condition,
@@ -246,8 +251,8 @@ pub(super) fn evaluate<'a>(
     };
     let findings: Vec<_> = spec.conditions.iter().map(evaluate).collect();
     let met = match spec.policy {
-        ConditionPolicy::AllOf => findings.iter().all(Finding::is_met),
-        ConditionPolicy::AnyOf => findings.iter().any(Finding::is_met),
+        ConditionPolicy::AllOf => findings.iter().all(ConditionOutcome::is_met),
+        ConditionPolicy::AnyOf => findings.iter().any(ConditionOutcome::is_met),
     };
     (met, findings)
 }

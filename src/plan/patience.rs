@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::decision::WaitReason;
-use super::outcome::{Finding, Memory, unmet};
+use super::outcome::{ConditionOutcome, Memory, unmet};
 use crate::api::ConditionPolicy;
 use crate::rule::{CompiledSpec, Ownership, Rule};
 
@@ -74,7 +74,7 @@ impl Past<'_> {
     pub(super) fn unmet_since(
         &self,
         policy: ConditionPolicy,
-        findings: &[Finding<'_>],
+        findings: &[ConditionOutcome<'_>],
         now: Timestamp,
     ) -> Option<Timestamp> {
         if self.met {
@@ -96,8 +96,8 @@ impl Past<'_> {
 }
 
 /// Since when the conditions have been unmet by the times on the Node.
-fn on_record(policy: ConditionPolicy, findings: &[Finding<'_>]) -> Option<Timestamp> {
-    let mut transitions = unmet(findings).map(Finding::transition);
+fn on_record(policy: ConditionPolicy, findings: &[ConditionOutcome<'_>]) -> Option<Timestamp> {
+    let mut transitions = unmet(findings).map(ConditionOutcome::transition);
     match policy {
         // One unmet condition suffices, so the first transition counts.
         ConditionPolicy::AllOf => transitions.flatten().min(),
@@ -111,12 +111,12 @@ fn on_record(policy: ConditionPolicy, findings: &[Finding<'_>]) -> Option<Timest
 /// Why a node with unmet conditions is not gated yet; `None` if it may be.
 pub(super) fn held_back(
     spec: &CompiledSpec,
-    findings: &[Finding<'_>],
+    findings: &[ConditionOutcome<'_>],
     unmet_since: Timestamp,
     may_gate: bool,
     now: Timestamp,
 ) -> Option<WaitReason> {
-    let is_ours = |finding: &Finding<'_>| finding.requirement.source.is_synthesized();
+    let is_ours = |finding: &ConditionOutcome<'_>| finding.requirement.source.is_synthesized();
     let grace = match spec.ours.grace_period {
         Some(period) => unmet_since.checked_add(period.as_std()).ok(),
         None if unmet(findings).all(is_ours) => unmet_since.checked_add(FLICKER).ok(),

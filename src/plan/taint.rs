@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::decision::{Decision, WaitReason, decide};
 use super::make::{Active, Draft};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{Finding, Memory, Origin, Outcome, Standing, evaluate, unmet};
+use super::outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing, evaluate, unmet};
 use super::patience::{Past, held_back, is_new};
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Trust, Watch};
@@ -165,7 +165,7 @@ impl<'a> Draft<'a> {
     /// Schedules the next evaluation for when a condition, a grace period or a deadline may change it.
     fn requeue(
         &mut self,
-        findings: &[Finding<'_>],
+        findings: &[ConditionOutcome<'_>],
         decision: Decision,
         deadline: Option<&Result<Deadline, NoTtl>>,
     ) {
@@ -187,7 +187,7 @@ impl<'a> Draft<'a> {
         (rule, spec): Active<'a>,
         (decision, completes): (Decision, bool),
         governs: bool,
-        findings: &[Finding<'_>],
+        findings: &[ConditionOutcome<'_>],
     ) -> Option<Decision> {
         let is_new = is_new(self.state.joined, self.now);
         let instead = decision.on_stale_evidence(completes, is_new)?;
@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
             return None;
         }
         // A reporter is silent only if the nodes are known as of a time after its heartbeat was due.
-        let is_early = |finding: &Finding<'_>| {
+        let is_early = |finding: &ConditionOutcome<'_>| {
             let mut condition = finding.condition.iter();
             condition.any(|it| {
                 matches!(it.detail, Detail::HeartbeatMissed { .. })

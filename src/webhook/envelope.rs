@@ -41,7 +41,7 @@ pub(super) struct ReviewedObject {
 /// Metadata that identifies an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct Identity {
     name: Option<String>,
     uid: Option<String>,
     generation: Option<i64>,
@@ -50,7 +50,7 @@ struct Metadata {
 }
 
 fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let metadata = Metadata::deserialize(deserializer)?;
+    let metadata = Identity::deserialize(deserializer)?;
     Ok(ObjectMeta {
         name: metadata.name,
         uid: metadata.uid,

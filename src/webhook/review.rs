@@ -18,7 +18,7 @@ use crate::text::cut;
 const NAMED_CONFLICTS: usize = 3;
 
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct Proposal {
     /// The rule after the request.
     pub(super) rule: Rule,
     /// The spec as sent, if it can be parsed.
@@ -28,7 +28,7 @@ pub(super) struct Subject {
     pub(super) before: Option<Rule>,
 }
 
-impl Subject {
+impl Proposal {
     /// The rule that a request wants reviewed; `None` if the request can do no harm.
     ///
     /// The webhook never blocks a deletion, the removal of a finalizer, or any other change that leaves the spec alone. Its
@@ -73,7 +73,7 @@ fn faults(rule: &RuleObject) -> Vec<Rejection> {
 /// A rule that was already unusable, for example one made under the upstream project's CRD, may be changed as long as the
 /// change adds no fault.
 pub(super) fn review(
-    subject: &Subject,
+    subject: &Proposal,
     classes: &[CriticalComponentClass],
     surroundings: &Surroundings,
 ) -> Result<Vec<String>, String> {
@@ -112,7 +112,7 @@ pub(super) fn review(
     Ok(warnings)
 }
 
-impl Subject {
+impl Proposal {
     /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left existing nodes
     /// alone.
     fn begins(&self) -> bool {

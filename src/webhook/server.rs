@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::envelope::{Envelope, ReviewRequest};
-use super::review::{Subject, review};
+use super::review::{Proposal, review};
 use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
 use crate::serve::{Peer, Permits};
@@ -110,7 +110,7 @@ impl Webhook {
     /// The warnings about an accepted rule, or why it is rejected.
     async fn judge(&self, request: ReviewRequest) -> Result<Vec<String>, Status> {
         let rule = request.name.clone();
-        let Some(subject) = Subject::of(request, &self.classes) else {
+        let Some(subject) = Proposal::of(request, &self.classes) else {
             return Ok(Vec::new());
         };
         let surroundings = match &subject.rule.spec {

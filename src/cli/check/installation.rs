@@ -50,7 +50,7 @@ const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 const GOING: SignedDuration = SignedDuration::from_mins(2);
 
 /// How a part is, in a message, and how to fix it; an error says why that is unknown.
-type Verdict = Result<(Severity, String, String), String>;
+type PartState = Result<(Severity, String, String), String>;
 
 /// The parts of the installation; none for a dump, which does not contain them.
 pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> Vec<Finding> {
@@ -114,7 +114,7 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
         let (head, body) = cluster.client.send(request).await?.into_parts();
         Ok((head, body.collect().await?.to_bytes()))
     };
-    let (head, body) = cluster.told(answer.await)?;
+    let (head, body) = cluster.answered(answer.await)?;
     let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| rfc2822::parse(date).ok());
     let version = serde_json::from_slice(&body);
@@ -123,21 +123,21 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
-fn ok(message: impl Into<String>) -> Verdict {
+fn ok(message: impl Into<String>) -> PartState {
     Ok((Severity::Ok, message.into(), String::new()))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
-fn failed(message: impl Into<String>, fix: impl Into<String>) -> Verdict {
+fn failed(message: impl Into<String>, fix: impl Into<String>) -> PartState {
     Ok((Severity::Error, message.into(), fix.into()))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
-fn warning(message: impl Into<String>, fix: impl Into<String>) -> Verdict {
+fn warning(message: impl Into<String>, fix: impl Into<String>) -> PartState {
     Ok((Severity::Warning, message.into(), fix.into()))
 }
 
-fn api_server(version: Result<Info, String>) -> Verdict {
+fn api_server(version: Result<Info, String>) -> PartState {
     let version = version?;
     let number = |text: &str| {
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -154,7 +154,7 @@ fn api_server(version: Result<Info, String>) -> Verdict {
 }
 
 /// Compares the API server's clock with this machine's.
-fn clock(served_at: Option<Timestamp>, now: Timestamp) -> Verdict {
+fn clock(served_at: Option<Timestamp>, now: Timestamp) -> PartState {
     let served_at = served_at.ok_or("the API server did not say what time it is")?;
     let apart = now.duration_since(served_at);
     if apart.abs() <= APART {
@@ -200,7 +200,7 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
         };
         let api = Api::all(cluster.client.clone());
         let params = PostParams::default();
-        let answer = cluster.told(api.create(&params, &review).await)?;
+        let answer = cluster.answered(api.create(&params, &review).await)?;
         let is_allowed = answer.status.is_some_and(|status| status.allowed);
         Ok((!is_allowed).then_some(*kind))
     });
@@ -208,7 +208,7 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
     Ok(answers?.into_iter().flatten().collect())
 }
 
-fn permissions(denied: Result<Vec<ResourceKind>, String>) -> Verdict {
+fn permissions(denied: Result<Vec<ResourceKind>, String>) -> PartState {
     const FIX: &str = "ask for the right to read: kubectl create clusterrolebinding nodegate-view \
                        --clusterrole=nodegate-view --user=NAME";
     let denied = denied?.into_iter();
@@ -221,7 +221,7 @@ fn permissions(denied: Result<Vec<ResourceKind>, String>) -> Verdict {
     warning(format!("you may not list {}", denied.join(", ")), FIX)
 }
 
-fn definition(found: Result<Option<CustomResourceDefinition>, String>) -> Verdict {
+fn definition(found: Result<Option<CustomResourceDefinition>, String>) -> PartState {
     const APPLY: &str =
         "apply the definition: kubectl apply --server-side --force-conflicts -k config/crd";
     let Some(definition) = found? else {
@@ -280,7 +280,7 @@ fn fields(definition: &CustomResourceDefinition) -> BTreeSet<&str> {
 async fn has_policies(cluster: &Cluster) -> Result<bool, String> {
     let group = "admissionregistration.k8s.io/v1";
     let listed = cluster.client.list_api_group_resources(group);
-    let listed = cluster.told(listed.await)?;
+    let listed = cluster.answered(listed.await)?;
     let mut resources = listed.resources.iter();
     Ok(resources.any(|it| it.name == "mutatingadmissionpolicies"))
 }
@@ -289,7 +289,7 @@ fn birth(
     has_policies: Result<bool, String>,
     policy: Result<bool, String>,
     binding: Result<bool, String>,
-) -> Verdict {
+) -> PartState {
     let gap =
         "nodes take pods for milliseconds after they are created; startup taints close the gap";
     if !has_policies? {
@@ -329,7 +329,7 @@ fn webhook(
     found: Result<Option<ValidatingWebhookConfiguration>, String>,
     ready: Option<usize>,
     now: Timestamp,
-) -> Verdict {
+) -> PartState {
     let Some(configuration) = found? else {
         return ok("it is not installed: conflicting rules are accepted, and their status says so");
     };
@@ -388,7 +388,7 @@ fn controller(
     found: Result<Option<&Leader>, String>,
     controllers: &[Controller],
     now: Timestamp,
-) -> Verdict {
+) -> PartState {
     let look = |namespace: &str| format!("check the controller: kubectl -n {namespace} get pods");
     let Some(leader) = found? else {
         let message = "no controller has ever led here: nothing gates or releases nodes (with --leader-elect=false there is no Lease to show it)";
@@ -420,7 +420,7 @@ fn controller(
     }
 }
 
-fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> Verdict {
+fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> PartState {
     let deleted = rules?.iter().filter_map(|rule| {
         let since = rule.metadata.deletion_timestamp.as_ref()?.0;
         Some((rule.metadata.name.as_deref()?, since))

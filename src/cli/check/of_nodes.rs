@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::api::TaintEffect;
-use crate::cli::snapshot::{Pool, Snapshot, arguments, image};
+use crate::cli::snapshot::{PoolManifest, Snapshot, arguments, image};
 use crate::cli::status::{StrayTaint, stray_taints};
 use crate::cluster::ResourceKind;
 use crate::finding::{Check, Finding, Severity};
@@ -59,7 +59,7 @@ fn stray_taint(stray: &StrayTaint) -> Finding {
     Finding::new(Check::STRAY_TAINT, format!("node/{example}"), what, fix)
 }
 
-fn stray_of_pool(snapshot: &Snapshot, pool: &Pool) -> Vec<Finding> {
+fn stray_of_pool(snapshot: &Snapshot, pool: &PoolManifest) -> Vec<Finding> {
     let selects = |rule: &Rule| {
         let spec = rule.spec.as_ref();
         spec.is_ok_and(|spec| makes_nodes_for(pool, spec))
@@ -82,7 +82,7 @@ fn stray_of_pool(snapshot: &Snapshot, pool: &Pool) -> Vec<Finding> {
     found.collect()
 }
 
-fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
+fn of_pool(pool: &PoolManifest, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     let (key, effect) = (&spec.taint.key, spec.effect);
     let has = |taints: &[Taint]| {
         let mut taints = taints.iter();
@@ -124,7 +124,7 @@ fn of_pool(pool: &Pool, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
 }
 
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
-fn makes_nodes_for(pool: &Pool, spec: &CompiledSpec) -> bool {
+fn makes_nodes_for(pool: &PoolManifest, spec: &CompiledSpec) -> bool {
     let own = [(NODE_POOL_LABEL.to_owned(), pool.name.clone())];
     let labels = pool.labels.clone().into_iter();
     let labels = labels.chain(own).map(|(key, value)| Requirement {

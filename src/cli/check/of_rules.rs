@@ -23,7 +23,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     for (rule, spec) in snapshot.usable() {
         found.extend(conflicts(snapshot, rule));
         found.extend(of_waits(snapshot, rule, spec));
-        found.extend(placed(snapshot, rule, spec));
+        found.extend(of_placements(snapshot, rule, spec));
         found.extend(scheduler_waits(snapshot, rule, spec));
         found.extend(heartbeat(snapshot, rule, spec));
     }
@@ -116,7 +116,7 @@ fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec
 }
 
 /// `DaemonSet`s that the rule names and that run on none of its nodes, or cannot on some.
-fn placed(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
+fn of_placements(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let named = spec.daemon_sets();
     let named = named.filter_map(|key| Some(&snapshot.manifests.daemon_set(key)?.daemon_set));
     let rules = snapshot.view.rules();

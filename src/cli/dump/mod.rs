@@ -19,7 +19,7 @@ use super::page::{Block, Page, Render};
 use super::read::{ABOUT, AboutDump, FORM, ObjectSource, filter};
 use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
-use crate::cluster::{Filter, ResourceKind, Unreadable};
+use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::condition::Watch;
 use fields::{kept, redact};
 
@@ -29,7 +29,7 @@ pub(super) struct Dumped {
     pub objects: BTreeMap<&'static str, usize>,
     pub redacted: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<Unreadable>,
+    pub missing: Vec<Gap>,
 }
 
 /// Writes a dump of the cluster that the snapshot is from; `redact` leaves out messages.
@@ -111,7 +111,7 @@ async fn read(
     kind: ResourceKind,
     snapshot: &Snapshot,
     redacts: bool,
-) -> Result<Vec<String>, Unreadable> {
+) -> Result<Vec<String>, Gap> {
     let classes = snapshot.classes().iter();
     let prefixes: Vec<&str> = classes.map(|it| &*it.csi_annotation_prefix).collect();
     let mut all: BTreeMap<(String, String), String> = BTreeMap::new();

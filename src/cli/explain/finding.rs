@@ -13,7 +13,7 @@ use crate::cli::snapshot::{
 };
 use crate::condition::{Component, Counted, Detail, Source};
 use crate::object::{Node, ObjectKey};
-use crate::plan::Finding;
+use crate::plan::ConditionOutcome;
 
 /// A condition of a rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,7 +68,12 @@ pub(crate) struct Cause {
 impl ConditionOnNode {
     /// The finding, with the causes that the snapshot shows if it is to be `whole`. If evidence is missing, it is the condition
     /// that the controller has published.
-    pub(crate) fn of(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot, whole: bool) -> Self {
+    pub(crate) fn of(
+        finding: &ConditionOutcome<'_>,
+        node: &Node,
+        snapshot: &Snapshot,
+        whole: bool,
+    ) -> Self {
         let requirement = finding.requirement;
         let (detail, met) = (finding.detail(), finding.is_met());
         let mut it = Self {
@@ -157,7 +162,7 @@ fn word(source: &Source) -> &'static str {
     }
 }
 
-fn causes(finding: &Finding<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
+fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
     let requirement = finding.requirement;
     // A reason that the rule does not accept has the causes of the condition itself.
     let detail = match finding.detail() {

@@ -16,7 +16,7 @@ use super::kept_out::kept_out;
 use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
-use crate::cluster::{Filter, ResourceKind, Unreadable};
+use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Scope, Source, Watch};
 use crate::engine::View;
 use crate::engine::io::{Now, Object, Seen};
@@ -214,7 +214,7 @@ fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
 fn refused(
     snapshot: &mut Snapshot,
     watch: Watch,
-    refusal: Unreadable,
+    refusal: Gap,
     depth: Depth,
 ) -> Result<(), CliError> {
     if watch == Watch::Nodes && depth == Depth::Decisions {
@@ -286,10 +286,7 @@ pub(super) const fn kind(watch: Watch) -> ResourceKind {
 }
 
 /// The warning events of a pod, latest first.
-pub(super) async fn events(
-    source: &ObjectSource,
-    pod: &ObjectKey,
-) -> Result<Vec<Event>, Unreadable> {
+pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<Event>, Gap> {
     let filter = Filter::default().within(Some(&pod.namespace));
     let filter = filter.warnings(Some(&pod.name));
     let mut events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;

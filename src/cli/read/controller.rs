@@ -10,7 +10,7 @@ use super::source::{ObjectSource, record_gap};
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Controller, Leader, arguments};
-use crate::cluster::{Filter, ResourceKind, Unreadable};
+use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::config::Config;
 use crate::guard::Limits;
 
@@ -18,7 +18,7 @@ use crate::guard::Limits;
 const CONTAINER: &str = "manager";
 
 /// The leader; `None` without a Lease.
-pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, Unreadable> {
+pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, Gap> {
     let ours = Filter::named(LEASE);
     let leases: Vec<Lease> = source.all(ResourceKind::Leases, &ours).await?;
     Ok(leases.into_iter().next().map(Leader::of))
@@ -28,7 +28,7 @@ pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, Unre
 pub(super) async fn config(
     source: &ObjectSource,
     leader: Option<&Leader>,
-    gaps: &mut Vec<Unreadable>,
+    gaps: &mut Vec<Gap>,
 ) -> Result<Config, CliError> {
     let (name, key) = CONFIG_MAP;
     let one = match source {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::source::Lists;
 use crate::api::misplaced;
 use crate::cli::failure::CliError;
-use crate::cluster::{ListPage, ResourceKind, Unreadable};
+use crate::cluster::{Gap, ListPage, ResourceKind};
 
 /// The file that describes the dump.
 pub(crate) const ABOUT: &str = "dump.json";
@@ -33,7 +33,7 @@ pub(crate) struct AboutDump {
     pub cluster: String,
     /// The kinds that could not be read, and why.
     #[serde(default)]
-    pub missing: Vec<Unreadable>,
+    pub missing: Vec<Gap>,
 }
 
 pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
@@ -62,13 +62,13 @@ pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
             continue;
         }
         let file = folder.join(kind.file());
-        let failed = |why: String| Unreadable::failed(kind, format!("{}: {why}", file.display()));
+        let failed = |why: String| Gap::failed(kind, format!("{}: {why}", file.display()));
         let read = match std::fs::read_to_string(&file) {
             Ok(text) => {
                 let page = serde_json::from_str(&text).map(|page: ListPage| page.objects());
                 page.map_err(|error| failed(error.to_string()))
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Unreadable::absent(kind)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Gap::absent(kind)),
             Err(error) => Err(failed(error.to_string())),
         };
         match read {

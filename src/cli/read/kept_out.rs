@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::source::ObjectSource;
 use crate::cli::snapshot::{PendingPod, Snapshot, condition, owner};
-use crate::cluster::{Filter, ResourceKind, Unreadable};
+use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::finding::{Check, Finding};
 use crate::object::{Node, Taint, Watched};
 use crate::rule::CompiledSpec;
@@ -18,7 +18,7 @@ use crate::text::enumerated;
 pub(super) async fn kept_out(
     source: &ObjectSource,
     snapshot: &Snapshot,
-) -> Result<BTreeMap<Arc<str>, Finding>, Unreadable> {
+) -> Result<BTreeMap<Arc<str>, Finding>, Gap> {
     let live = || snapshot.usable().filter(|(rule, _)| rule.live().is_some());
     let is_of = |taint: &Taint, spec: &CompiledSpec| taint.is(&spec.taint.key, spec.effect);
     let mut found = BTreeMap::new();

@@ -12,7 +12,7 @@ use kube::core::request;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Filter, Objects, ResourceKind, Unreadable, client};
+use crate::cluster::{Cluster, Filter, Gap, Objects, ResourceKind, client};
 
 /// How often a dry run is repeated because the rule that it replaces has been written meanwhile.
 const REPEATS: usize = 3;
@@ -32,7 +32,7 @@ pub struct Lists {
     /// The objects of each kind.
     pub objects: BTreeMap<ResourceKind, Vec<String>>,
     /// The kinds that could not be read.
-    pub missing: Vec<Unreadable>,
+    pub missing: Vec<Gap>,
     /// Whether these are manifests: other objects may exist elsewhere.
     pub are_files: bool,
     /// Objects that cannot be parsed: place and reason.
@@ -93,7 +93,7 @@ impl ObjectSource {
         &self,
         kind: ResourceKind,
         filter: &Filter,
-    ) -> Result<Vec<T>, Unreadable> {
+    ) -> Result<Vec<T>, Gap> {
         let mut all = Vec::new();
         let mut objects = self.list(kind, filter);
         while let Some(object) = objects.try_next().await? {
@@ -138,11 +138,11 @@ impl ObjectSource {
                     let read = Request::get(&path).body(Vec::new());
                     let read = read.map_err(request::Error::BuildRequest);
                     let there = client::send::<Value>(&cluster.client, read).await;
-                    let version = cluster.told(there)?["metadata"]["resourceVersion"].take();
+                    let version = cluster.answered(there)?["metadata"]["resourceVersion"].take();
                     rule["metadata"]["resourceVersion"] = version;
                 }
                 Err(Error::Api(status)) => break status,
-                answer => return cluster.told(answer).map(|_| None),
+                answer => return cluster.answered(answer).map(|_| None),
             }
         };
         let message = &status.message;
@@ -160,10 +160,7 @@ impl ObjectSource {
 
 /// The listed objects; a refused list is empty and recorded as a gap. So is a list that every cluster has and this one does not
 /// know: then something else answers than an API server.
-pub(crate) fn record_gap<T: Default>(
-    gaps: &mut Vec<Unreadable>,
-    listed: Result<T, Unreadable>,
-) -> T {
+pub(crate) fn record_gap<T: Default>(gaps: &mut Vec<Gap>, listed: Result<T, Gap>) -> T {
     listed.unwrap_or_else(|refusal| {
         let is_absent = refusal.absent && refusal.kind.may_be_absent();
         if !is_absent && gaps.iter().all(|gap| gap.kind != refusal.kind) {

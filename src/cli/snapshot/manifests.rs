@@ -15,7 +15,7 @@ use crate::object::{DaemonSet, ObjectKey, Watched};
 #[derive(Debug, Default)]
 pub(crate) struct Manifests {
     pub(crate) daemon_sets: Vec<Agent>,
-    pub(crate) node_pools: Vec<Pool>,
+    pub(crate) node_pools: Vec<PoolManifest>,
     pub(crate) deployments: Vec<Deployment>,
     /// All CSI drivers, and whether the scheduler keeps pods with their volumes off a node without them (KEP-5030).
     pub(crate) csi_drivers: BTreeMap<String, bool>,
@@ -33,7 +33,7 @@ pub(crate) struct Agent {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pool {
+pub(crate) struct PoolManifest {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub requirements: Vec<LabelSelectorRequirement>,
@@ -41,7 +41,7 @@ pub(crate) struct Pool {
     pub startup_taints: Vec<Taint>,
 }
 
-impl Pool {
+impl PoolManifest {
     /// Parses a pool in JSON. What it lacks is empty.
     fn read(json: &str) -> Option<Self> {
         fn at<T: DeserializeOwned + Default>(object: &Value, path: &str) -> Option<T> {
@@ -64,7 +64,7 @@ impl Manifests {
     pub(crate) fn take(&mut self, kind: ResourceKind, json: &str) {
         match kind {
             ResourceKind::DaemonSets => self.daemon_sets.extend(Agent::read(json)),
-            ResourceKind::NodePools => self.node_pools.extend(Pool::read(json)),
+            ResourceKind::NodePools => self.node_pools.extend(PoolManifest::read(json)),
             ResourceKind::Deployments => self.deployments.extend(serde_json::from_str(json).ok()),
             ResourceKind::CsiDrivers => {
                 let driver = serde_json::from_str::<CSIDriver>(json).ok();

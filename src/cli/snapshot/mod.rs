@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cluster::{ResourceKind, Unreadable};
+use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Scope, Watch};
 use crate::engine::{RuleRemarks, View, says_all_suspended};
 use crate::finding::{Finding, summed_up};
@@ -18,7 +18,7 @@ use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
 pub(super) use leader::{Leader, LeaderHealth};
-pub(crate) use manifests::{Agent, Manifests, Pool, arguments, image};
+pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
 pub(crate) use pod::{
     Controller, PendingPod, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner,
     phase, unready_since,
@@ -43,7 +43,7 @@ pub struct Snapshot {
     /// Which workloads no node takes, by the rule that holds all of its nodes.
     pub(crate) kept_out: BTreeMap<Arc<str>, Finding>,
     /// The lists that could not be read, at all or to their end.
-    pub(crate) gaps: Vec<Unreadable>,
+    pub(crate) gaps: Vec<Gap>,
     /// Objects that cannot be parsed, as sentences.
     pub(crate) unreadable: Vec<String>,
 }
@@ -150,13 +150,13 @@ impl Snapshot {
         self.leader.as_ref()?.idle(self.at)
     }
 
-    pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Unreadable> {
+    pub(crate) fn gap(&self, kind: ResourceKind) -> Option<&Gap> {
         self.gaps.iter().find(|gap| gap.kind == kind)
     }
 
     /// Which lists were refused, and which command tells the rights for them; `None` without gaps.
     pub(crate) fn unread(&self) -> Option<String> {
-        let lists: Vec<String> = self.gaps.iter().map(Unreadable::refusal).collect();
+        let lists: Vec<String> = self.gaps.iter().map(Gap::refusal).collect();
         (!lists.is_empty()).then(|| {
             format!(
                 "{} (`kubectl nodegate check` says which rights are missing)",

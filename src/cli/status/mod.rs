@@ -13,7 +13,7 @@ use super::page::Look;
 use super::rows::{Lacking, NodeVerdict, RuleOnNode, State, first_of_nodes, lacking, rows};
 use super::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
-use crate::cluster::{ResourceKind, Unreadable};
+use crate::cluster::{Gap, ResourceKind};
 use crate::engine::{CachedRule, REMARKS, RuleRemarks};
 use crate::rule::{Rule, WhyStray};
 use crate::text::counted;
@@ -155,7 +155,7 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
             health: lease.health(snapshot.at),
             instances: (instances.len(), ready.count()),
         }),
-        leader_unknown: snapshot.gap(ResourceKind::Leases).map(Unreadable::refusal),
+        leader_unknown: snapshot.gap(ResourceKind::Leases).map(Gap::refusal),
         nodes: NodeCounts::of(snapshot, &all),
         rules,
         held: held(&all),

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::cli::status::status;
     use crate::cli::testing::Scene;
-    use crate::cluster::{ResourceKind, Unreadable};
+    use crate::cluster::{Gap, ResourceKind};
     use crate::testing::at;
 
     #[test]
@@ -163,8 +163,8 @@ mod tests {
         let first = |text: String| text.lines().next().map(str::to_owned);
         let absent = first(status(&snapshot).text(&Page::plain(at(0)))).unwrap();
         assert!(absent.contains("there is no Lease"), "{absent}");
-        let gap = Unreadable::failed(ResourceKind::Leases, "");
-        snapshot.gaps.push(Unreadable {
+        let gap = Gap::failed(ResourceKind::Leases, "");
+        snapshot.gaps.push(Gap {
             forbidden: true,
             ..gap
         });

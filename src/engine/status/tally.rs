@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use crate::api::{ConditionPolicy, ConditionStatus};
-use crate::plan::{Decision, Finding, NodePlan, Outcome, Standing};
+use crate::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing};
 use crate::rule::{CompiledSpec, Rule};
 
 /// What one rule does on one node, or has yet to do there.
@@ -64,7 +64,11 @@ impl Record {
     pub fn see(&mut self, outcome: &Outcome<'_>, now: Timestamp) -> bool {
         let found = Some(Found {
             standing: outcome.standing.clone(),
-            statuses: outcome.findings.iter().map(Finding::observed).collect(),
+            statuses: outcome
+                .findings
+                .iter()
+                .map(ConditionOutcome::observed)
+                .collect(),
             tainted: outcome.tainted,
             unmet: !outcome.met && !outcome.is_to_be_seen(),
             would_repair: outcome.would_repair(),

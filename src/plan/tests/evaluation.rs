@@ -1,7 +1,7 @@
 //! Rules' conditions, evaluated on a node.
 
 use crate::api::ConditionStatus;
-use crate::plan::Finding;
+use crate::plan::ConditionOutcome;
 use crate::testing::{Builder, at, daemon_set, node, rule, world};
 
 #[test]
@@ -157,7 +157,10 @@ fn what_is_amiss_is_said_in_words_that_stand_alone() {
     ] {
         let world = world(&node).rule(&rule("r").waits_for("A"));
         let plan = world.plan();
-        let why: Vec<_> = plan.outcomes[0].unmet().map(Finding::why).collect();
+        let why: Vec<_> = plan.outcomes[0]
+            .unmet()
+            .map(ConditionOutcome::why)
+            .collect();
         assert_eq!(why, [expected]);
         assert_eq!(
             world.write().changes[0].why,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{NETWORK, gate, gated_by, writes};
-use crate::plan::{Decision, Finding, Standing, WaitReason};
+use crate::plan::{ConditionOutcome, Decision, Standing, WaitReason};
 use crate::testing::{
     Builder, GATE, NodeBuilder, RuleBuilder, World, at, csi_node, daemon_set, node, pod, world,
 };
@@ -27,7 +27,10 @@ fn watched(node: &NodeBuilder, rule: &RuleBuilder) -> World {
 fn why(world: &World) -> String {
     let plan = world.plan();
     let unmet = plan.outcomes[0].unmet();
-    unmet.map(Finding::why).collect::<Vec<_>>().join("; ")
+    unmet
+        .map(ConditionOutcome::why)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn decision(world: &World) -> Decision {

@@ -64,7 +64,7 @@ fn verdict(
     before: Option<&Value>,
     surroundings: &Surroundings,
 ) -> Result<Vec<String>, String> {
-    let subject = Subject::of(request(object, before), &classes()).expect("reviewed");
+    let subject = Proposal::of(request(object, before), &classes()).expect("reviewed");
     review(&subject, &classes(), surroundings)
 }
 
@@ -223,15 +223,15 @@ fn what_cannot_conflict_is_not_reviewed() {
         ("an unreadable spec left alone", unreadable, unreadable),
     ] {
         let (before, after) = (rule("r", before), rule("r", after));
-        let subject = Subject::of(request(&after, Some(&before)), &classes());
+        let subject = Proposal::of(request(&after, Some(&before)), &classes());
         assert!(subject.is_none(), "{what}");
     }
     let mut deletion = request(&rule("r", "{}"), None);
     deletion.operation = "DELETE".into();
-    assert!(Subject::of(deletion, &classes()).is_none());
+    assert!(Proposal::of(deletion, &classes()).is_none());
     let mut status = request(&rule("r", "spec: {dryRun: true}"), Some(&rule("r", "{}")));
     status.sub_resource = Some("status".into());
-    assert!(Subject::of(status, &classes()).is_none());
+    assert!(Proposal::of(status, &classes()).is_none());
 }
 
 #[test]

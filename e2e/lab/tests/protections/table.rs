@@ -90,8 +90,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "several-conditions",
         edits: &[(
             "src/plan/outcome.rs",
-            "findings.iter().all(Finding::is_met)",
-            "findings.iter().any(Finding::is_met)",
+            "findings.iter().all(ConditionOutcome::is_met)",
+            "findings.iter().any(ConditionOutcome::is_met)",
         )],
     },
     Protection {

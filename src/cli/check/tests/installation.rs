@@ -11,7 +11,7 @@ fn no<T>() -> Result<T, String> {
 }
 
 /// Asserts how each of these was judged.
-fn judged(cases: impl IntoIterator<Item = (&'static str, Verdict, Severity)>) {
+fn judged(cases: impl IntoIterator<Item = (&'static str, PartState, Severity)>) {
     for (name, verdict, expected) in cases {
         let severity = verdict.as_ref().map_or(Unknown, |it| it.0);
         assert_eq!(severity, expected, "{name}: {verdict:?}");

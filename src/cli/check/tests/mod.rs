@@ -4,7 +4,7 @@ use super::*;
 use crate::cli::page::Render;
 use crate::cli::read::{Lists, ObjectSource, put, snapshot};
 use crate::cli::snapshot::Wanted;
-use crate::cluster::{ResourceKind, Unreadable};
+use crate::cluster::{Gap, ResourceKind};
 use crate::testing::at;
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -353,7 +353,7 @@ fn what_could_not_be_read_is_not_missing() {
         (ResourceKind::NodePools, &["NG003", "NG011"]),
     ] {
         let mut lists = lists(&objects);
-        lists.missing.push(Unreadable::failed(kind, "no"));
+        lists.missing.push(Gap::failed(kind, "no"));
         let answer = checked(lists);
         let mut found: Vec<_> = answer.findings.iter().map(|it| it.id).collect();
         found.sort_unstable();

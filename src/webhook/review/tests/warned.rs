@@ -303,7 +303,7 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
     ] {
         let classes = classes();
         let before = before.map(|rule| rule.build(&classes));
-        let subject = Subject {
+        let subject = Proposal {
             rule: after.build(&classes),
             spec: None,
             faults: Vec::new(),
