@@ -23,7 +23,7 @@ use super::unreadable::Broken;
 use crate::condition::{
     ByGroup, CriticalComponentClass, NamedComponent, Observations, Scope, Watch,
 };
-use crate::finding::Backing;
+use crate::finding::{Around, Backing};
 use crate::object::{CsiNode, DaemonSet, Node, NodePool, ObjectKey, Pod, ResourceSlice};
 use crate::plan::{ClusterState, NodeState};
 use crate::repair::{Census, NodeClaims, may_be_late};
@@ -245,14 +245,14 @@ impl Cache {
             .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
     }
 
-    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
         self.entries
             .values()
             .filter_map(|entry| entry.node.as_ref())
     }
 
     /// The CSI drivers that are registered on any node.
-    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> {
+    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
         let csi_nodes = self.entries.values().filter_map(|it| it.csi_node.as_ref());
         let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
         drivers.map(|driver| driver.name.as_str())
@@ -263,16 +263,9 @@ impl Cache {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
             return Backing::default();
         };
-        let is_unseen = self.unseen.contains(&Watch::CsiNodes);
-        let has_csi_driver =
-            |name: &str| is_unseen || self.csi_drivers().any(|driver| driver == name);
-        Backing::of(
-            &rule.name,
-            spec,
-            self.cluster(),
-            || self.nodes(),
-            has_csi_driver,
-        )
+        let drivers = (!self.unseen.contains(&Watch::CsiNodes)).then(|| self.csi_drivers());
+        let around = Around::watched(spec, self.cluster(), Some(self.nodes()), drivers);
+        Backing::of(&rule.name, spec, &around)
     }
 
     /// How many objects of each watched kind are known.

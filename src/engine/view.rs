@@ -123,7 +123,7 @@ impl View {
         })
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
         self.cache.nodes()
     }
 
@@ -159,7 +159,7 @@ impl View {
     }
 
     /// The CSI drivers that are registered on any node, if the listed rules need them.
-    pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
         self.cache.csi_drivers()
     }
 

@@ -9,10 +9,10 @@ mod tests;
 use serde::Serialize;
 
 use crate::text::documentation;
-pub(crate) use backing::{Backing, left_out_on};
+pub(crate) use backing::{Around, Backing, left_out_on};
 #[cfg(test)]
 pub(crate) use of_rule::no_daemon_set;
-pub(crate) use of_rule::{Facts, of_empty_classes, of_rule, placements, short_heartbeat};
+pub(crate) use of_rule::{evicts, short_heartbeat};
 
 /// How many findings of one kind are told in full.
 const SHOWN: usize = 3;

@@ -1,15 +1,10 @@
-//! Findings about one rule and what it waits for: by what stands behind its conditions on the nodes that are there, or by all
-//! that could ever be on its nodes.
+//! Findings about one rule and what it waits for.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Check, Finding};
 use crate::api::{self, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{
-    CriticalComponentClass, Placement, Source, can_share_a_node, is_under_our_domain, placement,
-    tolerates,
-};
+use crate::condition::{Placement, Source, is_under_our_domain, placement, tolerates};
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::rule::{CompiledSpec, RequiredCondition, RuleSet};
 use crate::text::counted;
@@ -26,72 +21,6 @@ const TAINT_NOT_TOLERATED: &str = "TaintNotTolerated";
 
 /// The reason for conditions that nothing makes.
 const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
-
-/// What a cluster has for a rule. What could not be read is `None`, and nothing is said of it.
-#[derive(Debug)]
-pub(crate) struct Facts<'a> {
-    pub classes: &'a [CriticalComponentClass],
-    /// Whether the `DaemonSet`s of every class matter, not only those of classes that the rule waits for.
-    pub of_any_class: bool,
-    /// All `DaemonSet`s, each with its own labels.
-    pub daemon_sets: Option<Vec<(&'a DaemonSet, &'a BTreeMap<String, String>)>>,
-    /// Whether the rule selects any node.
-    pub has_nodes: bool,
-    /// The types of conditions that nodes have.
-    pub reported: Option<BTreeSet<&'a str>>,
-    /// The CSI drivers that any node has registered.
-    pub csi_drivers: Option<BTreeSet<&'a str>>,
-}
-
-/// What is wrong with a rule by all that could ever be on its nodes. `heartbeat` is its heartbeat timeout.
-pub(crate) fn of_rule(
-    rule: &str,
-    spec: &CompiledSpec,
-    heartbeat: Option<api::Duration>,
-    facts: &Facts<'_>,
-) -> Vec<Finding> {
-    let mut found: Vec<Finding> = evicts(rule, spec).into_iter().collect();
-    found.extend(heartbeat.and_then(|timeout| short_heartbeat(rule, timeout)));
-    let conditions = spec.conditions.iter();
-    let lacks_driver = |driver: &str| {
-        let known = facts.csi_drivers.as_ref();
-        facts.has_nodes && known.is_some_and(|known| !known.contains(driver))
-    };
-    let is_reported = |kind: &str| {
-        let known = facts.reported.as_ref();
-        known.is_none_or(|known| known.contains(kind))
-    };
-    found.extend(conditions.filter_map(|it| of_condition(rule, it, lacks_driver, is_reported)));
-    let Some(daemon_sets) = &facts.daemon_sets else {
-        return found;
-    };
-    let there = |key: &ObjectKey| daemon_sets.iter().find(|it| it.0.key == *key);
-    let missing = spec.daemon_sets().filter(|key| there(key).is_none());
-    found.extend(missing.map(|key| no_daemon_set(rule, key)));
-    for (daemon_set, labels) in daemon_sets {
-        if !can_share_a_node(daemon_set, &spec.selector) {
-            continue;
-        }
-        let is_named = spec.daemon_sets().any(|key| *key == daemon_set.key);
-        let mut is_of_class = false;
-        for (index, class) in facts.classes.iter().enumerate() {
-            let is_waited_for = spec.waits_for_class(index);
-            if !class.selector.matches(labels) {
-                continue;
-            }
-            if class.has(daemon_set) {
-                is_of_class |= is_waited_for || facts.of_any_class;
-            } else if is_waited_for && class.labels(daemon_set) {
-                found.push(outside_namespaces(&daemon_set.key, &class.name));
-            }
-        }
-        if (is_named || is_of_class) && !tolerates(daemon_set, &spec.taint) {
-            found.push(shut_out(spec, &daemon_set.key, is_named));
-        }
-        found.extend(unprobed(spec, daemon_set).filter(|_| is_named));
-    }
-    found
-}
 
 /// A condition that is met on no node.
 pub(super) fn of_condition(
@@ -162,7 +91,7 @@ pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
 }
 
 /// Where a `DaemonSet` that a rule names runs, of the nodes that the rule selects.
-pub(crate) struct Placements<'a> {
+pub(super) struct Placements<'a> {
     pub daemon_set: &'a DaemonSet,
     pub runs_on: usize,
     pub of: usize,
@@ -173,7 +102,7 @@ pub(crate) struct Placements<'a> {
 
 /// Where these `DaemonSet`s run once the rule, which names them, is in force, whatever pods they have now. Those that do not
 /// tolerate the rule's own taint are left out.
-pub(crate) fn placements<'a>(
+pub(super) fn placements<'a>(
     spec: &CompiledSpec,
     rules: &RuleSet,
     named: impl Iterator<Item = &'a DaemonSet>,
@@ -218,7 +147,7 @@ pub(super) fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) 
 
 impl Placements<'_> {
     /// That it runs on none of the nodes, or cannot on some.
-    pub(crate) fn finding(&self, rule: &str) -> Option<Finding> {
+    pub(super) fn finding(&self, rule: &str) -> Option<Finding> {
         let (daemon_set, kept_off, of) = (&self.daemon_set.key, self.kept_off, self.of);
         let Some(Taint { key, effect, .. }) = self.taint else {
             return (self.runs_on == 0 && of > 0).then(|| on_no_node(rule, daemon_set, of));
@@ -287,7 +216,7 @@ pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding
 }
 
 /// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do.
-fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
+pub(crate) fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     if spec.effect != TaintEffect::NoExecute || spec.ours.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
@@ -317,21 +246,4 @@ pub(crate) fn short_heartbeat(rule: &str, timeout: api::Duration) -> Option<Find
     );
     let found = of(Check::SHORT_HEARTBEAT, rule, message, "");
     (timeout.as_std() < SHORTEST_HEARTBEAT).then_some(found)
-}
-
-/// A class that a rule waits for and that has no `DaemonSet`.
-pub(crate) fn of_empty_classes<'a>(
-    rule: &'a str,
-    spec: &'a CompiledSpec,
-    facts: &'a Facts<'_>,
-) -> impl Iterator<Item = Finding> + 'a {
-    let classes = facts.classes.iter().enumerate();
-    let empty = classes.filter(|(index, class)| {
-        let mut all = facts.daemon_sets.iter().flatten();
-        spec.waits_for_class(*index)
-            && facts.daemon_sets.is_some()
-            && !all
-                .any(|(daemon_set, labels)| class.selector.matches(labels) && class.has(daemon_set))
-    });
-    empty.map(|(_, class)| empty_class(rule, &class.name))
 }

@@ -1,6 +1,6 @@
 //! What stands behind a rule's conditions.
 
-use super::{Backing, Finding};
+use super::{Around, Backing, Finding};
 use crate::testing::{Builder, GATE, NodeBuilder, World, daemon_set, node, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -8,9 +8,10 @@ const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 
 fn backing(world: &World, registered: &[&str]) -> Backing {
     let spec = world.rules()[0].spec.as_ref().unwrap();
-    let nodes = || std::iter::once(&world.node);
-    let has = |driver: &str| registered.contains(&driver);
-    Backing::of("r", spec, world.cluster(), nodes, has)
+    let nodes = std::iter::once(&world.node);
+    let drivers = registered.iter().copied();
+    let around = Around::watched(spec, world.cluster(), Some(nodes), Some(drivers));
+    Backing::of("r", spec, &around)
 }
 
 /// Which conditions are met on no node, as reason and message.

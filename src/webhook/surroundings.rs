@@ -12,8 +12,8 @@ use tracing::debug;
 
 use crate::cluster::{client, with_causes};
 use crate::condition::{CriticalComponentClass, Source};
-use crate::finding::Facts;
-use crate::object::{CsiNode, DaemonSet, Kind, Node, RuleObject, Watched};
+use crate::finding::Around;
+use crate::object::{CsiNode, DaemonSet, Kind, Node, ObjectKey, RuleObject, Watched};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule, RuleSet};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
@@ -26,16 +26,13 @@ const DAEMON_SETS: u32 = 1_000;
 /// The most lists under way, over all reviews.
 const READS: usize = 4;
 
-/// `DaemonSet`s, each with its own labels.
-type DaemonSets = Vec<(DaemonSet, BTreeMap<String, String>)>;
-
 /// The cluster state beside the rule.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     /// Every rule, including the reviewed one if it already exists.
     pub(super) rules: RuleSet,
     /// All of them; `None` if they could not be read, or are too many.
-    pub(super) daemon_sets: Option<DaemonSets>,
+    pub(super) daemon_sets: Option<Vec<Watched<DaemonSet>>>,
     /// The CSI drivers that any node has registered, if the rule names one; `None` if it names none, or if not all `CSINode`s
     /// were read.
     pub(super) csi_drivers: Option<BTreeSet<String>>,
@@ -53,20 +50,38 @@ pub(super) struct NodeSample {
 }
 
 impl Surroundings {
-    /// What the cluster has for the rule.
-    pub(super) fn facts<'a>(&'a self, classes: &'a [CriticalComponentClass]) -> Facts<'a> {
-        let nodes = self.nodes.as_ref();
-        let daemon_sets = self.daemon_sets.as_ref();
-        Facts {
+    /// What the cluster has for a rule with this spec.
+    pub(super) fn around<'a>(
+        &'a self,
+        spec: &'a CompiledSpec,
+        classes: &'a [CriticalComponentClass],
+    ) -> Around<'a, impl Iterator<Item = &'a Node> + Clone, impl Iterator<Item = &'a str> + Clone>
+    {
+        let mut around = Around {
+            rules: &self.rules,
             classes,
-            of_any_class: true,
-            daemon_sets: daemon_sets
-                .map(|them| them.iter().map(|(it, labels)| (it, labels)).collect()),
-            has_nodes: nodes.is_some_and(|it| it.selected),
-            reported: nodes.map(|it| it.condition_types().collect()),
-            csi_drivers: (self.csi_drivers.as_ref())
-                .map(|it| it.iter().map(String::as_str).collect()),
+            named: BTreeMap::new(),
+            labelled: BTreeMap::new(),
+            lacks_slices: false,
+            nodes: self.nodes.as_ref().map(|it| it.nodes.iter()),
+            csi_drivers: (self.csi_drivers.as_ref()).map(|it| it.iter().map(String::as_str)),
+            with_future_nodes: true,
+        };
+        let Some(all) = &self.daemon_sets else {
+            return around;
+        };
+        for key in spec.daemon_sets() {
+            match all.iter().find(|it| ObjectKey::of(it.meta()) == *key) {
+                Some(found) => around.named.extend(found.value().map(|it| (key, Some(it)))),
+                None => drop(around.named.insert(key, None)),
+            }
         }
+        for (index, class) in classes.iter().enumerate() {
+            let labelled = all.iter().filter(|it| class.selector.matches(it.labels()));
+            let labelled = labelled.filter_map(Watched::value).collect();
+            around.labelled.insert(index, labelled);
+        }
+        around
     }
 }
 
@@ -154,14 +169,10 @@ impl Surveyor {
     }
 
     /// The `DaemonSet`s of the cluster, unless there are too many.
-    async fn daemon_sets(&self) -> kube::Result<Option<DaemonSets>> {
+    async fn daemon_sets(&self) -> kube::Result<Option<Vec<Watched<DaemonSet>>>> {
         let some = ListParams::default().limit(DAEMON_SETS);
-        let (daemon_sets, is_whole) = self.list::<DaemonSet>(&some).await?;
-        let daemon_sets = daemon_sets.into_iter().filter_map(|object| {
-            let labels = object.labels().clone();
-            Some((object.read().ok()?, labels))
-        });
-        Ok(is_whole.then(|| daemon_sets.collect()))
+        let (daemon_sets, is_whole) = self.list(&some).await?;
+        Ok(is_whole.then_some(daemon_sets))
     }
 
     /// The CSI drivers of all nodes, if the rule names any and there are not too many nodes.

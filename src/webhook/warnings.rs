@@ -4,7 +4,7 @@ use super::surroundings::{NodeSample, Surroundings};
 use super::would_gate::would_gate;
 use crate::api::{ConditionStatus, EnforcementMode, NodeReadinessRuleSpec};
 use crate::condition::{CriticalComponentClass, Source, is_under_our_domain};
-use crate::finding::{Finding, of_rule, placements};
+use crate::finding::{Backing, Check, Finding, evicts, short_heartbeat};
 use crate::object::Node;
 use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
 use crate::text::cut;
@@ -25,14 +25,11 @@ pub(super) fn warnings(
     let in_use = nodes.filter(|it| begins && it.selected);
     warnings.extend(in_use.and_then(|nodes| fleet(rule, spec, nodes)));
     let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);
-    let mut found = of_rule(&rule.name, spec, heartbeat, &surroundings.facts(classes));
-    if let (Some(nodes), Some(daemon_sets)) = (nodes, &surroundings.daemon_sets) {
-        let there = daemon_sets.iter().map(|(daemon_set, _)| daemon_set);
-        let named = there.filter(|it| spec.daemon_sets().any(|key| *key == it.key));
-        let selected = nodes.nodes.iter().filter(|_| nodes.selected);
-        let placements = placements(spec, &surroundings.rules, named, selected);
-        found.extend(placements.iter().filter_map(|it| it.finding(&rule.name)));
-    }
+    let mut found: Vec<Finding> = evicts(&rule.name, spec).into_iter().collect();
+    found.extend(heartbeat.and_then(|timeout| short_heartbeat(&rule.name, timeout)));
+    let around = surroundings.around(spec, classes);
+    found.extend(Backing::of(&rule.name, spec, &around).findings);
+    found.retain(|it| it.id != Check::EMPTY_CLASS.id);
     warnings.extend(by_kind(&found));
     warnings.extend(
         spec.conditions
@@ -142,9 +139,8 @@ mod tests {
     fn a_labelled_daemon_set_that_its_class_does_not_cover_is_warned_of() {
         let classes = Config::default().classes().unwrap();
         let labelled = |key: &str| {
-            let label = "node.gardener.cloud/critical-component".to_owned();
             let labelled = daemon_set(key).critical().toleration("{operator: Exists}");
-            (labelled.build(), [(label, "true".to_owned())].into())
+            labelled.object()
         };
         let surroundings = Surroundings {
             daemon_sets: Some([labelled("tenant/agent"), labelled("kube-system/cni")].into()),
@@ -175,7 +171,7 @@ mod tests {
         let agent = daemon_set("tools/agent").toleration("{key: readiness.k8s.io/gate}");
         let node = |name: &str| node(name).taint("dedicated", "NoSchedule").build();
         let surroundings = Surroundings {
-            daemon_sets: Some(vec![(agent.build(), [].into())]),
+            daemon_sets: Some(vec![agent.object()]),
             nodes: Some(NodeSample {
                 nodes: vec![node("a"), node("b")],
                 selected: true,

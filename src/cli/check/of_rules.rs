@@ -6,9 +6,7 @@ use crate::api::Duration;
 use crate::cli::snapshot::{Snapshot, arguments};
 use crate::cluster::ResourceKind;
 use crate::condition::Source;
-use crate::finding::{
-    Check, Facts, Finding, Severity, of_empty_classes, of_rule, placements, short_heartbeat,
-};
+use crate::finding::{Around, Backing, Check, Finding, Severity, evicts, short_heartbeat};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The default heartbeat period of Nodegate's reporter.
@@ -23,7 +21,6 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     for (rule, spec) in snapshot.usable() {
         found.extend(conflicts(snapshot, rule));
         found.extend(of_waits(snapshot, rule, spec));
-        found.extend(of_placements(snapshot, rule, spec));
         found.extend(scheduler_waits(snapshot, rule, spec));
         found.extend(heartbeat(snapshot, rule, spec));
     }
@@ -63,27 +60,23 @@ fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item =
     conflicts.map(|conflict| of(Check::CONFLICT, rule, conflict.to_string(), FIX))
 }
 
+/// What is wrong with the spec, and with what stands behind its conditions.
 fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let daemon_sets = &snapshot.manifests.daemon_sets;
-    let all = daemon_sets.iter().map(|it| (&it.daemon_set, &it.labels));
-    let conditions = snapshot.selected(spec).flat_map(|node| &node.conditions);
-    let facts = Facts {
-        classes: snapshot.classes(),
-        of_any_class: false,
-        daemon_sets: snapshot
-            .has_read(ResourceKind::DaemonSets)
-            .then(|| all.collect()),
-        has_nodes: snapshot.selected(spec).next().is_some(),
-        reported: (snapshot.has_read(ResourceKind::Nodes))
-            .then(|| conditions.map(|it| it.kind.as_str()).collect()),
-        csi_drivers: (snapshot.has_read(ResourceKind::CsiNodes))
-            .then(|| snapshot.view.csi_drivers().collect()),
-    };
-    let mut found = of_rule(&rule.name, spec, None, &facts);
-    // Without the configuration, the cluster may have other classes.
-    if snapshot.has_read(ResourceKind::ConfigMaps) {
-        found.extend(of_empty_classes(&rule.name, spec, &facts));
+    let view = &snapshot.view;
+    let nodes = (snapshot.has_read(ResourceKind::Nodes)).then(|| view.nodes());
+    let drivers = (snapshot.has_read(ResourceKind::CsiNodes)).then(|| view.csi_drivers());
+    let mut around = Around::watched(spec, view.cluster(), nodes, drivers);
+    around.with_future_nodes = true;
+    if !snapshot.has_read(ResourceKind::DaemonSets) {
+        around.named.clear();
+        around.labelled.clear();
     }
+    let mut found = Backing::of(&rule.name, spec, &around).findings;
+    // Without the configuration, the cluster may have other classes.
+    if !snapshot.has_read(ResourceKind::ConfigMaps) {
+        found.retain(|it| it.id != Check::EMPTY_CLASS.id);
+    }
+    found.extend(evicts(&rule.name, spec));
     let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
     let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
     for finding in &mut found {
@@ -112,16 +105,6 @@ fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec
         }
         _ => None,
     });
-    found.collect()
-}
-
-/// `DaemonSet`s that the rule names and that run on none of its nodes, or cannot on some.
-fn of_placements(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
-    let named = spec.daemon_sets();
-    let named = named.filter_map(|key| Some(&snapshot.manifests.daemon_set(key)?.daemon_set));
-    let rules = snapshot.view.rules();
-    let placements = placements(spec, rules, named, snapshot.selected(spec));
-    let found = placements.iter().filter_map(|it| it.finding(&rule.name));
     found.collect()
 }
 

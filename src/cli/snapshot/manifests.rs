@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::ResourceKind;
-use crate::object::{DaemonSet, ObjectKey, Watched};
+use crate::object::{DaemonSet, Watched};
 
 #[derive(Debug, Default)]
 pub(crate) struct Manifests {
@@ -75,11 +75,6 @@ impl Manifests {
             }
             _ => {}
         }
-    }
-
-    pub(crate) fn daemon_set(&self, key: &ObjectKey) -> Option<&Agent> {
-        let mut all = self.daemon_sets.iter();
-        all.find(|agent| agent.daemon_set.key == *key)
     }
 }
 

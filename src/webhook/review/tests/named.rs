@@ -1,7 +1,5 @@
 //! Rules that wait for a `DaemonSet` by its name.
 
-use std::collections::BTreeMap;
-
 use super::*;
 
 #[test]
@@ -37,27 +35,24 @@ fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
     let asks =
         "spec: {conditions: [{type: daemonset.nodegate.dev/tools.agent, requiredStatus: 'True'}]}";
     let there = |daemon_set: Option<_>| Surroundings {
-        daemon_sets: Some(
-            daemon_set
-                .map(|it| (it, BTreeMap::new()))
-                .into_iter()
-                .collect(),
-        ),
+        daemon_sets: Some(daemon_set.into_iter().collect()),
         ..Surroundings::default()
     };
     let agent = crate::testing::daemon_set("tools/agent");
+    let unreadable = agent.clone().pod_spec("tolerations: 1").object();
     for (daemon_set, expected) in [
         (
             None,
             "there is no DaemonSet tools/agent today: until there is one, no node meets the condition; check namespace and name",
         ),
         (
-            Some(agent.build()),
+            Some(agent.object()),
             "DaemonSet tools/agent does not tolerate the taint readiness.k8s.io/x:NoSchedule: it cannot start on a node that \
              has it, and a node for which it is meant waits in vain; add to its pod template: tolerations: [{key: \
              readiness.k8s.io/x, operator: Exists}]",
         ),
-        (Some(agent.toleration("{operator: Exists}").build()), ""),
+        (Some(unreadable), ""),
+        (Some(agent.toleration("{operator: Exists}").object()), ""),
     ] {
         let expected: Vec<_> = Some(expected)
             .filter(|it| !it.is_empty())

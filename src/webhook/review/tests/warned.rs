@@ -47,9 +47,8 @@ fn what_evicts_is_warned_of() {
 fn a_condition_that_no_node_has_is_warned_of() {
     let sample = |count: usize, selected, more, types: &[&str]| {
         let types = types.iter();
-        let node = types.fold(testing::node("n").deleting(), |node, kind| {
-            node.condition(kind, "True")
-        });
+        let node = testing::node("n").label("zone", "a").deleting();
+        let node = types.fold(node, |node, kind| node.condition(kind, "True"));
         Surroundings {
             nodes: Some(NodeSample {
                 nodes: vec![node.build(); count],
@@ -182,18 +181,16 @@ fn a_minimum_that_no_node_reaches_is_warned_of() {
 #[test]
 fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
     use crate::object::{DaemonSet, Watched};
-    let daemon_set = |name: &str, labels: &str, pod: &str| -> DaemonSet {
+    let daemon_set = |name: &str, labels: &str, pod: &str| -> Watched<DaemonSet> {
         let template: Value =
             serde_saphyr::from_str(&format!("{{metadata: {{labels: {labels}}}, spec: {pod}}}"))
                 .unwrap();
-        let object: Watched<DaemonSet> = serde_json::from_value(json!({
-            "metadata": {"namespace": "ns", "name": name},
+        let object = json!({
+            "metadata": {"namespace": "ns", "name": name, "labels": {"critical": "true"}},
             "spec": {"template": template},
-        }))
-        .unwrap();
-        object.read().unwrap()
+        });
+        serde_json::from_value(object).unwrap()
     };
-    let labelled = |it: DaemonSet| (it, [("critical".to_owned(), "true".to_owned())].into());
     let zone = |operator: &str, value: &str| {
         format!(
             "{{affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchExpressions: [{{key: zone, operator: {operator}, values: [{value}]}}]}}]}}}}}}}}"
@@ -230,7 +227,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
             daemon_set("two", labels, &pod),
         ];
         let surroundings = Surroundings {
-            daemon_sets: Some(daemon_sets.map(labelled).into()),
+            daemon_sets: Some(daemon_sets.into()),
             ..Surroundings::default()
         };
         let warnings = warnings("{}", &surroundings);
@@ -246,7 +243,7 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
     let kept_away = "spec: {taint: {effect: PreferNoSchedule}}";
     let one = daemon_set("one", critical, "{}");
     let surroundings = Surroundings {
-        daemon_sets: Some([labelled(one)].into()),
+        daemon_sets: Some([one].into()),
         ..Surroundings::default()
     };
     assert!(warnings(kept_away, &surroundings).is_empty());
