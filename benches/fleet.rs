@@ -170,7 +170,7 @@ impl Fleet {
             monotonic: began.1,
         };
         Self {
-            engine: Engine::new(settings, now),
+            engine: Engine::new(&settings, now),
             rules,
             nodes: (0..count).map(node).collect(),
             revision: 1,

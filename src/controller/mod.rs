@@ -251,7 +251,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         clock_offset: metrics.clock_offset.with_label_values(&[] as &[&str]),
     };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
-    let engine = Engine::new(settings(&args, &config, &classes), now);
+    let engine = Engine::new(&settings(&args, &config, &classes), now);
     let driver = Driver::new(engine, requester, watches, readiness, metrics);
     let inputs = Inputs {
         seen,

@@ -1,165 +1,84 @@
 //! A cache of what the watches have shown: it keeps together all that is known of a node, and queues the nodes that a change
 //! may affect. Events that cannot change a decision are dropped here.
 
-mod apply;
-mod certain;
+mod components;
+mod entries;
 mod index;
-mod named;
-mod objects;
-mod rules;
+mod rulebook;
+mod staleness;
 #[cfg(test)]
 mod tests;
+mod turn;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use kube::Resource;
+use tracing::{debug, warn};
 
-use super::freshness::WatchStates;
-use super::io::Now;
-use super::map::{Map, Set};
+use super::error::RequestError;
+use super::freshness::{MAX_AGE, Phase, Restored, WatchStates};
+use super::io::{Now, Object, Seen};
+use super::settings::Settings;
 use super::unreadable::Broken;
-use crate::condition::{
-    ByGroup, CriticalComponentClass, NamedComponent, Observations, Scope, Watch,
-};
+use crate::condition::{Component, ComponentGroup, Scope, Watch, selects};
 use crate::finding::{Around, Backing};
-use crate::object::{CsiNode, DaemonSet, Node, NodePool, ObjectKey, Pod, ResourceSlice};
+use crate::object::{
+    self, CsiNode, DaemonSet, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
+    RuleObject, Taint, Version, Watched,
+};
 use crate::plan::{ClusterState, NodeState};
-use crate::repair::{Census, NodeClaims, may_be_late};
-use crate::rule::{Rule, RuleSet};
+use crate::repair::{Census, Karpenter, NoClaim, NodeClaims, may_be_late};
+use crate::rule::Rule;
+use components::Components;
+use entries::Entries;
 use index::Index;
-pub(crate) use rules::CachedRule;
+pub(crate) use rulebook::CachedRule;
+use rulebook::Rulebook;
+use staleness::Freshness;
+pub(super) use turn::{Changes, Turn};
 
-/// A node that joined longer ago than this may be in use, unless every change of it has been seen.
-const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);
-
-/// What is known under one node name.
-#[derive(Debug, Default)]
-struct Entry {
-    node: Option<Node>,
-    /// When the node joined, if this process saw that. For a node that a relist shows, the time when the nodes were last
-    /// current.
-    joined: Option<Timestamp>,
-    /// When the node's latest state came.
-    seen: Option<Instant>,
-    observations: Observations,
-    csi_node: Option<CsiNode>,
-    /// Pods bound to the node, by group.
-    pods: ByGroup<Vec<Pod>>,
-    /// `ResourceSlice`s of the node, by group.
-    slices: ByGroup<Vec<ResourceSlice>>,
-    /// Indices into the rule set of the rules that select the node, as of `selected_at`.
-    selecting: Vec<usize>,
-    /// The rule generation at which `selecting` was computed; 0 for never.
-    selected_at: u64,
-}
-
-/// Freshness of the cache at the last [`Cache::assess_freshness`].
-#[derive(Debug, Default)]
-struct Freshness {
-    /// When that was.
-    at: Timestamp,
-    /// The watches that are not known to be current.
-    stale: BTreeSet<Watch>,
-    /// As of when the nodes are known.
-    nodes_as_of: Timestamp,
-    /// As of when the rules are known; `None` while they are stale.
-    rules_as_of: Option<Instant>,
-    /// Until when repair is postponed.
-    repair_after: Option<Timestamp>,
-    /// The health of all nodes, once a late node was to be evaluated.
-    census: Option<Census>,
-}
-
-impl Entry {
-    /// Changes of the node may have been missed. If it joined long ago, it may have been released and have met its rules' conditions
-    /// meanwhile, so gating it may take something away.
-    fn missed_changes(&mut self, now: Timestamp) {
-        let is_long_ago = |joined: &mut Timestamp| now.duration_since(*joined) > JOINED_LONG_AGO;
-        self.joined.take_if(is_long_ago);
-    }
-}
+/// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
+const BLINK: Duration = Duration::from_secs(5);
 
 /// What the watches have shown of the cluster.
-#[derive(Debug, Default)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each says something else, whatever becomes of the others"
-)]
+#[derive(Debug)]
 pub struct Cache {
-    classes: Vec<CriticalComponentClass>,
-    passing_taints: Vec<String>,
-    publish_conditions: bool,
-    index: Index,
-    /// By node name. Boxed, because a large part of a map's places is empty.
-    entries: Map<Arc<str>, Box<Entry>>,
-    named: Vec<NamedComponent>,
-    /// The number of the next group of what a rule names.
-    next_group: usize,
-    daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
-    rules: Map<Arc<str>, CachedRule>,
-    suspends_all: bool,
-    /// The last rules that were deleted.
-    former_rules: VecDeque<Arc<Rule>>,
-    rule_set: RuleSet,
-    /// Grows whenever `rule_set` changes, and all nodes are evaluated again.
-    pub(super) rule_generation: u64,
     /// How far each watch has come, and which ones are to be started.
     pub(super) views: WatchStates,
-    /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
-    unseen: BTreeSet<Watch>,
-    /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
-    clock_was_set: bool,
-    /// Whether nodes are queued. A follower evaluates nothing, and a new leader starts with all nodes.
-    evaluates: bool,
-    /// The names of the nodes to evaluate, each once, oldest first.
-    queue: VecDeque<Arc<str>>,
-    queued: Set<Arc<str>>,
-    /// Whether the rule set must be rebuilt.
-    rules_changed: bool,
-    /// Whether the rules, or what they wait for, have changed since the engine asked last.
-    has_rule_news: bool,
-    /// The rules whose status has been shown again.
-    shown_statuses: Set<Arc<str>>,
-    claims: NodeClaims,
-    pools: Map<Arc<str>, NodePool>,
-    /// Whether an outage has ended since the last [`Cache::take_outage`].
-    outage_ended: bool,
-    /// Freshness at the last evaluation.
+    pub(super) index: Index,
+    pub(super) nodes: Entries,
+    components: Components,
+    pub(super) rules: Rulebook,
+    pub(super) claims: NodeClaims,
+    pub(super) turn: Turn,
     freshness: Freshness,
-    /// The nodes on which the controller did not act because something was stale.
-    withheld: Set<Arc<str>>,
-    repair_after: Option<Instant>,
 }
 
 impl Cache {
-    /// An empty cache that has not synced. Unless `karpenter_is_watched`, it does not wait for Karpenter's objects.
-    pub fn new(
-        classes: Vec<CriticalComponentClass>,
-        passing_taints: Vec<String>,
-        publish_conditions: bool,
-        karpenter_is_watched: bool,
-        now: Now,
-    ) -> Self {
+    /// An empty cache that has not synced. Unless Karpenter is enabled, it does not wait for Karpenter's objects.
+    pub fn new(settings: &Settings, now: Now) -> Self {
+        let mut views = WatchStates::default();
         let karpenter = [Watch::NodeClaims, Watch::NodePools].into_iter();
-        let unscoped = [Watch::Nodes, Watch::Rules]
-            .into_iter()
-            .chain(karpenter.filter(|_| karpenter_is_watched));
-        let mut cache = Self {
-            rule_set: RuleSet::new([], passing_taints.clone()),
-            classes,
-            passing_taints,
-            publish_conditions,
-            rule_generation: 1,
-            rules_changed: true,
-            ..Self::default()
-        };
-        let since = Some(now.monotonic);
-        for watch in unscoped {
-            cache.views.begin(watch, Scope::default(), since);
+        let karpenter = karpenter.filter(|_| settings.enable_karpenter);
+        for watch in [Watch::Nodes, Watch::Rules].into_iter().chain(karpenter) {
+            views.begin(watch, Scope::default(), Some(now.monotonic));
         }
-        cache
+        Self {
+            views,
+            index: Index::default(),
+            nodes: Entries::default(),
+            components: Components {
+                classes: settings.classes.clone(),
+                are_published: settings.publish_conditions,
+                ..Components::default()
+            },
+            rules: Rulebook::new(settings.passing_taints.clone()),
+            claims: NodeClaims::default(),
+            turn: Turn::default(),
+            freshness: Freshness::default(),
+        }
     }
 
     /// Whether every watch has synced that is needed whatever the rules are. Nothing may be decided before.
@@ -170,13 +89,13 @@ impl Cache {
     /// The state that all nodes share.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
-            classes: &self.classes,
-            named: &self.named,
-            daemon_sets: &self.daemon_sets,
-            rules: &self.rule_set,
-            publish_conditions: self.publish_conditions,
+            classes: &self.components.classes,
+            named: &self.components.named,
+            daemon_sets: &self.components.daemon_sets,
+            rules: &self.rules.set,
+            publish_conditions: self.components.are_published,
             stale: &self.freshness.stale,
-            unseen: &self.unseen,
+            unseen: &self.components.unseen,
             nodes_as_of: self.freshness.nodes_as_of,
             census: self.census().filter(|_| self.freshness.stale.is_empty()),
             repair_after: self.freshness.repair_after,
@@ -186,32 +105,22 @@ impl Cache {
     /// Works out which rules select this node, if its labels or the rules have changed, and tracks the heartbeats that rules
     /// ask for.
     pub fn select_rules(&mut self, name: &str, now: Timestamp) {
-        if let Some(entry) = self.entries.get_mut(name)
-            && entry.selected_at != self.rule_generation
-            && let Some(node) = &entry.node
-        {
-            entry.selecting = self.rule_set.selecting(&node.labels);
-            let followed = &self.rule_set.followed;
-            entry.observations.follow(followed, node, now);
-            let repairing = &self.rule_set.repairing;
-            entry.observations.see_deadlines(node, repairing);
-            entry.selected_at = self.rule_generation;
-        }
+        self.nodes.select_rules(name, &self.rules, now);
         self.count_health(name);
     }
 
     /// Counts the health of all nodes, if this one may be late and it is not counted yet.
     fn count_health(&mut self, name: &str) {
         let at = self.freshness.at;
-        let Some(entry) = self.entries.get(name) else {
+        let Some(entry) = self.nodes.get(name) else {
             return;
         };
-        let rules = self.rule_set.rules();
+        let rules = self.rules.set.rules();
         let mut selecting = entry.selecting.iter().map(|index| &rules[*index]);
         let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
         if self.freshness.census.is_none() && entry.node.as_ref().is_some_and(is_late) {
-            let nodes = self.nodes();
-            let nodes = nodes.map(|node| (node, self.pool_name(node)));
+            let nodes = self.nodes.nodes();
+            let nodes = nodes.map(|node| (node, self.claims.pool_name(node)));
             let census = Census::take(nodes, rules, |_| false, at);
             self.freshness.census = Some(census);
         }
@@ -224,7 +133,7 @@ impl Cache {
 
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
-        let entry = self.entries.get(name)?;
+        let entry = self.nodes.get(name)?;
         let node = entry.node.as_ref()?;
         Some(NodeState {
             node,
@@ -239,23 +148,27 @@ impl Cache {
         })
     }
 
-    pub fn node_names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.entries
-            .iter()
-            .filter_map(|(name, entry)| entry.node.is_some().then_some(name))
+    /// What Karpenter's objects say about a node. Without them there is nothing to delete, and the rules' own readiness TTLs apply.
+    fn karpenter(&self, node: &Node) -> Karpenter<'_> {
+        let phases = [Watch::NodeClaims, Watch::NodePools].map(|watch| self.views.phase(watch));
+        match phases {
+            [None, _] | [_, None] => Karpenter::Disabled,
+            [Some(Phase::Unlisted), _] | [_, Some(Phase::Unlisted)] => Karpenter::Unseen,
+            [Some(Phase::Absent), _] => Karpenter::NotInstalled,
+            [Some(Phase::Listed), _] => self.claims.of(node),
+        }
     }
 
-    pub fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
-        self.entries
-            .values()
-            .filter_map(|entry| entry.node.as_ref())
-    }
-
-    /// The CSI drivers that are registered on any node.
-    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
-        let csi_nodes = self.entries.values().filter_map(|it| it.csi_node.as_ref());
-        let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
-        drivers.map(|driver| driver.name.as_str())
+    /// Whether the controller can delete `NodeClaim`s at all in this cluster.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn can_delete_claims(&self) -> Result<(), NoClaim<'static>> {
+        match self.views.phase(Watch::NodeClaims) {
+            None => Err(NoClaim::Disabled),
+            Some(Phase::Absent) => Err(NoClaim::NotInstalled),
+            Some(Phase::Unlisted | Phase::Listed) => Ok(()),
+        }
     }
 
     /// What stands behind the conditions of a rule.
@@ -263,8 +176,9 @@ impl Cache {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
             return Backing::default();
         };
-        let drivers = (!self.unseen.contains(&Watch::CsiNodes)).then(|| self.csi_drivers());
-        let around = Around::watched(spec, self.cluster(), Some(self.nodes()), drivers);
+        let is_unseen = self.components.unseen.contains(&Watch::CsiNodes);
+        let drivers = (!is_unseen).then(|| self.nodes.csi_drivers());
+        let around = Around::watched(spec, self.cluster(), Some(self.nodes.nodes()), drivers);
         Backing::of(&rule.name, spec, &around)
     }
 
@@ -278,87 +192,533 @@ impl Cache {
         kinds.map(|kind| (kind.short_name(), self.index.count(kind)))
     }
 
-    pub fn dirty_count(&self) -> usize {
-        self.queue.len()
-    }
-
-    pub fn rules(&self) -> &Map<Arc<str>, CachedRule> {
-        &self.rules
-    }
-
-    pub fn next_dirty(&mut self) -> Option<Arc<str>> {
-        let name = self.queue.pop_front()?;
-        self.queued.remove(&name);
-        Some(name)
-    }
-
-    pub fn has_dirty(&self) -> bool {
-        !self.queue.is_empty()
-    }
-
     /// Starts to queue nodes for evaluation, with all nodes.
     pub fn begin_evaluations(&mut self) {
-        self.evaluates = true;
+        self.turn.begin();
         self.mark_all();
     }
 
-    /// Queues a node for evaluation.
-    pub fn mark(&mut self, name: &Arc<str>) {
-        if self.evaluates && self.queued.insert(name.clone()) {
-            self.queue.push_back(name.clone());
-        }
-    }
-
-    fn mark_each(&mut self, names: &[Arc<str>]) {
-        for name in names {
-            self.mark(name);
-        }
-    }
-
     /// Queues every node for evaluation.
-    pub fn mark_all(&mut self) {
-        let names: Vec<_> = self.node_names().cloned().collect();
-        self.mark_each(&names);
+    fn mark_all(&mut self) {
+        self.turn.mark_each(self.nodes.names());
     }
 
-    /// Whether the rules, or the `DaemonSet`s that they shut out, may have changed since the last call.
-    pub fn take_rules_changed(&mut self) -> bool {
-        std::mem::take(&mut self.has_rule_news)
+    /// Takes in what a watch shows, unless something newer is known.
+    pub fn apply(&mut self, seen: Seen, now: Now) -> Changes {
+        let watch = seen.watch();
+        if !self.views.has(watch) {
+            return Changes::default();
+        }
+        if seen.is_sign_of_life() {
+            self.views.saw(watch, now.monotonic);
+        }
+        match seen {
+            Seen::Init(watch, asked) => self.views.begin_list(watch, asked),
+            Seen::Apply(object) => {
+                let key = ObjectKey::of(object.meta());
+                let version = object::resource_version(object.meta());
+                // A list shows the present state even if its version is lower: the cluster may have been restored from a backup.
+                let is_listed = self.views.lists(watch, &key);
+                if is_listed || !self.is_outdated(watch, &key, version) {
+                    self.keep(key, object, now);
+                }
+                if !is_listed {
+                    self.has_shown(watch, version, now);
+                }
+            }
+            Seen::Delete(object) => {
+                let key = ObjectKey::of(object.meta());
+                let version = object::resource_version(object.meta());
+                if !self.is_outdated(watch, &key, version) {
+                    self.remove(watch, &key);
+                }
+                self.has_shown(watch, version, now);
+            }
+            Seen::InitDone(watch) => self.end_list(watch, false, now),
+            Seen::Progress(watch, version) => {
+                self.has_shown(watch, version, now);
+                self.views.read_later(watch, now.monotonic);
+            }
+            Seen::NotInstalled(watch) if self.may_lack(watch) => self.end_list(watch, true, now),
+            Seen::NotInstalled(_) => {}
+        }
+        self.update_named(watch);
+        self.conclude()
     }
 
-    /// Takes the rules whose status has been shown again since the last call.
-    pub fn take_shown_statuses(&mut self) -> Set<Arc<str>> {
-        std::mem::take(&mut self.shown_statuses)
+    /// Takes in an object from the answer to a request, unless the cache has a newer state or no such object. An equal version may
+    /// show more: the answer to a patch has metadata only. If a newer one has another UID, the known object is gone; the watch
+    /// will show the new one.
+    pub fn apply_answer(&mut self, object: Object, now: Now) -> Changes {
+        let (watch, meta) = (object.watch(), object.meta());
+        let key = ObjectKey::of(meta);
+        let version = object::resource_version(meta);
+        if let Some(known) = self.uid(watch, &key.name)
+            && !self.is_outdated(watch, &key, version)
+        {
+            if meta.uid.as_deref() == Some(known) {
+                self.keep(key, object, now);
+            } else if version != 0 {
+                self.remove(watch, &key);
+            }
+        }
+        self.conclude()
     }
 
-    /// The unreadable object because of which this node is left as it is, if any.
-    pub fn left_alone(&self, node: &str) -> Option<&Broken> {
-        self.index.left_alone(node)
-    }
-
-    /// The unreadable objects that have not been reported yet.
-    pub fn tell_unreadable(&mut self) -> Vec<Broken> {
-        self.index.tell_unreadable()
-    }
-
-    pub fn unreadable_counts(&self) -> BTreeMap<&'static str, usize> {
-        self.index.unreadable_counts()
-    }
-
-    fn drop_if_empty(&mut self, name: &Arc<str>) {
-        let is_empty = |entry: &Entry| {
-            entry.node.is_none()
-                && entry.csi_node.is_none()
-                && entry.pods.is_empty()
-                && entry.slices.is_empty()
-        };
-        if self.entries.get(name).is_some_and(|it| is_empty(it)) {
-            self.entries.remove(name);
+    /// Takes in the metadata in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
+    pub fn patched_node(&mut self, version: Version, patched: Node, taints: Option<Vec<Taint>>) {
+        let key = ObjectKey::unscoped(patched.name.clone());
+        if self.uid(Watch::Nodes, &patched.name) == Some(&patched.uid)
+            && let Some(entry) = self.nodes.get_mut(&patched.name)
+            && let Some(kept) = self.index.get_mut(Watch::Nodes, &key)
+            && kept.version < version
+        {
+            kept.version = version;
+            entry.patch(patched, taints, &self.rules.set);
         }
     }
-}
 
-/// The entry of this node name, created if missing.
-fn entry<'a>(entries: &'a mut Map<Arc<str>, Box<Entry>>, name: &Arc<str>) -> &'a mut Entry {
-    entries.entry(name.clone()).or_default()
+    /// Takes in the version that a consistent read for a watch returned which was asked for at this time.
+    pub fn read_version(
+        &mut self,
+        watch: Watch,
+        asked: Instant,
+        version: &Result<Version, RequestError>,
+        now: Now,
+    ) -> Changes {
+        match self.views.read(watch, asked, version, now.monotonic) {
+            Ok(Some(as_of)) => {
+                self.current(watch, as_of, now);
+                self.update_named(watch);
+            }
+            Ok(None) => {}
+            Err(Restored) => self.restored(now),
+        }
+        self.conclude()
+    }
+
+    /// Has everything listed again, because the cluster was restored from a backup.
+    pub fn restored(&mut self, now: Now) {
+        warn!(
+            "versions go backwards: the cluster was restored from a backup; everything is listed again"
+        );
+        self.views.restart_all(now.monotonic);
+    }
+
+    /// Suspends or resumes all rules, whatever their specs say.
+    pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) -> Changes {
+        let classes = &self.components.classes;
+        self.rules.suspend_all(suspends_all, classes, now);
+        self.conclude()
+    }
+
+    /// Notes that the API server keeps refusing our finalizer on a rule.
+    pub fn refused_finalizer(&mut self, name: &str) -> Changes {
+        self.rules.refused_finalizer(name);
+        self.conclude()
+    }
+
+    /// Works out which watches are stale now, and until when repair is postponed. Must precede every decision.
+    pub fn assess_freshness(&mut self, now: Now) {
+        self.freshness.assess(&self.views, now);
+    }
+
+    /// Restarts all measurements by the wall clock, which was set forward or back by `step`.
+    pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
+        for entry in self.nodes.all_mut() {
+            entry.joined = None;
+            entry.observations.measure_anew(now, step);
+        }
+        self.freshness.clock_was_set = true;
+        self.mark_all();
+    }
+
+    /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes
+    /// once.
+    pub fn trust_reporters(&mut self, now: Timestamp) {
+        for entry in self.nodes.all_mut() {
+            if let Some(node) = &entry.node {
+                entry.observations.trust_reporters(node, now);
+            }
+        }
+    }
+
+    /// The UID of a known object of a kind that requests are about.
+    fn uid(&self, watch: Watch, name: &str) -> Option<&str> {
+        Some(match watch {
+            Watch::Nodes => &self.nodes.get(name)?.node.as_ref()?.uid,
+            Watch::Rules => &self.rules.all.get(name)?.rule.uid,
+            Watch::NodeClaims => &self.claims.get(name)?.uid,
+            _ => return None,
+        })
+    }
+
+    fn keep(&mut self, key: ObjectKey, object: Object, now: Now) {
+        let watch = object.watch();
+        match object {
+            Object::Node(node) => {
+                if let Some((key, node)) = self.read(watch, key, node) {
+                    self.put_node(&key.name, node, now);
+                }
+            }
+            Object::CsiNode(csi_node) => {
+                if let Some((key, csi_node)) = self.read(watch, key, csi_node) {
+                    self.put_csi_node(&key.name, Some(csi_node));
+                }
+            }
+            // If a class has several namespaces, its watch covers all namespaces.
+            Object::Pod(group, pod) if self.components.covers(group, &key.namespace) => {
+                if let Some((key, pod)) = self.read(watch, key, pod) {
+                    self.put_pod(group, key, pod);
+                }
+            }
+            Object::Pod(..) => {}
+            // For an unreadable one, the last readable state stays: it may run on any node.
+            Object::DaemonSet(group, daemon_set) => {
+                if let Some((_, daemon_set)) = self.read(watch, key, daemon_set) {
+                    self.put_daemon_set(group, daemon_set);
+                }
+            }
+            Object::ResourceSlice(group, slice) => {
+                if let Some((key, slice)) = self.read(watch, key, slice) {
+                    self.put_slice(group, &key, slice);
+                }
+            }
+            Object::Rule(rule) => {
+                if let Some((_, rule)) = self.read(watch, key, rule) {
+                    self.put_rule(rule, now.wall);
+                }
+            }
+            // An unreadable one is dropped, so that the controller never deletes it.
+            Object::NodeClaim(claim) => {
+                if let Some((_, claim)) = self.read(watch, key.clone(), claim) {
+                    self.put_claim(&claim);
+                } else {
+                    self.index.remove(watch, &key);
+                    self.remove_claim(&key.name);
+                }
+            }
+            // For an unreadable one, the last readable state stays.
+            Object::NodePool(pool) => {
+                if let Some((key, pool)) = self.read(watch, key, pool) {
+                    self.put_pool(&key.name, pool);
+                }
+            }
+        }
+    }
+
+    /// Indexes an object; returns it with its key. If it is unreadable, notes that, and its node is left as it is until the
+    /// object is readable.
+    fn read<T: Kind>(
+        &mut self,
+        watch: Watch,
+        key: ObjectKey,
+        object: Watched<T>,
+    ) -> Option<(ObjectKey, T)> {
+        let version = object.version();
+        let node = match watch {
+            Watch::Nodes | Watch::CsiNodes => Some(key.name.clone()),
+            _ if object.value().is_some() => None,
+            _ => {
+                let known = self.index.get(watch, &key);
+                let known = known.and_then(|kept| kept.node.clone());
+                known.or_else(|| object.node_name().map(Arc::from))
+            }
+        };
+        let uid = object.meta().uid.as_deref().map(Arc::from);
+        match object.read() {
+            Ok(value) => {
+                let left_alone = self.index.clear_unreadable(watch, &key);
+                self.turn.mark_each(&left_alone);
+                Some((self.index.put(watch, key, version), value))
+            }
+            Err(why) => {
+                let concerned = self.index.note_unreadable(Broken {
+                    watch,
+                    key,
+                    uid,
+                    node,
+                    why,
+                });
+                self.turn.mark_each(&concerned);
+                None
+            }
+        }
+    }
+
+    fn remove(&mut self, watch: Watch, key: &ObjectKey) {
+        let left_alone = self.index.clear_unreadable(watch, key);
+        self.turn.mark_each(&left_alone);
+        let Some(kept) = self.index.remove(watch, key) else {
+            return;
+        };
+        match watch {
+            Watch::Nodes => self.remove_node(&key.name),
+            Watch::CsiNodes => self.put_csi_node(&key.name, None),
+            Watch::Pods(_) | Watch::ResourceSlices(_) => self.take_off(watch, key, kept.node),
+            Watch::DaemonSets(group) => {
+                let all = self.components.daemon_sets.get_mut(&group);
+                if let Some(gone) = all.and_then(|all| all.remove(key)) {
+                    self.daemon_set_changed(group, &[Some(&gone)]);
+                }
+            }
+            Watch::Rules => self.rules.remove(&key.name),
+            Watch::NodeClaims => self.remove_claim(&key.name),
+            Watch::NodePools => {
+                self.claims.pools.remove(&key.name);
+                self.mark_where(|_, pool| pool == Some(&*key.name));
+            }
+        }
+    }
+
+    /// Forgets the objects of a watch that has ended.
+    fn forget(&mut self, watch: Watch) {
+        for key in self.index.known(watch) {
+            self.remove(watch, &key);
+        }
+        self.index.end(watch);
+    }
+
+    /// Ends a list: objects that it has not shown are gone; all of them if the cluster has no such resource.
+    fn end_list(&mut self, watch: Watch, is_absent: bool, now: Now) {
+        let before = self.views.phase(watch);
+        let (asked, listed) = self.views.end_list(watch, is_absent, now.monotonic);
+        for key in self.index.known(watch) {
+            if !listed.contains(&key) {
+                self.remove(watch, &key);
+            }
+        }
+        self.current(watch, asked, now);
+        let is_karpenters = matches!(watch, Watch::NodeClaims | Watch::NodePools);
+        if self.components.unseen.remove(&watch)
+            || is_karpenters && self.views.phase(watch) != before
+        {
+            self.turn.changes.rules = true;
+            self.mark_all();
+        }
+    }
+
+    /// Notes that a watch has shown everything up to this version.
+    fn has_shown(&mut self, watch: Watch, version: Version, now: Now) {
+        if let Some(as_of) = self.views.shown(watch, version) {
+            self.current(watch, as_of, now);
+        }
+    }
+
+    /// Notes that a watch is current as of this time, and restarts what cannot be told after a gap.
+    fn current(&mut self, watch: Watch, as_of: Instant, now: Now) {
+        let blind = self.views.current(watch, as_of, now.monotonic);
+        if self.views.is_stale(watch, now.monotonic) {
+            return;
+        }
+        if watch == Watch::Nodes {
+            self.freshness.clock_was_set = false;
+        }
+        self.turn.resume();
+        let Some(blind) = blind else { return };
+        debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
+        self.freshness.postpone_repair(now.monotonic + blind);
+        self.turn.changes.outage_ended |= blind > MAX_AGE;
+        if blind > BLINK && watch == Watch::Nodes {
+            // The silence of every reporter counts from now on, because its heartbeats could not be seen.
+            let is_followed = !self.rules.set.followed.is_empty();
+            for entry in self.nodes.all_mut() {
+                entry.missed_changes(now.wall);
+                if is_followed {
+                    entry.observations.restart(now.wall);
+                }
+            }
+            if is_followed {
+                self.mark_all();
+            }
+        }
+    }
+
+    /// Whether the cluster may lack the resource of this watch. A resource of Kubernetes' own that was there does not go: an
+    /// API server that does not have it is an older one, which is being replaced.
+    fn may_lack(&self, watch: Watch) -> bool {
+        let is_kubernetes_own = matches!(watch, Watch::ResourceSlices(_));
+        let was_there = self.views.phase(watch) == Some(Phase::Listed);
+        watch.is_optional() && !(is_kubernetes_own && was_there)
+    }
+
+    /// Whether a newer state of the object is known than this version, from the answer to a write.
+    fn is_outdated(&self, watch: Watch, key: &ObjectKey, shown: Version) -> bool {
+        let known = self.index.get(watch, key);
+        shown != 0 && known.is_some_and(|known| shown < known.version)
+    }
+
+    /// If the watch belongs to a named group, works out whether all of the group has been seen.
+    fn update_named(&mut self, watch: Watch) {
+        let Some(group) = watch.group() else { return };
+        let daemon_sets = Watch::DaemonSets(group);
+        let is_unreadable = self.index.unreadable(daemon_sets).next().is_some();
+        if self.components.update(group, is_unreadable, &self.views) {
+            self.turn.changes.rules = true;
+            self.mark_all();
+        }
+    }
+
+    /// If rules have changed, sorts them again and marks every node for evaluation; not until everything has synced. Returns
+    /// what has changed since the last call.
+    fn conclude(&mut self) -> Changes {
+        if self.has_synced() && self.rules.sort() {
+            for watch in self.components.follow(&self.rules.set, &mut self.views) {
+                self.forget(watch);
+            }
+            self.turn.changes.rules = true;
+            self.mark_all();
+        }
+        std::mem::take(&mut self.turn.changes)
+    }
+
+    /// Keeps a node, whatever showed it: the watch may never show a state that an answer shows.
+    fn put_node(&mut self, name: &Arc<str>, mut node: Node, now: Now) {
+        node.name = name.clone();
+        let joined = self.freshness.earliest_join(&self.views, now);
+        let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
+        let entry = self.nodes.entry(name);
+        if entry.put_node(node, joined, is_late, &self.rules.set, now) {
+            self.turn.mark(name);
+        }
+    }
+
+    fn remove_node(&mut self, name: &Arc<str>) {
+        if let Some(entry) = self.nodes.get_mut(name) {
+            entry.node = None;
+            self.turn.mark(name);
+            self.nodes.drop_if_empty(name);
+        }
+    }
+
+    fn put_csi_node(&mut self, name: &Arc<str>, mut csi_node: Option<CsiNode>) {
+        if let Some(csi_node) = &mut csi_node {
+            csi_node.name = name.clone();
+        }
+        let is_first_sight = !self.views.has_listed(Watch::CsiNodes);
+        if self
+            .nodes
+            .entry(name)
+            .put_csi_node(csi_node, is_first_sight)
+        {
+            self.turn.mark(name);
+        }
+        self.nodes.drop_if_empty(name);
+    }
+
+    fn put_pod(&mut self, group: ComponentGroup, key: ObjectKey, mut pod: Pod) {
+        let watch = Watch::Pods(group);
+        if !self.components.counts(group, &mut pod) {
+            self.remove(watch, &key);
+            return;
+        }
+        pod.node = self.nodes.shared(pod.node);
+        // A pod is bound once. Another node means a new pod of the same name.
+        let before = self.index.place(watch, &key, &pod.node);
+        self.take_off(watch, &key, before);
+        pod.key = key;
+        self.turn.mark_each(&self.nodes.put_pod(group, pod));
+    }
+
+    fn put_slice(&mut self, group: ComponentGroup, key: &ObjectKey, mut slice: ResourceSlice) {
+        let watch = Watch::ResourceSlices(group);
+        if slice.node.is_empty() {
+            self.remove(watch, key);
+            return;
+        }
+        let before = self.index.place(watch, key, &slice.node);
+        self.take_off(watch, key, before);
+        slice.name = key.name.clone();
+        self.turn.mark_each(&self.nodes.put_slice(group, slice));
+    }
+
+    /// Removes a pod or a slice from this node.
+    fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: Option<Arc<str>>) {
+        if let Some(node) = node {
+            self.nodes.take_off(watch, key, &node);
+            self.turn.mark(&node);
+        }
+    }
+
+    fn put_daemon_set(&mut self, group: ComponentGroup, daemon_set: DaemonSet) {
+        let all = self.components.daemon_sets.entry(group).or_default();
+        if all.get(&daemon_set.key) == Some(&daemon_set) {
+            return;
+        }
+        let known = all.insert(daemon_set.key.clone(), daemon_set.clone());
+        self.daemon_set_changed(group, &[known.as_ref(), Some(&daemon_set)]);
+        let (components, views) = (&mut self.components, &mut self.views);
+        for watch in components.select_pods(group, daemon_set.selector, views) {
+            self.forget(watch);
+        }
+    }
+
+    /// Marks for evaluation what depends on a `DaemonSet`, given its states before and after a change. Those who may change some
+    /// must not be able to keep the controller busy: one outside its class's namespaces is only reported, and one that no rule
+    /// names concerns only the nodes that it selects, or that have a pod of it.
+    fn daemon_set_changed(&mut self, group: ComponentGroup, states: &[Option<&DaemonSet>]) {
+        self.turn.changes.rules = true;
+        let mut covered = states.iter().flatten();
+        if !covered.all(|it| self.components.covers(group, &it.key.namespace)) {
+            return;
+        }
+        let is_named = matches!(self.components.get(group), Some(Component::DaemonSet(_)));
+        for (node, entry) in self.nodes.with_nodes() {
+            let concerns = |it: &&DaemonSet| selects(it, node) || entry.runs(group, it);
+            if is_named || states.iter().flatten().any(concerns) {
+                self.turn.mark(&node.name);
+            }
+        }
+    }
+
+    fn put_rule(&mut self, rule: RuleObject, now: Timestamp) {
+        // Rules that existed before this process are as old as the cluster.
+        let since = if self.has_synced() {
+            now
+        } else {
+            Timestamp::MIN
+        };
+        if let Some(known) = self.rules.put(rule, &self.components.classes, since) {
+            self.turn.shows_status(known);
+        }
+    }
+
+    fn put_claim(&mut self, claim: &NodeClaim) {
+        let known = self.claims.put(claim.clone());
+        let is_same = known.as_ref().is_some_and(|known| {
+            let version = claim.version;
+            *claim
+                == NodeClaim {
+                    version,
+                    ..known.clone()
+                }
+        });
+        if !is_same {
+            self.mark_where(|node, _| {
+                claim.names(node) || known.as_ref().is_some_and(|known| known.names(node))
+            });
+        }
+    }
+
+    fn remove_claim(&mut self, name: &str) {
+        if let Some(gone) = self.claims.remove(name) {
+            self.mark_where(|node, _| gone.names(node));
+        }
+    }
+
+    fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) {
+        let known = self.claims.pools.insert(name.clone(), pool);
+        if known.as_ref() != self.claims.pools.get(name) {
+            self.mark_where(|_, pool| pool == Some(&**name));
+        }
+    }
+
+    /// Marks the nodes that a predicate holds for, given each with the name of its pool, if any rule repairs nodes.
+    fn mark_where(&mut self, is_meant: impl Fn(&Node, Option<&str>) -> bool) {
+        if !self.rules.set.repairing.is_empty() {
+            let nodes = self.nodes.nodes();
+            let meant = nodes.filter(|node| is_meant(node, self.claims.pool_name(node)));
+            self.turn.mark_each(meant.map(|node| &node.name));
+        }
+    }
 }

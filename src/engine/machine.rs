@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, warn};
 
-use super::cache::Cache;
+use super::cache::{Cache, Changes};
 use super::clock::Clock;
 use super::count::{Count, RuleCount};
 use super::error::RequestError;
@@ -18,13 +18,12 @@ use super::node_writes::WriteEnd;
 use super::nodes::Nodes;
 use super::notice::{self, About, Notice};
 use super::outbox::{Job, Outbox};
-use super::pacer::{Class, Pacer, Rate};
+use super::pacer::{Class, Pacer};
 use super::repairs::Repairs;
 use super::rules::Rules;
+use super::settings::Settings;
 use super::survey::Survey;
 use super::unreadable::tell_unreadable;
-use crate::condition::CriticalComponentClass;
-use crate::guard;
 use crate::object::{Node, Watched};
 use crate::plan::{self, ChangeKind, NodeHistory};
 
@@ -35,31 +34,12 @@ const PULSE: Duration = Duration::from_secs(1);
 /// in between.
 const EVALUATIONS: usize = 5_000;
 
-/// The engine's configuration.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The critical component classes.
-    pub classes: Vec<CriticalComponentClass>,
-    /// Taints that a `DaemonSet` need not tolerate to be waited for.
-    pub passing_taints: Vec<String>,
-    /// Whether synthesized conditions are published on nodes.
-    pub publish_conditions: bool,
-    /// Whether Karpenter's objects are watched.
-    pub enable_karpenter: bool,
-    /// How many nodes may be written at a time.
-    pub concurrency: u16,
-    /// The rate limit of all writes, if any.
-    pub rate: Option<Rate>,
-    /// How many nodes each list of a rule's status may name.
-    pub status_node_limit: usize,
-    /// The limits of disruption guards, for what a rule's `disruption` leaves out.
-    pub disruption_limits: guard::Limits,
-}
-
 /// The engine.
 #[derive(Debug)]
 pub struct Engine {
     cache: Cache,
+    /// What has changed in the cache, and is not dealt with yet.
+    changes: Changes,
     /// Whether the last announcement was that all rules are suspended.
     told_suspension: bool,
     rules: Rules,
@@ -79,17 +59,11 @@ pub struct Engine {
 
 impl Engine {
     /// A new engine with empty caches.
-    pub fn new(settings: Settings, now: Now) -> Self {
+    pub fn new(settings: &Settings, now: Now) -> Self {
         let pacer = Pacer::new(settings.concurrency, settings.rate);
-        let cache = Cache::new(
-            settings.classes,
-            settings.passing_taints,
-            settings.publish_conditions,
-            settings.enable_karpenter,
-            now,
-        );
         Self {
-            cache,
+            cache: Cache::new(settings, now),
+            changes: Changes::default(),
             told_suspension: false,
             rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
             nodes: Nodes::default(),
@@ -110,7 +84,7 @@ impl Engine {
             self.take_in(input);
         }
         while let Some(Job::Node(name)) = self.out.next(Class::Node, false) {
-            self.cache.mark(&name);
+            self.cache.turn.mark(&name);
         }
         self.work();
         self.update_watches();
@@ -150,12 +124,12 @@ impl Engine {
     pub fn survey(&self, now: Now) -> Survey {
         let mut survey = Survey {
             leads: self.leading_since.is_some(),
-            suspended: self.cache.suspends_all(),
-            queue_depth: self.cache.dirty_count(),
+            suspended: self.cache.rules.suspends_all,
+            queue_depth: self.cache.turn.len(),
             under_way: self.out.under_way(),
             write_limit: self.out.pacer.at_a_time(),
             objects: self.cache.sizes().collect(),
-            unreadable: self.cache.unreadable_counts(),
+            unreadable: self.cache.index.unreadable_counts(),
             ..Survey::default()
         };
         survey.of_rules(&self.rules, &self.nodes, &self.cache, now);
@@ -204,7 +178,7 @@ impl Engine {
                 if seen.is_sign_of_life() {
                     self.out.pacer.on_sign_of_life();
                 }
-                self.cache.apply(seen, self.out.now);
+                self.changes.add(self.cache.apply(seen, self.out.now));
             }
             Input::Answered(id, answer) => self.answered(id, answer),
             Input::Leads if self.leading_since.is_none() => {
@@ -217,7 +191,10 @@ impl Engine {
             }
             Input::Leads => self.out.pacer.on_sign_of_life(),
             Input::Restored => self.cache.restored(self.out.now),
-            Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
+            Input::SuspendAll(on) => {
+                self.changes
+                    .add(self.cache.suspend_all(on, self.out.now.wall));
+            }
             Input::Stop => {
                 self.is_stopping = true;
                 self.repairs.stop();
@@ -227,7 +204,7 @@ impl Engine {
 
     /// Announces on each rule that all rules are suspended, or resumed.
     fn tell_suspension(&mut self) {
-        let suspends_all = self.cache.suspends_all();
+        let suspends_all = self.cache.rules.suspends_all;
         if std::mem::replace(&mut self.told_suspension, suspends_all) != suspends_all {
             let (topic, note) = if suspends_all {
                 let note = "all rules are suspended: nothing is changed on nodes";
@@ -248,16 +225,18 @@ impl Engine {
         self.allowance = EVALUATIONS;
         self.rules.renew_allowance();
         if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
-            if self.cache.take_rules_changed() {
+            let changes = std::mem::take(&mut self.changes);
+            if changes.rules {
                 self.rules.sync(&self.cache, &mut self.out);
             }
             self.tell_suspension();
-            self.rules.see_statuses(&mut self.cache, &mut self.out);
+            self.rules
+                .see_statuses(changes.statuses, &self.cache, &mut self.out);
             self.rules
                 .write_finalizers(&self.cache, &self.nodes, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
             self.cache.assess_freshness(self.out.now);
-            if self.cache.take_outage() {
+            if changes.outage_ended {
                 self.rules.outage_is_over();
             }
             self.retry_refused();
@@ -290,15 +269,15 @@ impl Engine {
     fn evaluate(&mut self) {
         let now = self.out.now.monotonic;
         loop {
-            while self.cache.has_dirty()
+            while !self.cache.turn.is_empty()
                 && self.allowance > 0
                 && self.out.pacer.may_begin(Class::Node, now)
-                && let Some(name) = self.cache.next_dirty()
+                && let Some(name) = self.cache.turn.next()
             {
                 self.reconcile(&name);
             }
             // In an outage, writes serve as probes. Gating another node is the probe only if nothing else is to be written.
-            if self.cache.has_dirty() || self.out.pacer.permits(Class::Node, now) == 0 {
+            if !self.cache.turn.is_empty() || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
             let granted = self.rules.grant_gating(&self.cache, now);
@@ -306,7 +285,7 @@ impl Engine {
                 break;
             }
             for name in &granted {
-                self.cache.mark(name);
+                self.cache.turn.mark(name);
             }
         }
         self.next_gating = self.rules.next_gating(&self.cache, now);
@@ -325,7 +304,7 @@ impl Engine {
     /// Reconciles one node: view, plan, remember, announce, carry out. A change that could hurt waits while what it depends on is
     /// stale.
     fn reconcile(&mut self, name: &Arc<str>) {
-        if let Some(message) = self.cache.left_alone(name).map(ToString::to_string) {
+        if let Some(message) = self.cache.index.left_alone(name).map(ToString::to_string) {
             if let Some(work) = self.nodes.get_mut(name) {
                 self.rules
                     .left_alone(&message, &mut work.records, &mut self.out);
@@ -367,7 +346,7 @@ impl Engine {
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
-        work.rules_seen = self.cache.rule_generation;
+        work.rules_seen = self.cache.rules.generation;
 
         let is_stale = !plan.stale.is_empty()
             || plan.repair_is_postponed
@@ -378,7 +357,7 @@ impl Engine {
         self.repairs.begin(node, &plan, &self.cache, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
         if is_stale {
-            self.cache.withhold(name);
+            self.cache.turn.withhold(name);
         }
     }
 
@@ -408,7 +387,7 @@ impl Engine {
                 .not_before(Class::Node, self.out.now.monotonic)
                 .is_some()
         };
-        pacer.under_way(Class::Node) > 0 || self.cache.has_dirty() && !is_paused()
+        pacer.under_way(Class::Node) > 0 || !self.cache.turn.is_empty() && !is_paused()
     }
 
     fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
@@ -422,8 +401,9 @@ impl Engine {
             }
             Job::Finalizers(uid) => {
                 let answer = answer.and_then(Answer::rule);
-                self.rules
-                    .finalizers_answered(&uid, answer, &mut self.cache, &mut self.out);
+                let (cache, out) = (&mut self.cache, &mut self.out);
+                let changes = self.rules.finalizers_answered(&uid, answer, cache, out);
+                self.changes.add(changes);
             }
             Job::Status(uid) => {
                 let answer = answer.and_then(Answer::version);
@@ -432,12 +412,14 @@ impl Engine {
             }
             Job::Claim(name) => {
                 let (cache, out) = (&mut self.cache, &mut self.out);
-                self.repairs.answered(&name, answer, cache, out);
+                let changes = self.repairs.answered(&name, answer, cache, out);
+                self.changes.add(changes);
             }
             Job::Version(watch, asked) => {
                 let version = answer.and_then(Answer::version);
-                self.cache
-                    .read_version(watch, asked, &version, self.out.now);
+                let now = self.out.now;
+                self.changes
+                    .add(self.cache.read_version(watch, asked, &version, now));
             }
             Job::Event => {
                 if let Err(error) = answer {
@@ -460,7 +442,9 @@ impl Engine {
         match end {
             WriteEnd::Failed | WriteEnd::Read(None) => {}
             WriteEnd::Read(Some(node)) => {
-                self.cache.apply_answer(Object::Node(*node), self.out.now);
+                let node = Object::Node(*node);
+                self.changes
+                    .add(self.cache.apply_answer(node, self.out.now));
             }
             WriteEnd::Refused(changes, why) => {
                 if let Some(state) = self.cache.node(name) {
@@ -492,7 +476,7 @@ impl Engine {
                 self.cache.patched_node(version, *patched, write.taints);
             }
         }
-        self.cache.mark(name);
+        self.cache.turn.mark(name);
     }
 
     fn conditions_answered(
@@ -505,8 +489,10 @@ impl Engine {
             work.conditions.answered(name, error, &mut self.out);
         }
         if let Ok(node) = result {
-            self.cache.apply_answer(Object::Node(node), self.out.now);
+            let node = Object::Node(node);
+            self.changes
+                .add(self.cache.apply_answer(node, self.out.now));
         }
-        self.cache.mark(name);
+        self.cache.turn.mark(name);
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
 use super::attempt::Attempt;
-use super::cache::Cache;
+use super::cache::{Cache, Changes};
 use super::count::RuleCount;
 use super::error::RequestError;
 use super::io::{Answer, Object, Request};
@@ -81,7 +81,7 @@ impl Repairs {
             return;
         };
         self.work
-            .retain(|name, work| work.under_way.is_some() || cache.claim(name).is_some());
+            .retain(|name, work| work.under_way.is_some() || cache.claims.get(name).is_some());
         let work = self.work.entry(claim.name.clone()).or_default();
         if work.under_way.is_some() {
             return;
@@ -131,12 +131,13 @@ impl Repairs {
         answer: Result<Answer, RequestError>,
         cache: &mut Cache,
         out: &mut Outbox,
-    ) {
+    ) -> Changes {
+        let mut changes = Changes::default();
         let Some(work) = self.work.get_mut(name) else {
-            return;
+            return changes;
         };
         let Some((deletion, step)) = work.under_way.take() else {
-            return;
+            return changes;
         };
         let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
@@ -146,15 +147,16 @@ impl Repairs {
             (Step::Hurry, answer) => {
                 // The claim is being deleted all the same, and may be gone.
                 debug!(claim = %name, ?answer, "Karpenter may wait for the node's pods");
-                return;
+                return changes;
             }
             (Step::Read, Ok(Answer::Node(read))) => {
                 let is_confirmed = deletion.is_confirmed_by(read.clone().read().ok(), cache);
-                cache.apply_answer(Object::Node(*read), out.now);
+                changes = cache.apply_answer(Object::Node(*read), out.now);
                 if !is_confirmed {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
-                    return cache.mark(&deletion.node.name);
+                    cache.turn.mark(&deletion.node.name);
+                    return changes;
                 }
                 let delete = Request::DeleteNodeClaim {
                     name: name.clone(),
@@ -168,7 +170,7 @@ impl Repairs {
                 deletion.tell(out);
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
-                    return;
+                    return changes;
                 };
                 let name = name.clone();
                 (Step::Hurry, Request::PatchNodeClaim(name, patch))
@@ -176,11 +178,13 @@ impl Repairs {
             (_, Err(error)) => {
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
-                return cache.mark(&deletion.node.name);
+                cache.turn.mark(&deletion.node.name);
+                return changes;
             }
         };
         work.under_way = Some((deletion, step));
         out.ask(Job::Claim(name.clone()), request);
+        changes
     }
 }
 
@@ -192,7 +196,7 @@ impl Deletion {
             node.conditions.retain(|it| it.kind != NOT_READY_IN_TIME);
             node
         };
-        let rule = cache.rules().get(&self.rule).map(|it| &it.rule);
+        let rule = cache.rules.all.get(&self.rule).map(|it| &it.rule);
         rule.is_some_and(|rule| rule.live().is_some() && !rule.is_suspended())
             && read.map(evaluated) == Some(evaluated(self.node.clone()))
     }
@@ -307,11 +311,14 @@ pub(super) fn prospects(
     if late.is_empty() {
         return prospects;
     }
-    let nodes = cache.nodes().map(|node| (node, cache.pool_name(node)));
+    let nodes = cache
+        .nodes
+        .nodes()
+        .map(|node| (node, cache.claims.pool_name(node)));
     let would_be_overdue = |node: &Node| late.contains(&node.name);
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
-    for node in cache.nodes().filter(|node| late.contains(&node.name)) {
-        let group = Group::of(cache.pool_name(node), rule);
+    for node in cache.nodes.nodes().filter(|node| late.contains(&node.name)) {
+        let group = Group::of(cache.claims.pool_name(node), rule);
         let count = if census.of(group).exceeds(repair.max_unhealthy) {
             &mut prospects.blocked
         } else {

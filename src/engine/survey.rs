@@ -74,12 +74,12 @@ impl Survey {
         let set = cache.cluster().rules;
         let is_stray = |node: &&Node| !node.deleting && set.stray(node).next().is_some();
         if self.leads {
-            self.stray = cache.nodes().filter(is_stray).count();
+            self.stray = cache.nodes.nodes().filter(is_stray).count();
         }
         // A node counts once for each condition, even if several rules name it.
         let mut synthesized = BTreeMap::new();
         for work in rules.works.values() {
-            let Some(CachedRule { rule, .. }) = cache.rules().get(&work.name) else {
+            let Some(CachedRule { rule, .. }) = cache.rules.all.get(&work.name) else {
                 continue;
             };
             let mut survey = RuleSurvey {
@@ -129,7 +129,12 @@ impl RuleSurvey {
         if let Some(reach) = &rule.reach
             && let Some(selector) = &reach.selector
         {
-            let selected = || cache.nodes().filter(|node| selector.matches(&node.labels));
+            let selected = || {
+                cache
+                    .nodes
+                    .nodes()
+                    .filter(|node| selector.matches(&node.labels))
+            };
             let is_held = |node: &&Node| node.taint(&reach.key, reach.effect).is_some();
             let held = selected().filter(is_held).count();
             self.held = Some(held);

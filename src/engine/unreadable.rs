@@ -15,7 +15,7 @@ use crate::rule::CompiledSpec;
 
 /// An unreadable object, as far as its metadata identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// The watch that showed it.
     pub watch: Watch,
     /// Its name and namespace; each is empty if it has none.
@@ -40,7 +40,7 @@ impl fmt::Display for Broken {
 
 /// Reports each unreadable object once.
 pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
-    for broken in cache.tell_unreadable() {
+    for broken in cache.index.tell_unreadable() {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
         match broken.watch {

@@ -8,6 +8,7 @@ use super::cache::{Cache, CachedRule};
 use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Seen};
 use super::map::Map;
+use super::settings::Settings;
 use super::status::remarks;
 use super::unreadable::Broken;
 use crate::condition::{CriticalComponentClass, Scope, Watch};
@@ -44,8 +45,15 @@ impl View {
         passing_taints: Vec<String>,
         now: Now,
     ) -> Self {
+        let settings = Settings {
+            classes,
+            passing_taints,
+            publish_conditions: true,
+            enable_karpenter: true,
+            ..Settings::default()
+        };
         Self {
-            cache: Cache::new(classes, passing_taints, true, true, now),
+            cache: Cache::new(&settings, now),
             now,
             limits: Limits::default(),
         }
@@ -57,7 +65,8 @@ impl View {
     }
 
     pub(crate) fn apply(&mut self, seen: Seen) {
-        self.cache.apply(seen, self.now);
+        // Whatever has changed, everything is planned anew.
+        let _ = self.cache.apply(seen, self.now);
     }
 
     /// Starts a list.
@@ -71,7 +80,7 @@ impl View {
     }
 
     pub(crate) fn suspend_all(&mut self, suspends_all: bool) {
-        self.cache.suspend_all(suspends_all, self.now.wall);
+        let _ = self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
     /// What must be listed in addition, given what is listed so far.
@@ -85,7 +94,7 @@ impl View {
     }
 
     pub(crate) fn components(&self) -> impl Iterator<Item = (Watch, &Scope)> {
-        self.cache.components()
+        self.cache.views.of_groups(|group| group.class().is_none())
     }
 
     /// The watches to start and stop, for callers that watch.
@@ -97,7 +106,7 @@ impl View {
     /// heartbeat.
     pub(crate) fn prepare(&mut self) {
         self.cache.assess_freshness(self.now);
-        let names: Vec<_> = self.cache.node_names().cloned().collect();
+        let names: Vec<_> = self.cache.nodes.names().cloned().collect();
         for name in &names {
             self.cache.select_rules(name, self.now.wall);
         }
@@ -124,7 +133,7 @@ impl View {
     }
 
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
-        self.cache.nodes()
+        self.cache.nodes.nodes()
     }
 
     pub(crate) fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
@@ -140,12 +149,12 @@ impl View {
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
     pub(crate) fn left_alone(&self, name: &str) -> Option<&Broken> {
-        self.cache.left_alone(name)
+        self.cache.index.left_alone(name)
     }
 
     /// One message for each unreadable object.
     pub(crate) fn unreadable(&mut self) -> Vec<String> {
-        let broken = self.cache.tell_unreadable();
+        let broken = self.cache.index.tell_unreadable();
         broken.iter().map(ToString::to_string).collect()
     }
 
@@ -155,12 +164,12 @@ impl View {
 
     /// All rules by name, with their objects' finalizers, status and version.
     pub(crate) fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
-        self.cache.rules()
+        &self.cache.rules.all
     }
 
     /// The CSI drivers that are registered on any node, if the listed rules need them.
     pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
-        self.cache.csi_drivers()
+        self.cache.nodes.csi_drivers()
     }
 
     /// What the author of a rule should know of what it waits for.
@@ -175,7 +184,7 @@ impl View {
     /// The report of the rule's disruption guard, if it has one, with no history.
     pub(crate) fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut guard = guard_for(rule.live(), None, self.limits)?;
-        let nodes = self.cache.nodes();
+        let nodes = self.cache.nodes.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
             let mut outcomes = plan.outcomes.iter();
             if let Some(outcome) = outcomes.find(|it| it.rule.uid == rule.uid) {

@@ -87,10 +87,12 @@ pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Opt
         .filter(|name| !name.is_empty())
 }
 
-/// All `NodeClaim`s, indexed by the nodes that they name.
+/// All `NodeClaim`s, indexed by the nodes that they name, and all `NodePool`s.
 #[derive(Debug, Default)]
 pub(crate) struct NodeClaims {
     all: BTreeMap<Arc<str>, NodeClaim>,
+    /// By name.
+    pub(crate) pools: BTreeMap<Arc<str>, NodePool>,
     /// The name of each claim, by the node that it names and by the instance.
     by_node: BTreeSet<(Arc<str>, Arc<str>)>,
     by_provider: BTreeSet<(Arc<str>, Arc<str>)>,
@@ -116,6 +118,17 @@ impl NodeClaims {
 
     pub(crate) fn get(&self, name: &str) -> Option<&NodeClaim> {
         self.all.get(name)
+    }
+
+    /// What the claims and pools say about a node.
+    pub(crate) fn of(&self, node: &Node) -> Karpenter<'_> {
+        let claim = self.find(node);
+        let pool = pool_name(node, claim.ok()).and_then(|name| self.pools.get(name));
+        Karpenter::Known { claim, pool }
+    }
+
+    pub(crate) fn pool_name<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
+        pool_name(node, self.find(node).ok())
     }
 
     /// The claim of this node: the one whose status names the node, else the one that names its instance.

@@ -13,6 +13,8 @@ pub(crate) use deadline::Deadline;
 pub use health::Census;
 pub(crate) use health::{BLOCKED_INTERVAL, Group, may_be_late};
 pub use karpenter::Karpenter;
-pub(crate) use karpenter::{NoClaim, NodeClaims, pool_name};
+#[cfg(test)]
+pub(crate) use karpenter::pool_name;
+pub(crate) use karpenter::{NoClaim, NodeClaims};
 pub(crate) use ttl::{NoTtl, ReadinessTtl, in_force};
 pub(crate) use verdict::{Spared, Verdict, has_been_released, judge};

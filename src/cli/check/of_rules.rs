@@ -44,7 +44,7 @@ fn rejected(rule: &Rule) -> Option<Finding> {
 fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
     const FIX: &str = "let what refuses it admit the controller's writes of nodes";
     let cached = snapshot.view.cached_rules().get(&rule.name)?;
-    let failed = cached.status.failed_nodes.first()?;
+    let failed = cached.object.status.failed_nodes.first()?;
     let (node, why) = (&failed.node_name, failed.message.as_deref());
     let why = why.unwrap_or_default();
     let what = format!("it cannot be applied to some nodes, such as node/{node}: {why}");

@@ -138,7 +138,7 @@ impl Snapshot {
     /// only some of many nodes, or none leads.
     pub(crate) fn stuck(&self, rule: &str, node: &str) -> Option<String> {
         let cached = self.view.cached_rules().get(rule);
-        let mut failed = cached.iter().flat_map(|it| &it.status.failed_nodes);
+        let mut failed = cached.iter().flat_map(|it| &it.object.status.failed_nodes);
         let failed = failed.find(|it| it.node_name == node);
         failed
             .and_then(|it| it.message.clone())

@@ -213,7 +213,12 @@ impl RuleStatus {
             held: own().filter(is_held).count(),
             not_held: own().filter(|it| !it.tainted).count(),
             waiting: own().filter(|it| it.state == State::Waiting).count(),
-            failing: cached.status.nodegate.unwrap_or_default().failed_node_count,
+            failing: cached
+                .object
+                .status
+                .nodegate
+                .unwrap_or_default()
+                .failed_node_count,
             longest_held: holding.filter_map(|it| it.since).min(),
             lacks: lacking(own().filter(|it| it.state.is_unmet())),
             published: conditions(cached, remarks.as_ref()),
@@ -227,7 +232,7 @@ impl RuleStatus {
 /// The conditions that need attention. What is wrong with what the rule waits for is as it is now, also if no controller has
 /// published it; if that is unknown, it is as published.
 fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<PublishedCondition> {
-    let conditions = cached.status.conditions.iter();
+    let conditions = cached.object.status.conditions.iter();
     let is_news = |kind: &str, status: &str| match kind {
         "Accepted" => status == "False",
         "Suspended" => false,

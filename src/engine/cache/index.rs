@@ -9,7 +9,7 @@ use crate::engine::unreadable::Broken;
 use crate::object::{ObjectKey, Version};
 
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     kept: Map<Watch, Map<ObjectKey, Kept>>,
     unreadable: BTreeMap<(Watch, ObjectKey), Broken>,
     /// The unreadable objects that have not been reported yet.
@@ -121,12 +121,12 @@ impl Index {
     }
 
     /// An unreadable object because of which this node is left as it is.
-    pub(super) fn left_alone(&self, node: &str) -> Option<&Broken> {
+    pub(crate) fn left_alone(&self, node: &str) -> Option<&Broken> {
         self.unreadable.get(self.by_node.get(node)?.first()?)
     }
 
     /// How many objects of each kind are unreadable.
-    pub(super) fn unreadable_counts(&self) -> BTreeMap<&'static str, usize> {
+    pub(crate) fn unreadable_counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::from(Watch::KINDS.map(|watch| (watch.kind(), 0)));
         for (watch, _) in self.unreadable.keys() {
             *counts.entry(watch.kind()).or_default() += 1;
@@ -135,7 +135,7 @@ impl Index {
     }
 
     /// Takes the unreadable objects that have not been reported yet.
-    pub(super) fn tell_unreadable(&mut self) -> Vec<Broken> {
+    pub(crate) fn tell_unreadable(&mut self) -> Vec<Broken> {
         let untold = std::mem::take(&mut self.untold).into_iter();
         untold
             .filter_map(|key| self.unreadable.get(&key).cloned())

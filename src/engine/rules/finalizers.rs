@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::{RuleWork, Rules};
 use crate::api::names::FINALIZER;
 use crate::condition::Watch;
-use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::cache::{Cache, CachedRule, Changes};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Object, Request};
 use crate::engine::nodes::Nodes;
@@ -27,17 +27,14 @@ fn is_clean(work: &RuleWork, cache: &Cache, nodes: &Nodes) -> bool {
     let are_clean = |since| nodes.values().all(|it| it.is_clean_of(&work.uid, since));
     !cache.cluster().stale.contains(&Watch::Nodes)
         && work.cleaning_since.is_some_and(are_clean)
-        && cache.node_names().all(|name| nodes.contains_key(name))
+        && cache.nodes.names().all(|name| nodes.contains_key(name))
 }
 
 impl Rules {
     /// Adds our finalizer to rules that need one, and removes it from deleted rules whose nodes are all clean.
     pub fn write_finalizers(&mut self, cache: &Cache, nodes: &Nodes, out: &mut Outbox) {
         let now = out.now.monotonic;
-        for CachedRule {
-            rule, finalizers, ..
-        } in cache.rules().values()
-        {
+        for CachedRule { rule, object } in cache.rules.all.values() {
             let Some(work) = self.works.get_mut(&rule.uid) else {
                 continue;
             };
@@ -47,7 +44,8 @@ impl Rules {
             {
                 continue;
             }
-            let mut wanted = finalizers.clone();
+            let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
+            let mut wanted = finalizers.to_vec();
             match (rule.deleting, rule.finalizer) {
                 (false, false) if rule.spec.is_ok() && !rule.is_taken_on() => {
                     wanted.push(FINALIZER.into());
@@ -70,9 +68,10 @@ impl Rules {
         result: Result<Watched<RuleObject>, RequestError>,
         cache: &mut Cache,
         out: &mut Outbox,
-    ) {
+    ) -> Changes {
+        let mut changes = Changes::default();
         let Some(work) = self.works.get_mut(uid) else {
-            return;
+            return changes;
         };
         work.finalizers
             .ended(result.as_ref().err(), out.now.monotonic);
@@ -89,18 +88,19 @@ impl Rules {
         if error.is_refusal() {
             warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
             if work.finalizers.refusals == 1
-                && let Some(held) = cache.rules().get(&work.name)
+                && let Some(held) = cache.rules.all.get(&work.name)
             {
                 let topic = &notice::FINALIZERS_UNWRITTEN;
                 out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
             }
             if work.finalizers.refusals >= REFUSALS && matches!(error, RequestError::Failed(_)) {
-                cache.refused_finalizer(&work.name);
+                changes = cache.refused_finalizer(&work.name);
             }
         }
         // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
         if let Some(at) = work.finalizers.due() {
             out.want(Job::Finalizers(uid.clone()), at);
         }
+        changes
     }
 }

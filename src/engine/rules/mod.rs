@@ -90,7 +90,8 @@ impl Rules {
     /// Takes in the current set of rules.
     pub fn sync(&mut self, cache: &Cache, out: &mut Outbox) {
         let known: Set<_> = cache
-            .rules()
+            .rules
+            .all
             .values()
             .map(|cached| cached.rule.uid.clone())
             .collect();
@@ -101,8 +102,8 @@ impl Rules {
             }
             stays
         });
-        for cached in cache.rules().values() {
-            self.sync_rule(&cached.rule, cache.rule_generation, out);
+        for cached in cache.rules.all.values() {
+            self.sync_rule(&cached.rule, cache.rules.generation, out);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::count::Count;
 use crate::engine::error::RequestError;
 use crate::engine::io::Request;
+use crate::engine::map::Set;
 use crate::engine::nodes::{Nodes, tally};
 use crate::engine::notice::{self, Notice};
 use crate::engine::outbox::{Job, Outbox};
@@ -52,7 +53,11 @@ impl RuleWork {
             return;
         }
         let now = out.now.monotonic;
-        if !self.status.written.shown(&held.status, held.version) {
+        if !self
+            .status
+            .written
+            .shown(&held.object.status, held.version())
+        {
             if self.status.written.is_pruned() {
                 out.want(Job::Status(self.uid.clone()), now + PRUNED_INTERVAL);
             }
@@ -73,9 +78,9 @@ impl RuleWork {
 
 impl Rules {
     /// Takes in the statuses that watches have shown.
-    pub fn see_statuses(&mut self, cache: &mut Cache, out: &mut Outbox) {
-        for name in cache.take_shown_statuses() {
-            if let Some(held) = cache.rules().get(&name)
+    pub fn see_statuses(&mut self, shown: Set<Arc<str>>, cache: &Cache, out: &mut Outbox) {
+        for name in shown {
+            if let Some(held) = cache.rules.all.get(&name)
                 && let Some(work) = self.works.get_mut(&held.rule.uid)
             {
                 work.see_status(held, out);
@@ -104,7 +109,7 @@ impl Rules {
         let Some(work) = self.works.get_mut(uid) else {
             return;
         };
-        let Some(cached) = cache.rules().get(&work.name) else {
+        let Some(cached) = cache.rules.all.get(&work.name) else {
             return;
         };
         let rule = &*cached.rule;
@@ -128,11 +133,12 @@ impl Rules {
         }
         work.backing = cache.backing(rule);
         let status = work.status(cached, &tally, cache, self.node_limit, out);
-        let is_there = status == cached.status && work.status.written.is_seen_as_of(cached.version);
+        let is_there =
+            status == cached.object.status && work.status.written.is_seen_as_of(cached.version());
         if is_there || work.status.written.stands_as(&status) {
             out.count(Count::StatusSpared);
             if is_there {
-                work.status.written.found(status, cached.version);
+                work.status.written.found(status, cached.version());
             }
             return;
         }
@@ -161,7 +167,7 @@ impl Rules {
             Ok(version) => {
                 work.status.written.was_answered(version);
                 // The watch may have been faster than the response.
-                if let Some(held) = cache.rules().get(&work.name) {
+                if let Some(held) = cache.rules.all.get(&work.name) {
                     work.see_status(held, out);
                 }
             }
@@ -171,7 +177,7 @@ impl Rules {
                 attempt.wait_until(now + STATUS_INTERVAL);
                 if error.is_refusal()
                     && attempt.refusals == 1
-                    && let Some(held) = cache.rules().get(&work.name)
+                    && let Some(held) = cache.rules.all.get(&work.name)
                 {
                     let topic = &notice::STATUS_UNWRITTEN;
                     out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
@@ -209,12 +215,12 @@ impl RuleWork {
         let is_selected = |node: &&Node| {
             let mut spec = rule.spec.iter().filter(|_| !node.deleting);
             spec.any(|spec| spec.selector.matches(&node.labels))
-                && cache.left_alone(&node.name).is_none()
+                && cache.index.left_alone(&node.name).is_none()
         };
-        let to_evaluate = cache.has_dirty().then(|| cache.nodes());
+        let to_evaluate = (!cache.turn.is_empty()).then(|| cache.nodes.nodes());
         let basis = Basis {
             rule,
-            suspends_all: cache.suspends_all(),
+            suspends_all: cache.rules.suspends_all,
             backing: &self.backing,
             disruption: disruption.as_ref(),
             selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
@@ -222,7 +228,11 @@ impl RuleWork {
             prospects: prospects(cache, tally, rule, out.now.wall),
             obstacle: obstacle.as_deref(),
             node_limit,
-            previous: self.status.written.status().unwrap_or(&cached.status),
+            previous: self
+                .status
+                .written
+                .status()
+                .unwrap_or(&cached.object.status),
             now: out.now.wall,
         };
         let status = status::build(tally, basis);
@@ -240,7 +250,11 @@ impl RuleWork {
             });
             let subject = Subject::new(topic.reason);
             // What stood in the status when this process began was told then.
-            let known = self.status.written.status().unwrap_or(&cached.status);
+            let known = self
+                .status
+                .written
+                .status()
+                .unwrap_or(&cached.object.status);
             let mut known = known.conditions.iter();
             let was_told = !self.told.has(subject)
                 && known.any(|was| was.type_ == kind && was.status == "True");

@@ -423,7 +423,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let mut bench = Bench::of(settings());
+        let mut bench = Bench::of(&settings());
         let other = node("other").condition("Net", "True");
         bench.begin(&rules(), &[other]);
         while let Some(watch) = bench.begun.keys().find(|it| !bench.watches.contains(it)) {

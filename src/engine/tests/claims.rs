@@ -38,7 +38,7 @@ fn claim_of(node: &str) -> Value {
 fn bench_of(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
     let mut karpenter = settings();
     karpenter.enable_karpenter = true;
-    let mut bench = Bench::of(karpenter);
+    let mut bench = Bench::of(&karpenter);
     for node in nodes {
         let name = node.clone().json()["metadata"]["name"].clone();
         let claim = claim_of(name.as_str().unwrap());

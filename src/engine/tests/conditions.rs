@@ -231,7 +231,7 @@ fn who_keeps_changing_what_is_published_is_followed_ever_more_slowly() {
 fn nothing_is_published_where_that_is_not_wanted() {
     let mut silent = super::settings();
     silent.publish_conditions = false;
-    let mut bench = Bench::of(silent);
+    let mut bench = Bench::of(&silent);
     bench.begin(&[waiting()], &[node("n")]);
     bench.wait(10_000);
     assert_eq!(bench.asked(), ["status of r"]);

@@ -127,7 +127,7 @@ impl Bench {
 
     /// The same, with refusals from the start.
     fn refusing(rules: &[RuleBuilder], nodes: &[NodeBuilder], refusal: Refusal) -> Self {
-        let mut bench = Self::of(settings());
+        let mut bench = Self::of(&settings());
         bench.refusal = refusal;
         bench.begin(rules, nodes);
         bench
@@ -135,7 +135,7 @@ impl Bench {
 
     /// A bench with these settings, which has seen nothing yet. Its clocks begin at the same time in every run: a pause's jitter
     /// is seeded from it.
-    fn of(settings: Settings) -> Self {
+    fn of(settings: &Settings) -> Self {
         let now = Now {
             wall: at(100),
             monotonic: beginning(),

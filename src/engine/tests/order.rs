@@ -43,7 +43,7 @@ fn closed(bench: &Bench, count: usize) -> usize {
 fn no_more_nodes_are_written_at_a_time_than_is_configured() {
     let mut two = settings();
     two.concurrency = 2;
-    let mut bench = Bench::of(two);
+    let mut bench = Bench::of(&two);
     bench.held_up = writes_a_node;
     bench.begin(&[gate()], &nodes::<5>());
     let seen = |bench: &Bench| {
@@ -117,7 +117,7 @@ fn what_is_told_waits_while_nodes_are_written_but_not_for_ever() {
 
 #[test]
 fn few_events_are_posted_at_a_time_and_one_that_is_refused_is_dropped() {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = |request| matches!(request, Request::PostEvent { .. });
     bench.begin(&[gate()], &nodes::<6>());
     assert_eq!(bench.pending.len(), 4);
@@ -136,7 +136,7 @@ fn few_events_are_posted_at_a_time_and_one_that_is_refused_is_dropped() {
 
 #[test]
 fn what_is_told_bears_the_time_at_which_it_happened_and_a_number_of_its_own() {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = |request| match request {
         Request::PatchNode(name, _) => **name == *"n-0",
         Request::PostEvent { .. } => true,
@@ -158,7 +158,7 @@ fn what_is_told_bears_the_time_at_which_it_happened_and_a_number_of_its_own() {
 
 #[test]
 fn a_status_is_put_off_while_nodes_are_written_but_not_for_ever() {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = writes_a_node;
     bench.begin(&[gate()], &[node("n-0")]);
     bench.wait(3100);
@@ -172,7 +172,7 @@ fn a_status_is_put_off_while_nodes_are_written_but_not_for_ever() {
 
 #[test]
 fn a_status_is_written_when_nodes_are_written_no_more() {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = writes_a_node;
     bench.begin(&[gate()], &[node("n-0")]);
     bench.wait(1000);
@@ -183,7 +183,7 @@ fn a_status_is_written_when_nodes_are_written_no_more() {
 
 #[test]
 fn a_status_that_changes_while_it_is_written_is_written_again_in_its_turn() {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = |request| matches!(request, Request::PatchRuleStatus(..));
     bench.begin(&[gate()], &[node("n-0")]);
     bench.wait(500);
@@ -209,7 +209,7 @@ fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
         .taint("readiness.k8s.io/c", "NoSchedule");
     let said =
         nodes::<3>().map(|node| node.condition(COMPONENTS, "False").condition("Net", "True"));
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = |request| {
         matches!(
             request,
@@ -240,7 +240,7 @@ fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
 
 #[test]
 fn all_writes_wait_as_long_as_the_api_server_says() {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = writes_a_node;
     bench.begin(&[gate()], &nodes::<3>());
     bench.refusal = busy;
@@ -295,7 +295,7 @@ fn few_rules_are_written_at_a_time() {
         .iter()
         .map(|name| gate_of(name).without_finalizer())
         .collect();
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     bench.held_up = |request| {
         matches!(
             request,
@@ -353,7 +353,7 @@ fn fewer_nodes_are_evaluated_at_once_where_each_has_many_rules_to_compare() {
 
 /// A bench that has seen nothing yet, and what it sees first: this many rules and nodes.
 fn many(rules: usize, nodes: usize) -> (Bench, Vec<Input>) {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     let rules =
         (0..rules).map(|index| (Watch::Rules, gate_of(&format!("r-{index}")).json().clone()));
     let nodes = (0..nodes).map(|index| (Watch::Nodes, node(&format!("n-{index}")).json().clone()));
@@ -387,7 +387,7 @@ fn no_more_is_written_a_second_than_is_configured() {
         per_second: 2.0,
         burst: 3,
     });
-    let mut bench = Bench::of(slow);
+    let mut bench = Bench::of(&slow);
     bench.begin(&[gate()], &nodes::<9>());
     assert_eq!(closed(&bench, 9), 3);
     bench.wait(1050);

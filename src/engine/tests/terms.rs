@@ -15,7 +15,7 @@ fn gate() -> RuleBuilder {
 
 /// A follower that has seen a rule and a node.
 fn follower() -> Bench {
-    let mut bench = Bench::of(settings());
+    let mut bench = Bench::of(&settings());
     for (watch, object) in [
         (Watch::Rules, gate().json().clone()),
         (Watch::Nodes, node("n").json().clone()),
@@ -42,7 +42,7 @@ fn an_instance_that_does_not_lead_does_nothing() {
 #[test]
 fn nothing_is_decided_before_every_watch_has_shown_all_there_is() {
     for missing in [Watch::Nodes, Watch::Rules] {
-        let mut bench = Bench::of(settings());
+        let mut bench = Bench::of(&settings());
         bench.cluster.put(Watch::Rules, gate().json().clone());
         bench.cluster.put(Watch::Nodes, node("n").json().clone());
         let mut inputs = vec![Input::Leads];

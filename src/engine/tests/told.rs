@@ -166,7 +166,7 @@ fn gardeners_taint_is_not_told_to_be_adopted_since_its_story_is_told_in_other_wo
             let agent = daemon_set("kube-system/agent")
                 .critical()
                 .toleration("{operator: Exists}");
-            let mut bench = Bench::of(super::settings());
+            let mut bench = Bench::of(&super::settings());
             bench.cluster.put(
                 Watch::DaemonSets(ComponentGroup::Class(0)),
                 agent.clone().json().clone(),

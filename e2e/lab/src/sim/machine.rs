@@ -27,7 +27,7 @@ pub trait Machine {
 pub type Start<'a> = &'a dyn Fn(&Settings, Now) -> Box<dyn Machine>;
 
 pub fn engine(settings: &Settings, now: Now) -> Box<dyn Machine> {
-    Box::new(Engine::new(settings.clone(), now))
+    Box::new(Engine::new(settings, now))
 }
 
 impl Machine for Engine {

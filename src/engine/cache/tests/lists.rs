@@ -10,8 +10,7 @@ const UID: &str = "uid";
 
 /// A synced, empty cache with one class, which watches Karpenter's objects.
 pub(super) fn empty() -> Cache {
-    let classes = Config::default().classes().unwrap();
-    let mut cache = Cache::new(classes, Vec::new(), false, true, now(0));
+    let mut cache = Cache::new(&with_karpenter(), now(0));
     for watch in [Watch::Nodes, Watch::Rules].into_iter().chain(Watch::KINDS) {
         // No rule depends on it.
         if !cache.views.has(watch) {
@@ -98,14 +97,16 @@ pub(super) fn names(cache: &Cache, watch: Watch) -> Vec<String> {
 /// What is known of an object, as an opaque string for comparisons.
 pub(super) fn known(cache: &Cache, watch: Watch) -> String {
     match watch {
-        Watch::Nodes => format!("{:?}", cache.nodes().collect::<Vec<_>>()),
-        Watch::CsiNodes => format!("{:?}", cache.entries["n"].csi_node),
-        Watch::Pods(class) => format!("{:?}", cache.entries["n"].pods.get(&class)),
-        Watch::DaemonSets(class) => format!("{:?}", cache.daemon_sets.get(&class)),
-        Watch::ResourceSlices(class) => format!("{:?}", cache.entries["n"].slices.get(&class)),
-        Watch::Rules => format!("{:?}", cache.rules["n"].rule),
-        Watch::NodeClaims => format!("{:?}", cache.claim("n")),
-        Watch::NodePools => format!("{:?}", cache.pools),
+        Watch::Nodes => format!("{:?}", cache.nodes.nodes().collect::<Vec<_>>()),
+        Watch::CsiNodes => format!("{:?}", cache.nodes.get("n").unwrap().csi_node),
+        Watch::Pods(class) => format!("{:?}", cache.nodes.get("n").unwrap().pods.get(&class)),
+        Watch::DaemonSets(class) => format!("{:?}", cache.components.daemon_sets.get(&class)),
+        Watch::ResourceSlices(class) => {
+            format!("{:?}", cache.nodes.get("n").unwrap().slices.get(&class))
+        }
+        Watch::Rules => format!("{:?}", cache.rules.all["n"].rule),
+        Watch::NodeClaims => format!("{:?}", cache.claims.get("n")),
+        Watch::NodePools => format!("{:?}", cache.claims.pools),
     }
 }
 
@@ -210,7 +211,7 @@ fn two_caches_that_see_the_same_have_their_nodes_evaluated_in_the_same_order() {
             cache.apply(Seen::Apply(object_of(Watch::Nodes, &name, 5, "a")), now(1));
         }
         cache.begin_evaluations();
-        std::iter::from_fn(move || cache.next_dirty()).collect::<Vec<_>>()
+        std::iter::from_fn(move || cache.turn.next()).collect::<Vec<_>>()
     };
     assert_eq!(order(), order());
 }

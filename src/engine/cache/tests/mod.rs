@@ -30,9 +30,25 @@ fn now(seconds: u64) -> Now {
     }
 }
 
+/// With Gardener's class.
+fn with_gardener() -> Settings {
+    Settings {
+        classes: Config::default().classes().unwrap(),
+        ..Settings::default()
+    }
+}
+
+/// With Karpenter's objects, too.
+fn with_karpenter() -> Settings {
+    Settings {
+        enable_karpenter: true,
+        ..with_gardener()
+    }
+}
+
 /// A synced cache with this node and this rule.
 fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
-    let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
+    let mut cache = Cache::new(&Settings::default(), now(0));
     for seen in [
         init(Watch::Rules, 0),
         Seen::Apply(Object::Rule(rule.object())),
@@ -88,8 +104,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> (Decision, bool) {
 
 /// A synced cache with Gardener's class, a rule that waits for it and the node `n`.
 fn waiting_for_components() -> Cache {
-    let classes = Config::default().classes().unwrap();
-    let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
+    let mut cache = Cache::new(&with_gardener(), now(0));
     cache.begin_evaluations();
     let gate = rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady");
     for seen in [
@@ -105,7 +120,7 @@ fn waiting_for_components() -> Cache {
     ] {
         cache.apply(seen, now(0));
     }
-    while cache.next_dirty().is_some() {}
+    while cache.turn.next().is_some() {}
     assert!(cache.has_synced() && cache.node("n").is_some());
     cache
 }
@@ -117,8 +132,8 @@ fn object<T: DeserializeOwned>(json: serde_json::Value) -> T {
 
 /// The queued nodes, and why the node `n` is left as it is.
 fn follows(cache: &mut Cache) -> (Vec<Arc<str>>, Option<String>) {
-    let dirty = std::iter::from_fn(|| cache.next_dirty()).collect();
-    (dirty, cache.left_alone("n").map(ToString::to_string))
+    let dirty = std::iter::from_fn(|| cache.turn.next()).collect();
+    (dirty, cache.index.left_alone("n").map(ToString::to_string))
 }
 
 /// The node `n` in this boot, with this last heartbeat of its reporter; its bootstrap was completed in boot `a`.
@@ -148,7 +163,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
     for (name, show) in [
         (
             "the watch",
-            (|cache, node| cache.apply(Seen::Apply(Object::Node(node)), now(60)))
+            (|cache, node| drop(cache.apply(Seen::Apply(Object::Node(node)), now(60))))
                 as fn(&mut Cache, Watched<Node>),
         ),
         ("an answer", |cache, node| answer(cache, node)),
@@ -249,10 +264,11 @@ fn an_instance_that_does_not_lead_notes_no_statuses_either() {
         }
         let mut rule = regating();
         rule.json()["status"] = json!({ "nodegate": { "heldNodes": held } });
-        cache.apply(Seen::Apply(Object::Rule(rule.object())), now(10));
-        assert_eq!(cache.take_shown_statuses().len(), usize::from(leads));
+        let changes = cache.apply(Seen::Apply(Object::Rule(rule.object())), now(10));
+        assert_eq!(changes.statuses.len(), usize::from(leads));
     }
-    assert_eq!(cache.take_shown_statuses().len(), 0, "once");
+    let changes = cache.apply(Seen::Apply(Object::Node(node("n").object())), now(11));
+    assert_eq!(changes.statuses.len(), 0, "once");
 }
 
 #[test]
@@ -266,7 +282,7 @@ fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version
 
 #[test]
 fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does() {
-    let mut cache = Cache::new(Vec::new(), Vec::new(), false, false, now(0));
+    let mut cache = Cache::new(&Settings::default(), now(0));
     for index in 0..100 {
         let node = node(&format!("n-{index}"));
         cache.apply(Seen::Apply(Object::Node(node.object())), now(0));
@@ -274,9 +290,9 @@ fn an_instance_that_does_not_lead_notes_no_nodes_and_evaluates_all_once_it_does(
             cache.apply(Seen::Delete(Object::Node(node.object())), now(1));
         }
     }
-    assert_eq!(cache.dirty_count(), 0);
+    assert_eq!(cache.turn.len(), 0);
     cache.begin_evaluations();
-    assert_eq!(cache.dirty_count(), 10);
+    assert_eq!(cache.turn.len(), 10);
 }
 
 #[test]
@@ -310,7 +326,7 @@ fn an_answer_that_shows_another_rule_of_the_name_tells_that_the_known_one_is_gon
         let mut cache = synced(&booted("a", 0, 10), &shown("r-uid", 10));
         let another = shown("another", version).object();
         cache.apply_answer(Object::Rule(another), now(60));
-        assert_eq!(cache.rules().len() == 1, is_there, "{version}");
+        assert_eq!(cache.rules.all.len() == 1, is_there, "{version}");
     }
 }
 
@@ -323,7 +339,7 @@ fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_s
     };
     let rule = rule("r").waits_for("Net").bootstrap_only();
     let rule = rule.nodegate("repair: {readinessTTL: 1m, action: DeleteNodeClaim}");
-    let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
+    let mut cache = Cache::new(&with_karpenter(), now(0));
     for (watch, object) in [
         (Watch::Rules, Some(Object::Rule(rule.object()))),
         (Watch::NodePools, None),
@@ -337,13 +353,13 @@ fn a_claim_is_news_where_more_than_its_version_is_new_and_ends_where_an_answer_s
     cache.apply(Seen::Apply(claim("uid", 11)), now(1));
     assert_eq!(follows(&mut cache).0, [] as [Arc<str>; 0]);
     cache.apply_answer(claim("another", 12), now(60));
-    assert!(cache.claim("c").is_none());
+    assert!(cache.claims.get("c").is_none());
     assert_eq!(follows(&mut cache).0, ["n".into()]);
 }
 
 #[test]
 fn a_cluster_without_karpenter_is_certain_of_it() {
-    let mut cache = Cache::new(Vec::new(), Vec::new(), false, true, now(0));
+    let mut cache = Cache::new(&with_karpenter(), now(0));
     for watch in [Watch::Nodes, Watch::Rules] {
         cache.current(watch, now(0).monotonic, now(0));
     }
@@ -358,17 +374,16 @@ fn a_cluster_without_karpenter_is_certain_of_it() {
 #[test]
 fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
     let mut cache = waiting_for_components();
-    cache.take_rules_changed();
     for (key, evaluated) in [("tenant/agent", false), ("kube-system/cni", true)] {
         let labelled = daemon_set(key).critical();
-        cache.apply(
+        let changes = cache.apply(
             Seen::Apply(Object::DaemonSet(
                 ComponentGroup::Class(0),
                 labelled.object(),
             )),
             now(10),
         );
-        assert!(cache.take_rules_changed(), "{key}: rules tell of it");
+        assert!(changes.rules, "{key}: rules tell of it");
         assert_eq!(!follows(&mut cache).0.is_empty(), evaluated, "{key}");
     }
 }
@@ -403,7 +418,7 @@ fn amounts_of_a_resource_are_news_where_a_rule_counts_it() {
     ] {
         let mut cache = synced(&gpus("7").version(1), &rule);
         cache.begin_evaluations();
-        while cache.next_dirty().is_some() {}
+        while cache.turn.next().is_some() {}
         let shown = shown.version(2);
         cache.apply(Seen::Apply(Object::Node(shown.object())), now(10));
         assert_eq!(!follows(&mut cache).0.is_empty(), is_news, "{name}");

@@ -11,8 +11,7 @@ const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 
 /// A cache with Gardener's class, synced with these rules and the node `n`.
 fn with(rules: &[RuleBuilder]) -> Cache {
-    let classes = Config::default().classes().unwrap();
-    let mut cache = Cache::new(classes, Vec::new(), false, false, now(0));
+    let mut cache = Cache::new(&with_gardener(), now(0));
     cache.begin_evaluations();
     cache.views.take_orders();
     let mut seen = vec![init(Watch::Rules, 0)];
@@ -257,9 +256,9 @@ fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     shows(&mut cache, Seen::Delete(Object::Node(node("n").object())));
-    assert_eq!(cache.entries.len(), 1, "its pod is still there");
+    assert_eq!(cache.nodes.len(), 1, "its pod is still there");
     shows(&mut cache, Seen::Delete(Object::Rule(waits("r").object())));
-    assert_eq!(cache.entries.len(), 0);
+    assert_eq!(cache.nodes.len(), 0);
 }
 
 #[test]
@@ -315,7 +314,7 @@ fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
     let accepted = |cache: &Cache| -> Vec<bool> {
         let of_set = cache.cluster().rules.rules().iter();
         let of_set: Vec<_> = of_set.map(|rule| rule.spec.is_ok()).collect();
-        let mut cached: Vec<_> = cache.rules().values().map(|it| &it.rule).collect();
+        let mut cached: Vec<_> = cache.rules.all.values().map(|it| &it.rule).collect();
         cached.sort_by_key(|rule| rule.created);
         let cached: Vec<_> = cached.iter().map(|rule| rule.spec.is_ok()).collect();
         assert_eq!(of_set, cached, "status and decisions agree");
@@ -329,7 +328,7 @@ fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
         .rules
         .selecting(&cache.node("n").unwrap().node.labels);
     assert!(!selecting.contains(&MOST), "it decides about no node");
-    let why = cache.rules()["r-64"].rule.trouble().unwrap();
+    let why = cache.rules.all["r-64"].rule.trouble().unwrap();
     assert!(why.contains("name more than 64 DaemonSets"), "{why}");
     // Its own status is shown: nothing changes by that.
     shows(&mut cache, Seen::Apply(Object::Rule(own(MOST).object())));
@@ -355,7 +354,7 @@ fn a_daemon_set_that_no_rule_names_concerns_only_the_nodes_that_it_selects() {
     lists(&mut cache, Watch::Pods(Named(0)), None);
     let agent = |zone: &str| daemon_set("tools/agent").node_selector("zone", zone);
     let evaluated = |cache: &mut Cache| {
-        let mut dirty: Vec<_> = std::iter::from_fn(|| cache.next_dirty()).collect();
+        let mut dirty: Vec<_> = std::iter::from_fn(|| cache.turn.next()).collect();
         dirty.sort();
         dirty.join(" ")
     };

@@ -1,0 +1,209 @@
+//! What is watched only for rules that wait for it: classes, `CSINode`s, and what rules name; and whether these watches have shown
+//! everything.
+//!
+//! Each named component forms a group from when a rule names it. The pods of a `DaemonSet` are watched once its selector is known. The
+//! selector of a group never changes: a `DaemonSet` that is created again with another selector gets a new group, so pods of the
+//! old one are not mistaken for its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::condition::{
+    ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Scope,
+    Watch,
+};
+use crate::engine::freshness::{Phase, WatchStates};
+use crate::object::{DaemonSet, ObjectKey, Pod, PodPhase};
+use crate::rule::RuleSet;
+use crate::selector::Selector;
+
+/// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
+const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// What rules can wait for.
+#[derive(Debug, Default)]
+pub(super) struct Components {
+    pub(super) classes: Vec<CriticalComponentClass>,
+    /// Whether synthesized conditions are published on nodes.
+    pub(super) are_published: bool,
+    pub(super) named: Vec<NamedComponent>,
+    /// The number of the next group of what a rule names.
+    pub(super) next_group: usize,
+    pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
+    /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
+    pub(super) unseen: BTreeSet<Watch>,
+}
+
+impl Components {
+    /// The component of a group, if it exists.
+    pub(super) fn get(&self, group: ComponentGroup) -> Option<&Component> {
+        let mut named = self.named.iter();
+        named.find(|it| it.group == group).map(|it| &it.component)
+    }
+
+    /// The class of a group, if it is one.
+    fn class(&self, group: ComponentGroup) -> Option<&CriticalComponentClass> {
+        self.classes.get(group.class()?)
+    }
+
+    /// Whether objects in this namespace count for the group.
+    pub(super) fn covers(&self, group: ComponentGroup, namespace: &str) -> bool {
+        let class = self.class(group);
+        class.is_none_or(|class| class.namespaces.contains(namespace))
+    }
+
+    /// Whether a pod counts for the group. Drops those of its annotations that do not.
+    pub(super) fn counts(&self, group: ComponentGroup, pod: &mut Pod) -> bool {
+        let class = self.class(group);
+        pod.keep_annotations(class.map(|class| &*class.csi_annotation_prefix));
+        let counts = match self.get(group) {
+            None => pod.is_live(),
+            Some(Component::Check(_)) => true,
+            // Only the pods of `DaemonSet`s count. A selector may match others. One that is being deleted tells that its
+            // revision goes.
+            Some(_) => pod.phase == PodPhase::Unfinished && pod.daemon_set.is_some(),
+        };
+        counts && !pod.node.is_empty()
+    }
+
+    /// Starts and stops watches to match the rules. Returns those that have ended.
+    pub(super) fn follow(&mut self, rules: &RuleSet, views: &mut WatchStates) -> Vec<Watch> {
+        let mut wanted = rules.components();
+        let unwanted = self.named.iter();
+        let unwanted = unwanted.filter(|named| !wanted.contains(&named.component));
+        let unwanted: Vec<_> = unwanted.map(|named| named.group).collect();
+        let ended = unwanted.into_iter();
+        let mut ended: Vec<_> = ended
+            .flat_map(|group| self.end_group(group, views))
+            .collect();
+        wanted.retain(|it| self.named.iter().all(|named| named.component != *it));
+        for component in wanted {
+            self.begin_group(component, views);
+        }
+        let classes = self.classes.iter().enumerate();
+        let of_classes = classes.flat_map(|(index, class)| {
+            let group = ComponentGroup::Class(index);
+            [Watch::Pods(group), Watch::DaemonSets(group)].map(|it| (it, class.scope(it)))
+        });
+        let csi_nodes = (Watch::CsiNodes, Scope::default());
+        for (watch, scope) in of_classes.chain([csi_nodes]).collect::<Vec<_>>() {
+            match (rules.depends_on(watch), views.has(watch)) {
+                (true, false) => {
+                    views.begin(watch, scope, None);
+                    self.unseen.insert(watch);
+                }
+                (false, true) => {
+                    self.end(watch, views);
+                    ended.push(watch);
+                }
+                _ => {}
+            }
+        }
+        ended
+    }
+
+    fn begin_group(&mut self, component: Component, views: &mut WatchStates) {
+        let group = ComponentGroup::Named(self.next_group);
+        self.next_group += 1;
+        let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
+        let mut scope = Scope::default();
+        match &component {
+            Component::DaemonSet(key) => views.begin(daemon_sets, Scope::of_one(key), None),
+            Component::AllDaemonSets => {
+                views.begin(daemon_sets, scope.clone(), None);
+                scope.labels = Some(Selector::of_label_key(REVISION_LABEL));
+                views.begin(pods, scope, None);
+            }
+            Component::Check(key) => {
+                scope.namespace = Some(key.namespace.clone());
+                scope.labels = Some(Selector::of_label(CHECK_LABEL, &key.name));
+                scope.with_ended = true;
+                views.begin(pods, scope, None);
+            }
+            Component::Devices(driver) => {
+                scope.driver = Some(driver.clone());
+                views.begin(Watch::ResourceSlices(group), scope, None);
+            }
+        }
+        self.named.push(NamedComponent {
+            component,
+            group,
+            is_seen: false,
+            is_served: true,
+        });
+    }
+
+    /// Ends a group; returns its watches.
+    fn end_group(&mut self, group: ComponentGroup, views: &mut WatchStates) -> Vec<Watch> {
+        self.named.retain(|named| named.group != group);
+        let watches = views.of_groups(|it| it == group);
+        let watches: Vec<_> = watches.map(|(watch, _)| watch).collect();
+        for watch in &watches {
+            self.end(*watch, views);
+        }
+        watches
+    }
+
+    fn end(&mut self, watch: Watch, views: &mut WatchStates) {
+        views.end(watch);
+        self.unseen.remove(&watch);
+        if let Watch::DaemonSets(group) = watch {
+            self.daemon_sets.remove(&group);
+        }
+    }
+
+    /// Sets the pod selector of a `DaemonSet` that is waited for by name. Returns the watches that have ended.
+    pub(super) fn select_pods(
+        &mut self,
+        group: ComponentGroup,
+        selector: Option<Selector>,
+        views: &mut WatchStates,
+    ) -> Vec<Watch> {
+        let Some(Component::DaemonSet(key)) = self.get(group).cloned() else {
+            return Vec::new();
+        };
+        let pods = Watch::Pods(group);
+        match views.scope(pods) {
+            None if selector.is_none() => {}
+            None => {
+                let scope = Scope {
+                    namespace: Some(key.namespace),
+                    labels: selector,
+                    ..Scope::default()
+                };
+                views.begin(pods, scope, None);
+            }
+            Some(scope) if scope.labels == selector => {}
+            Some(_) => {
+                let ended = self.end_group(group, views);
+                self.begin_group(Component::DaemonSet(key), views);
+                return ended;
+            }
+        }
+        Vec::new()
+    }
+
+    /// If a group is named, works out whether all of it has been seen; returns whether that has changed. `is_unreadable`: one
+    /// of its `DaemonSet`s is, which may run on any node.
+    pub(super) fn update(
+        &mut self,
+        group: ComponentGroup,
+        is_unreadable: bool,
+        views: &WatchStates,
+    ) -> bool {
+        let mut named = self.named.iter_mut();
+        let Some(named) = named.find(|named| named.group == group) else {
+            return false;
+        };
+        let mut known = self.daemon_sets.get(&group).into_iter();
+        let is_readable = !is_unreadable || known.any(|it| !it.is_empty());
+        let phases = || {
+            let watches = views.of_groups(|it| it == group);
+            watches.filter_map(|(watch, _)| views.phase(watch))
+        };
+        let is_seen = is_readable && phases().all(|phase| phase != Phase::Unlisted);
+        let is_served = phases().all(|phase| phase != Phase::Absent);
+        let has_changed = (named.is_seen, named.is_served) != (is_seen, is_served);
+        (named.is_seen, named.is_served) = (is_seen, is_served);
+        has_changed
+    }
+}

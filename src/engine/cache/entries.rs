@@ -1,0 +1,262 @@
+//! What is known of each node, kept together: an evaluation reads what belongs to one node.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::rulebook::Rulebook;
+use crate::condition::{ByGroup, ComponentGroup, Observations, Watch};
+use crate::engine::io::Now;
+use crate::engine::map::Map;
+use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice, Taint};
+use crate::rule::RuleSet;
+
+/// A node that joined longer ago than this may be in use, unless every change of it has been seen.
+const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);
+
+/// What is known under one node name.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    pub(super) node: Option<Node>,
+    /// When the node joined, if this process saw that. For a node that a relist shows, the time when the nodes were last
+    /// current.
+    pub(super) joined: Option<Timestamp>,
+    /// When the node's latest state came.
+    pub(super) seen: Option<Instant>,
+    pub(super) observations: Observations,
+    pub(super) csi_node: Option<CsiNode>,
+    /// Pods bound to the node, by group.
+    pub(super) pods: ByGroup<Vec<Pod>>,
+    /// `ResourceSlice`s of the node, by group.
+    pub(super) slices: ByGroup<Vec<ResourceSlice>>,
+    /// Indices into the rule set of the rules that select the node, as of `selected_at`.
+    pub(super) selecting: Vec<usize>,
+    /// The rule generation at which `selecting` was computed; 0 for never.
+    selected_at: u64,
+}
+
+impl Entry {
+    /// Keeps a node that came at this time, and updates its observations; returns whether a decision may depend on what has
+    /// changed. `joined`: the earliest time at which a node that is seen for the first time can have joined. `is_late`: changes
+    /// may have been missed.
+    pub(super) fn put_node(
+        &mut self,
+        node: Node,
+        joined: Option<Timestamp>,
+        is_late: bool,
+        rules: &RuleSet,
+        now: Now,
+    ) -> bool {
+        let known = self.node.take();
+        if known.as_ref().is_none_or(|known| known.uid != node.uid) {
+            self.joined = joined;
+        }
+        if known.as_ref().is_none_or(|it| it.labels != node.labels) {
+            self.selected_at = 0;
+        }
+        self.seen = Some(now.monotonic);
+        let observations = &mut self.observations;
+        let is_alive = observations.see(known.as_ref(), &node, &rules.followed, now.wall);
+        observations.see_deadlines(&node, &rules.repairing);
+        if is_late {
+            observations.saw_late(now.wall);
+            self.missed_changes(now.wall);
+        }
+        let is_news = is_alive || known.is_none_or(|it| is_news(it, &node, &rules.counted));
+        self.node = Some(node);
+        is_news
+    }
+
+    /// Takes in the metadata in the response to a patch, if they are of the known node.
+    pub(super) fn patch(&mut self, patched: Node, taints: Option<Vec<Taint>>, rules: &RuleSet) {
+        if let Some(node) = &mut self.node {
+            if node.take_in(patched, taints) {
+                self.selected_at = 0;
+            }
+            self.observations.see_deadlines(node, &rules.repairing);
+        }
+    }
+
+    /// Keeps a `CSINode`, or that there is none; returns whether that is new. `is_first_sight`: not all have been listed yet.
+    pub(super) fn put_csi_node(&mut self, csi_node: Option<CsiNode>, is_first_sight: bool) -> bool {
+        let is_news = self.csi_node != csi_node;
+        if is_news {
+            if !is_first_sight {
+                let before = self.csi_node.as_ref();
+                self.observations.see_csi_node(before, csi_node.as_ref());
+            }
+            self.csi_node = csi_node;
+        }
+        is_news
+    }
+
+    /// Whether a `DaemonSet` of this group has a pod on the node.
+    pub(super) fn runs(&self, group: ComponentGroup, daemon_set: &DaemonSet) -> bool {
+        let mut pods = self.pods.get(&group).into_iter().flatten();
+        pods.any(|pod| daemon_set.owns(pod))
+    }
+
+    /// Changes of the node may have been missed. If it joined long ago, it may have been released and have met its rules' conditions
+    /// meanwhile, so gating it may take something away.
+    pub(super) fn missed_changes(&mut self, now: Timestamp) {
+        let is_long_ago = |joined: &mut Timestamp| now.duration_since(*joined) > JOINED_LONG_AGO;
+        self.joined.take_if(is_long_ago);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.node.is_none()
+            && self.csi_node.is_none()
+            && self.pods.is_empty()
+            && self.slices.is_empty()
+    }
+}
+
+/// By node name. Boxed, because a large part of a map's places is empty.
+#[derive(Debug, Default)]
+pub(crate) struct Entries(Map<Arc<str>, Box<Entry>>);
+
+impl Entries {
+    pub(super) fn get(&self, name: &str) -> Option<&Entry> {
+        self.0.get(name).map(|entry| &**entry)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
+        self.0.get_mut(name).map(|entry| &mut **entry)
+    }
+
+    /// The entry of this name, created if missing.
+    pub(super) fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
+        self.0.entry(name.clone()).or_default()
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.0.values_mut().map(|entry| &mut **entry)
+    }
+
+    /// The names of all nodes.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0
+            .iter()
+            .filter_map(|(name, it)| it.node.as_ref().map(|_| name))
+    }
+
+    /// All nodes.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
+        self.with_nodes().map(|(node, _)| node)
+    }
+
+    pub(super) fn with_nodes(&self) -> impl Iterator<Item = (&Node, &Entry)> + Clone {
+        let entries = self.0.values();
+        entries.filter_map(|entry| Some((entry.node.as_ref()?, &**entry)))
+    }
+
+    /// The CSI drivers that are registered on any node.
+    pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
+        let csi_nodes = self.0.values().filter_map(|it| it.csi_node.as_ref());
+        let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
+        drivers.map(|driver| driver.name.as_str())
+    }
+
+    /// Works out which rules select a node, if its labels or the rules have changed since, and tracks the heartbeats that
+    /// rules ask for.
+    pub(super) fn select_rules(&mut self, name: &str, rules: &Rulebook, now: Timestamp) {
+        if let Some(entry) = self.0.get_mut(name)
+            && entry.selected_at != rules.generation
+            && let Some(node) = &entry.node
+        {
+            let set = &rules.set;
+            entry.selecting = set.selecting(&node.labels);
+            entry.observations.follow(&set.followed, node, now);
+            entry.observations.see_deadlines(node, &set.repairing);
+            entry.selected_at = rules.generation;
+        }
+    }
+
+    /// Keeps a pod with its node; returns the node's name if the pod is new or has changed.
+    pub(super) fn put_pod(&mut self, group: ComponentGroup, pod: Pod) -> Option<Arc<str>> {
+        let name = pod.node.clone();
+        let pods = self.entry(&name).pods.entry(group).or_default();
+        put(pods, pod, |a, b| a.key.cmp(&b.key)).then_some(name)
+    }
+
+    /// The same of a slice.
+    pub(super) fn put_slice(
+        &mut self,
+        group: ComponentGroup,
+        it: ResourceSlice,
+    ) -> Option<Arc<str>> {
+        let name = it.node.clone();
+        let slices = self.entry(&name).slices.entry(group).or_default();
+        put(slices, it, |a, b| a.name.cmp(&b.name)).then_some(name)
+    }
+
+    /// Takes a pod or a slice off this node.
+    pub(super) fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: &str) {
+        if let Some(entry) = self.0.get_mut(node) {
+            match watch {
+                Watch::Pods(group) => take(&mut entry.pods, group, |it| it.key.cmp(key)),
+                Watch::ResourceSlices(group) => {
+                    take(&mut entry.slices, group, |it| it.name.cmp(&key.name));
+                }
+                _ => {}
+            }
+            self.drop_if_empty(node);
+        }
+    }
+
+    pub(super) fn drop_if_empty(&mut self, name: &str) {
+        if self.0.get(name).is_some_and(|it| it.is_empty()) {
+            self.0.remove(name);
+        }
+    }
+
+    /// The same text as this name, so that it is in memory once.
+    pub(super) fn shared(&self, name: Arc<str>) -> Arc<str> {
+        let known = self.0.get_key_value(&name);
+        known.map_or(name, |(name, _)| name.clone())
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Puts an object into a list, which is sorted since a kubelet may make any number; returns whether that changes it.
+fn put<T: PartialEq>(all: &mut Vec<T>, it: T, order: impl Fn(&T, &T) -> Ordering) -> bool {
+    match all.binary_search_by(|known| order(known, &it)) {
+        Ok(at) if all[at] == it => return false,
+        Ok(at) => all[at] = it,
+        Err(at) => {
+            // Most lists stay short, and there are many.
+            if all.len() < 8 {
+                all.reserve_exact(1);
+            }
+            all.insert(at, it);
+        }
+    }
+    true
+}
+
+/// Takes the object with this place in the order off a group's sorted list.
+fn take<T>(all: &mut ByGroup<Vec<T>>, group: ComponentGroup, order: impl FnMut(&T) -> Ordering) {
+    if let Some(of_group) = all.get_mut(&group) {
+        let at = of_group.binary_search_by(order);
+        at.map(|at| of_group.remove(at)).ok();
+        if of_group.is_empty() {
+            all.remove(&group);
+        }
+    }
+}
+
+/// Whether a decision may depend on what has changed: not on amounts of resources that no rule counts.
+fn is_news(mut known: Node, node: &Node, counted: &BTreeSet<Arc<str>>) -> bool {
+    let amounts_differ = known.resources != node.resources;
+    if amounts_differ && known.resources.count_alike(&node.resources, counted) {
+        known.resources.clone_from(&node.resources);
+    }
+    known != *node
+}

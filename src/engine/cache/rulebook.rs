@@ -1,0 +1,140 @@
+//! Rules, from watches and write responses.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::condition::CriticalComponentClass;
+use crate::engine::map::Map;
+use crate::object::{self, RuleObject, Version};
+use crate::rule::{Rule, RuleSet};
+
+/// How many deleted rules are remembered.
+const FORMER_RULES: usize = 256;
+
+/// A rule as it was shown, and compiled.
+#[derive(Debug)]
+pub(crate) struct CachedRule {
+    pub rule: Arc<Rule>,
+    pub object: RuleObject,
+}
+
+impl CachedRule {
+    pub(crate) fn version(&self) -> Version {
+        object::resource_version(&self.object.metadata)
+    }
+}
+
+/// All rules.
+#[derive(Debug)]
+pub(crate) struct Rulebook {
+    /// By name.
+    pub(crate) all: Map<Arc<str>, CachedRule>,
+    /// The last rules that were deleted.
+    former: VecDeque<Arc<Rule>>,
+    /// The rules in order, as of the last [`Self::sort`].
+    pub set: RuleSet,
+    /// Grows whenever `set` changes, and all nodes are evaluated again.
+    pub generation: u64,
+    /// Whether all rules are suspended, whatever their specs say.
+    pub suspends_all: bool,
+    has_changed: bool,
+}
+
+impl Rulebook {
+    pub(super) fn new(passing_taints: Vec<String>) -> Self {
+        Self {
+            all: Map::default(),
+            former: VecDeque::new(),
+            set: RuleSet::new([], passing_taints),
+            generation: 1,
+            suspends_all: false,
+            has_changed: true,
+        }
+    }
+
+    /// Takes in a rule, seen at this time; returns its name if it was known.
+    pub(super) fn put(
+        &mut self,
+        object: RuleObject,
+        classes: &[CriticalComponentClass],
+        at: Timestamp,
+    ) -> Option<Arc<str>> {
+        let mut rule = Rule::compile(&object.metadata, object.spec.clone(), classes);
+        rule.suspended |= self.suspends_all;
+        let known = self.all.get(&rule.name).map(|known| &known.rule);
+        let rule = rule.seen(known.map(|known| &**known), at);
+        let rule = match known {
+            Some(known) if **known == rule => known.clone(),
+            _ => {
+                self.has_changed = true;
+                Arc::new(rule)
+            }
+        };
+        let (name, uid) = (rule.name.clone(), rule.uid.clone());
+        let known = self.all.insert(name.clone(), CachedRule { rule, object })?;
+        if known.rule.uid != uid {
+            self.retire(known.rule);
+        }
+        Some(name)
+    }
+
+    /// Suspends or resumes all rules.
+    pub(super) fn suspend_all(
+        &mut self,
+        suspends_all: bool,
+        classes: &[CriticalComponentClass],
+        now: Timestamp,
+    ) {
+        // The statuses of rules that are suspended anyway say so, too.
+        self.has_changed |= self.suspends_all != suspends_all;
+        self.suspends_all = suspends_all;
+        let objects: Vec<_> = self.all.values().map(|it| it.object.clone()).collect();
+        for object in objects {
+            self.put(object, classes, now);
+        }
+    }
+
+    /// Notes that the API server keeps refusing our finalizer on a rule.
+    pub(super) fn refused_finalizer(&mut self, name: &str) {
+        if let Some(cached) = self.all.get_mut(name)
+            && !cached.rule.refused
+        {
+            Arc::make_mut(&mut cached.rule).refused = true;
+            self.has_changed = true;
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        if let Some(gone) = self.all.remove(name) {
+            self.retire(gone.rule);
+            self.has_changed = true;
+        }
+    }
+
+    /// Remembers a deleted rule: its taints may still be on nodes.
+    fn retire(&mut self, rule: Arc<Rule>) {
+        if self.former.len() == FORMER_RULES {
+            self.former.pop_front();
+        }
+        self.former.push_back(rule);
+    }
+
+    /// Sorts the rules again, if any has changed; returns whether that is so.
+    pub(super) fn sort(&mut self) -> bool {
+        if !std::mem::take(&mut self.has_changed) {
+            return false;
+        }
+        let rules = self.all.values().map(|cached| cached.rule.clone());
+        let passing_taints = self.set.passing.configured.clone();
+        self.set = RuleSet::new(rules, passing_taints).with_former(self.former.iter().cloned());
+        for rule in self.set.rules() {
+            if let Some(cached) = self.all.get_mut(&rule.name) {
+                cached.rule = rule.clone();
+            }
+        }
+        self.generation += 1;
+        true
+    }
+}

@@ -1,0 +1,73 @@
+//! Freshness of the cache as of the last evaluation, which every decision goes by.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use crate::condition::Watch;
+use crate::engine::freshness::WatchStates;
+use crate::engine::io::Now;
+use crate::repair::Census;
+
+/// Freshness of the cache at the last [`Self::assess`].
+#[derive(Debug, Default)]
+pub(super) struct Freshness {
+    /// When that was.
+    pub(super) at: Timestamp,
+    /// The watches that are not known to be current.
+    pub(super) stale: BTreeSet<Watch>,
+    /// As of when the nodes are known.
+    pub(super) nodes_as_of: Timestamp,
+    /// As of when the rules are known; `None` while they are stale.
+    pub(super) rules_as_of: Option<Instant>,
+    /// Until when repair is postponed.
+    pub(super) repair_after: Option<Timestamp>,
+    /// The health of all nodes, once a late node was to be evaluated.
+    pub(super) census: Option<Census>,
+    /// The same by the monotonic clock, as of now.
+    postponed: Option<Instant>,
+    /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
+    pub(super) clock_was_set: bool,
+}
+
+impl Freshness {
+    /// Works out which watches are stale now, and until when repair is postponed.
+    pub(super) fn assess(&mut self, views: &WatchStates, now: Now) {
+        let age = |at| now.monotonic.saturating_duration_since(at);
+        let nodes_as_of = views.as_of(Watch::Nodes, now.monotonic);
+        let nodes_as_of = nodes_as_of.and_then(|at| now.wall.checked_sub(age(at)).ok());
+        let postponed = self.postponed.filter(|at| now.monotonic < *at);
+        let repair_after = postponed.and_then(|at| {
+            let pause = at.saturating_duration_since(now.monotonic);
+            now.wall.checked_add(pause).ok()
+        });
+        *self = Self {
+            at: now.wall,
+            stale: views.stale(now.monotonic).collect(),
+            nodes_as_of: nodes_as_of.unwrap_or(Timestamp::MIN),
+            rules_as_of: views.as_of(Watch::Rules, now.monotonic),
+            repair_after,
+            census: None,
+            ..*self
+        };
+    }
+
+    /// Postpones repair until this time at least.
+    pub(super) fn postpone_repair(&mut self, until: Instant) {
+        self.postponed = self.postponed.max(Some(until));
+    }
+
+    /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
+    /// `None` if it may always have been there.
+    pub(super) fn earliest_join(&self, views: &WatchStates, now: Now) -> Option<Timestamp> {
+        let unseen = if views.is_stale(Watch::Nodes, now.monotonic) {
+            views.age(Watch::Nodes, now.monotonic)
+        } else {
+            Duration::ZERO
+        };
+        let joined = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
+        let is_known = !self.clock_was_set && views.has_listed(Watch::Nodes);
+        is_known.then_some(joined)
+    }
+}
