@@ -6,7 +6,7 @@ use kube::Error;
 use serde::{Deserialize, Serialize};
 
 use super::causes::with_causes;
-use super::kind::ResourceKind;
+use crate::object::ResourceKind;
 
 /// A kind that could not be read, at all or to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use super::bookmarks;
 use super::client;
 use super::filter::Filter;
 use super::gap::{Gap, why};
-use super::kind::ResourceKind;
+use crate::object::ResourceKind;
 
 /// The most objects of a page.
 const PAGE: u32 = 500;

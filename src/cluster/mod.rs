@@ -1,4 +1,4 @@
-//! The API server: a client, the kinds of objects, paged lists with filters, watches as streams, and why something could not be
+//! The API server: a client, paged lists with filters, watches as streams, and why something could not be
 //! read. The client's layer makes bookmarks of watches visible.
 
 pub mod bookmarks;
@@ -6,13 +6,12 @@ mod causes;
 pub(crate) mod client;
 mod filter;
 mod gap;
-mod kind;
 mod list;
 mod stream;
 
+pub use crate::object::ResourceKind;
 pub(crate) use causes::with_causes;
 pub(crate) use filter::Filter;
 pub use gap::Gap;
-pub use kind::ResourceKind;
 pub(crate) use list::{Cluster, ListPage, Objects};
 pub(crate) use stream::{Events, KARPENTER_RBAC, RBAC, events, explain, refusal};

@@ -4,7 +4,6 @@ use std::error::Error as _;
 use std::time::Instant;
 
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use k8s_openapi::NamespaceResourceScope;
 use kube::core::Status;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client, Resource};
@@ -25,54 +24,39 @@ pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
 
 /// What a watch of these objects shows.
 pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
+    match watch {
+        Watch::Nodes => shown(client, watch, scope, Object::Node),
+        Watch::CsiNodes => shown(client, watch, scope, Object::CsiNode),
+        Watch::Pods(group) => shown(client, watch, scope, move |it| Object::Pod(group, it)),
+        Watch::DaemonSets(group) => {
+            shown(client, watch, scope, move |it| Object::DaemonSet(group, it))
+        }
+        Watch::ResourceSlices(group) => shown(client, watch, scope, move |it| {
+            Object::ResourceSlice(group, it)
+        }),
+        Watch::Rules => shown(client, watch, scope, Object::Rule),
+        Watch::NodeClaims => shown(client, watch, scope, Object::NodeClaim),
+        Watch::NodePools => shown(client, watch, scope, Object::NodePool),
+    }
+}
+
+fn shown<T: Kind + Send + 'static>(
+    client: &Client,
+    watch: Watch,
+    scope: &Scope,
+    wrap: impl Fn(Watched<T>) -> Object + Send + 'static,
+) -> Events {
     let client = client.clone();
+    let api = match &scope.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &()),
+        None => Api::all(client),
+    };
     let config = Config {
         label_selector: scope.labels(),
         field_selector: scope.fields(watch),
         timeout: u32::try_from(WATCH_LENGTH.as_secs()).ok(),
         ..Config::default()
     };
-    let namespace = scope.namespace.as_deref();
-    match watch {
-        Watch::Nodes => shown(watch, Api::all(client), config, Object::Node),
-        Watch::CsiNodes => shown(watch, Api::all(client), config, Object::CsiNode),
-        Watch::Rules => shown(watch, Api::all(client), config, Object::Rule),
-        Watch::Pods(group) => {
-            let wrap = move |it| Object::Pod(group, it);
-            shown(watch, within(client, namespace), config, wrap)
-        }
-        Watch::DaemonSets(group) => {
-            let wrap = move |it| Object::DaemonSet(group, it);
-            shown(watch, within(client, namespace), config, wrap)
-        }
-        Watch::ResourceSlices(group) => {
-            let wrap = move |it| Object::ResourceSlice(group, it);
-            shown(watch, Api::all(client), config, wrap)
-        }
-        Watch::NodeClaims => shown(watch, Api::all(client), config, Object::NodeClaim),
-        Watch::NodePools => shown(watch, Api::all(client), config, Object::NodePool),
-    }
-}
-
-fn within<T>(client: Client, namespace: Option<&str>) -> Api<Watched<T>>
-where
-    T: Kind<Scope = NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client, namespace),
-        None => Api::all(client),
-    }
-}
-
-fn shown<T>(
-    watch: Watch,
-    api: Api<Watched<T>>,
-    config: Config,
-    wrap: impl Fn(Watched<T>) -> Object + Send + 'static,
-) -> Events
-where
-    T: Kind + Send + 'static,
-{
     let seen = move |event: Event<Watched<T>>| match event {
         Event::Init => Seen::Init(watch, Instant::now()),
         Event::InitDone => Seen::InitDone(watch),

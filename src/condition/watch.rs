@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::groups::{ComponentGroup, CriticalComponentClass};
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, ResourceKind};
 use crate::selector::Selector;
 
 /// The API server leaves out pods that are not bound.
@@ -39,49 +39,41 @@ impl Watch {
         Self::NodePools,
     ];
 
-    /// Its kind, its resource, and the resource's short name.
-    fn names(self) -> [&'static str; 3] {
+    /// The kind of the watched objects.
+    pub const fn resource(self) -> ResourceKind {
         match self {
-            Self::Nodes => ["Node", "nodes", "nodes"],
-            Self::CsiNodes => ["CSINode", "csinodes.storage.k8s.io", "csinodes"],
-            Self::Pods(_) => ["Pod", "pods", "pods"],
-            Self::DaemonSets(_) => ["DaemonSet", "daemonsets.apps", "daemonsets"],
-            Self::ResourceSlices(_) => [
-                "ResourceSlice",
-                "resourceslices.resource.k8s.io",
-                "resourceslices",
-            ],
-            Self::Rules => [
-                "NodeReadinessRule",
-                "nodereadinessrules.readiness.node.x-k8s.io",
-                "rules",
-            ],
-            Self::NodeClaims => ["NodeClaim", "nodeclaims.karpenter.sh", "nodeclaims"],
-            Self::NodePools => ["NodePool", "nodepools.karpenter.sh", "nodepools"],
+            Self::Nodes => ResourceKind::Nodes,
+            Self::CsiNodes => ResourceKind::CsiNodes,
+            Self::Pods(_) => ResourceKind::Pods,
+            Self::DaemonSets(_) => ResourceKind::DaemonSets,
+            Self::ResourceSlices(_) => ResourceKind::ResourceSlices,
+            Self::Rules => ResourceKind::Rules,
+            Self::NodeClaims => ResourceKind::NodeClaims,
+            Self::NodePools => ResourceKind::NodePools,
         }
     }
 
-    /// The kind of the watched objects.
+    /// The kind's name in manifests.
     pub fn kind(self) -> &'static str {
-        self.names()[0]
+        self.resource().kind()
     }
 
-    /// The resource, as in the API's URLs.
+    /// The resource's name with its group, for logs and metrics of watches.
     pub fn name(self) -> &'static str {
-        self.names()[1]
+        self.resource().full_name()
     }
 
-    /// What metrics call the resource.
+    /// What metrics of objects call the resource.
     pub(crate) fn short_name(self) -> &'static str {
-        self.names()[2]
+        match self {
+            Self::Rules => "rules",
+            watch => watch.resource().name(),
+        }
     }
 
     /// Whether a cluster may lack this resource.
     pub fn is_optional(self) -> bool {
-        matches!(
-            self,
-            Self::NodeClaims | Self::NodePools | Self::ResourceSlices(_)
-        )
+        self != Self::Rules && self.resource().may_be_absent()
     }
 
     /// The component group of the watched objects, if they belong to one.

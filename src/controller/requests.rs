@@ -20,7 +20,7 @@ use serde::de::IgnoredAny;
 
 use super::answer::{DEADLINE, FIELD_MANAGER, within};
 use super::metrics::Metrics;
-use crate::cluster::{ResourceKind, client};
+use crate::cluster::client;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
 use crate::engine::notice::{About, Notice};
@@ -138,9 +138,8 @@ impl Requester {
             }
             engine::Request::ReadVersion(watch, scope) => {
                 let params = ListParams::default().limit(1);
-                let kind = ResourceKind::of_manifest(watch.kind());
-                let path = kind.map(|kind| kind.path(scope.namespace.as_deref()));
-                let request = Request::new(path.unwrap_or_default());
+                let path = watch.resource().path(scope.namespace.as_deref());
+                let request = Request::new(path);
                 let request = request.list_metadata(&params);
                 let answer = client::send::<ObjectList<IgnoredAny>>(&self.client, request);
                 let list = within(DEADLINE, answer).await?;

@@ -105,16 +105,30 @@ impl Seen {
 }
 
 impl Object {
+    /// What a watch shows as this JSON.
+    pub fn of(watch: Watch, json: &str) -> Self {
+        match watch {
+            Watch::Nodes => Self::Node(Watched::of(json)),
+            Watch::CsiNodes => Self::CsiNode(Watched::of(json)),
+            Watch::Pods(group) => Self::Pod(group, Watched::of(json)),
+            Watch::DaemonSets(group) => Self::DaemonSet(group, Watched::of(json)),
+            Watch::ResourceSlices(group) => Self::ResourceSlice(group, Watched::of(json)),
+            Watch::Rules => Self::Rule(Watched::of(json)),
+            Watch::NodeClaims => Self::NodeClaim(Watched::of(json)),
+            Watch::NodePools => Self::NodePool(Watched::of(json)),
+        }
+    }
+
     pub fn watch(&self) -> Watch {
-        self.of().0
+        self.parts().0
     }
 
     /// Its metadata, as far as they are readable.
     pub fn meta(&self) -> &ObjectMeta {
-        self.of().1
+        self.parts().1
     }
 
-    fn of(&self) -> (Watch, &ObjectMeta) {
+    fn parts(&self) -> (Watch, &ObjectMeta) {
         match self {
             Self::Node(it) => (Watch::Nodes, it.meta()),
             Self::CsiNode(it) => (Watch::CsiNodes, it.meta()),

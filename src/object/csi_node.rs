@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::ClusterResourceScope;
 use serde::Deserialize;
 
+use super::kind::ResourceKind;
 use super::watched::{Kind, Object, Unreadable, lenient};
 use crate::text::{cut, printable};
 
@@ -124,8 +124,7 @@ impl StorageHealth {
 }
 
 impl Kind for CsiNode {
-    const RESOURCE: [&'static str; 4] = ["storage.k8s.io", "v1", "CSINode", "csinodes"];
-    type Scope = ClusterResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::CsiNodes;
     type Spec = Spec;
     type Status = Status;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::kind::ResourceKind;
 use super::meta::ObjectKey;
 use super::pod::Pod;
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
@@ -162,8 +162,7 @@ fn name_field(field: &LabelSelectorRequirement) -> Option<(String, bool)> {
 }
 
 impl Kind for DaemonSet {
-    const RESOURCE: [&'static str; 4] = ["apps", "v1", "DaemonSet", "daemonsets"];
-    type Scope = NamespaceResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::DaemonSets;
     type Spec = Spec;
     type Status = IgnoredAny;
 

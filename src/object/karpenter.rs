@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::ClusterResourceScope;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::kind::ResourceKind;
 use super::meta::{self, Version};
 use super::node::Node;
 use super::watched::{Kind, Object, Unreadable, lenient};
@@ -101,8 +101,7 @@ struct ClaimCondition {
 
 /// Its stage must be well-formed, since the claim may be deleted; a malformed reference to a node counts as absent.
 impl Kind for NodeClaim {
-    const RESOURCE: [&'static str; 4] = ["karpenter.sh", "v1", "NodeClaim", "nodeclaims"];
-    type Scope = ClusterResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::NodeClaims;
     type Spec = Spec;
     type Status = Status;
 
@@ -144,8 +143,7 @@ impl Kind for NodeClaim {
 }
 
 impl Kind for NodePool {
-    const RESOURCE: [&'static str; 4] = ["karpenter.sh", "v1", "NodePool", "nodepools"];
-    type Scope = ClusterResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::NodePools;
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
 

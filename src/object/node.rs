@@ -5,10 +5,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::ClusterResourceScope;
 use serde::{Deserialize, Deserializer};
 
 use super::karpenter;
+use super::kind::ResourceKind;
 use super::resources::Resources;
 use super::taint::Taint;
 use super::watched::{Kind, Object, Unreadable, lenient};
@@ -180,8 +180,7 @@ struct NodeInfo {
 }
 
 impl Kind for Node {
-    const RESOURCE: [&'static str; 4] = ["", "v1", "Node", "nodes"];
-    type Scope = ClusterResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::Nodes;
     type Spec = Spec;
     type Status = Status;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
 use serde::Deserialize;
 
 use super::csi_node::MOST_DRIVERS;
+use super::kind::ResourceKind;
 use super::meta::ObjectKey;
 use super::watched::{Kind, Object, Unreadable, lenient};
 use crate::text::quoted;
@@ -99,8 +99,7 @@ struct PodCondition {
 }
 
 impl Kind for Pod {
-    const RESOURCE: [&'static str; 4] = ["", "v1", "Pod", "pods"];
-    type Scope = NamespaceResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::Pods;
     type Spec = Spec;
     type Status = Status;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::ClusterResourceScope;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::kind::ResourceKind;
 use super::watched::{Kind, Object, Unreadable};
 
 /// The parts of a `ResourceSlice` that decisions need.
@@ -51,9 +51,7 @@ struct DeviceTaint {
 }
 
 impl Kind for ResourceSlice {
-    const RESOURCE: [&'static str; 4] =
-        ["resource.k8s.io", "v1", "ResourceSlice", "resourceslices"];
-    type Scope = ClusterResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::ResourceSlices;
     type Spec = Spec;
     type Status = IgnoredAny;
 

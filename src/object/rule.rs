@@ -1,12 +1,11 @@
 //! The `NodeReadinessRule` on the wire. One malformed rule does not hide the others.
 
-use k8s_openapi::ClusterResourceScope;
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::kind::ResourceKind;
 use super::watched::{Kind, Object, Unreadable};
-use crate::api::names::{GROUP, VERSION};
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
 /// A `NodeReadinessRule` on the wire.
@@ -64,8 +63,7 @@ fn without_nulls(mut value: Value) -> Value {
 
 /// An unreadable spec is no error here.
 impl Kind for RuleObject {
-    const RESOURCE: [&'static str; 4] = [GROUP, VERSION, "NodeReadinessRule", "nodereadinessrules"];
-    type Scope = ClusterResourceScope;
+    const RESOURCE: ResourceKind = ResourceKind::Rules;
     type Spec = Value;
     type Status = Value;
 

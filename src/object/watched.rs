@@ -10,10 +10,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::Resource;
 use kube::api::ObjectMeta;
+use kube::core::DynamicResourceScope;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::kind::ResourceKind;
 use super::meta::{self, Version};
 use super::rule::RuleObject;
 use crate::text::quoted;
@@ -31,10 +33,8 @@ impl Unreadable {
 
 /// A kind of object in the API, and how it is read. Decoding skips every field that `Spec` and `Status` do not have.
 pub trait Kind: Clone + Debug {
-    /// Group, version, kind and plural name.
-    const RESOURCE: [&'static str; 4];
-    /// Whether its objects are in namespaces.
-    type Scope;
+    /// Its group, version and names.
+    const RESOURCE: ResourceKind;
     /// The fields of `spec` that are read.
     type Spec: DeserializeOwned;
     /// The fields of `status` that are read.
@@ -204,22 +204,22 @@ fn misfit<T: Kind>(json: &str) -> Unreadable {
 
 impl<T: Kind> Resource for Watched<T> {
     type DynamicType = ();
-    type Scope = T::Scope;
+    type Scope = DynamicResourceScope;
 
     fn group((): &()) -> Cow<'_, str> {
-        T::RESOURCE[0].into()
+        T::RESOURCE.row()[0].into()
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        T::RESOURCE[1].into()
+        T::RESOURCE.row()[1].into()
     }
 
     fn kind((): &()) -> Cow<'_, str> {
-        T::RESOURCE[2].into()
+        T::RESOURCE.row()[2].into()
     }
 
     fn plural((): &()) -> Cow<'_, str> {
-        T::RESOURCE[3].into()
+        T::RESOURCE.row()[3].into()
     }
 
     fn meta(&self) -> &ObjectMeta {

@@ -20,7 +20,7 @@ use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Scope, Source, Watch};
 use crate::engine::View;
 use crate::engine::io::{Now, Object, Seen};
-use crate::object::{ObjectKey, PodReady, RuleObject, Watched};
+use crate::object::{ObjectKey, PodReady, RuleObject};
 
 /// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;
@@ -118,7 +118,7 @@ async fn fill(
         let objects = due.iter().map(|(watch, scope)| {
             let watch = *watch;
             let filter = filter(watch, scope, wanted.node.as_deref());
-            let objects = source.list(kind(watch), &filter);
+            let objects = source.list(watch.resource(), &filter);
             // After its last object, each list yields one more item: its end or its error.
             let objects = stream::unfold(Some(objects), move |objects| async move {
                 let mut objects = objects?;
@@ -196,7 +196,7 @@ pub(crate) fn filter(watch: Watch, scope: &Scope, node: Option<&str>) -> Filter 
 
 /// Puts a listed object into the view, and keeps details that no decision uses.
 fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
-    let object = decoded(watch, json);
+    let object = Object::of(watch, json);
     // Most pods are Ready and need no explanation.
     if let Object::Pod(_, pod) = &object
         && pod.value().is_none_or(|pod| pod.ready == PodReady::No)
@@ -272,19 +272,6 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     }
 }
 
-pub(super) const fn kind(watch: Watch) -> ResourceKind {
-    match watch {
-        Watch::Nodes => ResourceKind::Nodes,
-        Watch::CsiNodes => ResourceKind::CsiNodes,
-        Watch::Pods(_) => ResourceKind::Pods,
-        Watch::DaemonSets(_) => ResourceKind::DaemonSets,
-        Watch::ResourceSlices(_) => ResourceKind::ResourceSlices,
-        Watch::Rules => ResourceKind::Rules,
-        Watch::NodeClaims => ResourceKind::NodeClaims,
-        Watch::NodePools => ResourceKind::NodePools,
-    }
-}
-
 /// The warning events of a pod, latest first.
 pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<Event>, Gap> {
     let filter = Filter::default().within(Some(&pod.namespace));
@@ -292,20 +279,6 @@ pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec
     let mut events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;
     events.sort_by_key(|event| Reverse(last_seen(event)));
     Ok(events)
-}
-
-/// An object in the engine's form.
-fn decoded(watch: Watch, json: &str) -> Object {
-    match watch {
-        Watch::Nodes => Object::Node(Watched::of(json)),
-        Watch::CsiNodes => Object::CsiNode(Watched::of(json)),
-        Watch::Pods(group) => Object::Pod(group, Watched::of(json)),
-        Watch::DaemonSets(group) => Object::DaemonSet(group, Watched::of(json)),
-        Watch::ResourceSlices(group) => Object::ResourceSlice(group, Watched::of(json)),
-        Watch::Rules => Object::Rule(Watched::of(json)),
-        Watch::NodeClaims => Object::NodeClaim(Watched::of(json)),
-        Watch::NodePools => Object::NodePool(Watched::of(json)),
-    }
 }
 
 pub(super) fn now(wall: Timestamp) -> Now {

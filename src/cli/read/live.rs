@@ -13,7 +13,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
 use tokio::time::sleep;
 
-use super::builder::{Configured, due, kind, now, snapshot};
+use super::builder::{Configured, due, now, snapshot};
 use super::controller::leader;
 use super::source::ObjectSource;
 use crate::cli::failure::CliError;
@@ -58,7 +58,7 @@ impl<'a> Live<'a> {
         }
         live.watch(Watch::Rules, &Scope::default());
         for (watch, scope) in std::mem::take(&mut live.snapshot.listed) {
-            if live.snapshot.gap(kind(watch)).is_none() {
+            if live.snapshot.gap(watch.resource()).is_none() {
                 live.watch(watch, &scope);
             }
         }

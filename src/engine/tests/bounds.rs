@@ -390,7 +390,7 @@ fn lists(object: Object) -> Lists {
     fn of<T: Kept + Kind>(it: Watched<T>) -> Lists {
         let mut found = Lists::new();
         if let Ok(it) = it.read() {
-            it.lists(T::RESOURCE[2], &mut found);
+            it.lists(T::RESOURCE.kind(), &mut found);
         }
         found
     }

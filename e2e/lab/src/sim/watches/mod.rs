@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nodegate::condition::{Scope, Watch};
 use nodegate::engine::WATCH_LENGTH;
-use nodegate::engine::io::Seen;
+use nodegate::engine::io::{Object, Seen};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};
@@ -15,7 +15,7 @@ use super::rng::Rng;
 use super::time::{Clocks, Time, ms, s};
 use crate::watch::bookmark;
 use crate::{Event, EventType, Key};
-use source::{Source, revision, wrapped};
+use source::{Source, revision};
 
 /// How long a lagging API server takes for a consistent read.
 const CATCHING_UP: Time = s(3);
@@ -438,7 +438,8 @@ impl Feed {
         let is_last = pages.is_empty();
         for object in page {
             self.note_node(&object);
-            seen.extend(wrapped(self.watch, &object).map(Seen::Apply));
+            let object = Object::of(self.watch, &object.to_string());
+            seen.push(Seen::Apply(object));
         }
         self.shown_at = now;
         if is_last {
@@ -465,13 +466,12 @@ impl Feed {
             };
             return;
         }
-        if let Some(object) = wrapped(self.watch, &event.object) {
-            if event.event_type == EventType::Deleted {
-                seen.push(Seen::Delete(object));
-            } else {
-                self.note_node(&event.object);
-                seen.push(Seen::Apply(object));
-            }
+        let object = Object::of(self.watch, &event.object.to_string());
+        if event.event_type == EventType::Deleted {
+            seen.push(Seen::Delete(object));
+        } else {
+            self.note_node(&event.object);
+            seen.push(Seen::Apply(object));
         }
         self.saw(version, now);
     }

@@ -1,11 +1,9 @@
-//! The scope of each watch, and its objects in the engine's types.
+//! The scope of each watch.
 
 use nodegate::condition::{Scope, Watch};
-use nodegate::engine::io::Object;
 use serde_json::Value;
 
 use crate::sim::cluster::Change;
-use crate::sim::transport::decoded;
 use crate::{Event, Key, Kind, Selector};
 
 #[derive(Debug)]
@@ -70,18 +68,4 @@ pub(super) fn revision(object: &Value) -> u64 {
     version
         .and_then(|version| version.parse().ok())
         .unwrap_or_default()
-}
-
-/// An object in the engine's types.
-pub(super) fn wrapped(watch: Watch, object: &Value) -> Option<Object> {
-    Some(match watch {
-        Watch::Nodes => Object::Node(decoded(object).ok()?),
-        Watch::CsiNodes => Object::CsiNode(decoded(object).ok()?),
-        Watch::Pods(group) => Object::Pod(group, decoded(object).ok()?),
-        Watch::DaemonSets(group) => Object::DaemonSet(group, decoded(object).ok()?),
-        Watch::ResourceSlices(group) => Object::ResourceSlice(group, decoded(object).ok()?),
-        Watch::Rules => Object::Rule(decoded(object).ok()?),
-        Watch::NodeClaims => Object::NodeClaim(decoded(object).ok()?),
-        Watch::NodePools => Object::NodePool(decoded(object).ok()?),
-    })
 }
