@@ -22,10 +22,10 @@ fn placed<'f, 'a>(
     group: &GroupFacts<'f, 'a>,
     pods: &'f PodsByOwner<'a>,
 ) -> impl Iterator<Item = (&'a DaemonSet, Placement<'a>)> + use<'f, 'a> {
-    let (node, staying, group) = (facts.node, facts.staying, *group);
+    let (node, staying, gates) = (facts.node, facts.staying, group.gates);
     let daemon_sets = group.daemon_sets.values();
     daemon_sets
-        .filter(move |daemon_set| !group.keeps_out(daemon_set))
+        .filter(move |daemon_set| gates.iter().all(|gate| tolerates(daemon_set, gate)))
         .map(move |daemon_set| {
             let is_pod = || pods.of(daemon_set).next().is_some();
             (daemon_set, placement(daemon_set, node, staying, is_pod))

@@ -10,7 +10,6 @@ use super::detail::Detail;
 use super::devices::Devices;
 use super::groups::{Component, CriticalComponentClass, NamedComponent, Question};
 use super::observations::Observations;
-use super::placement::tolerates;
 use super::source::Source;
 use super::trust::Trust;
 use super::watch::Watch;
@@ -52,17 +51,6 @@ pub(crate) struct GroupFacts<'f, 'a> {
     pub slices: &'a [ResourceSlice],
     /// The taints of the rules that wait for it on this node.
     pub gates: &'f [&'a Taint],
-}
-
-impl<'a> GroupFacts<'_, 'a> {
-    /// Whether the taint of a rule that waits for the group keeps the `DaemonSet`'s pods off the node.
-    pub(super) fn keeps_out(&self, daemon_set: &DaemonSet) -> bool {
-        !self.gates.iter().all(|gate| tolerates(daemon_set, gate))
-    }
-
-    pub(super) fn kept_out(&self) -> impl Iterator<Item = &'a DaemonSet> {
-        self.daemon_sets.values().filter(|it| self.keeps_out(it))
-    }
 }
 
 /// One condition of one node at one time, with the reason for it.

@@ -10,8 +10,9 @@ use super::detail::Detail;
 use super::facts::{Condition, Facts, GroupFacts};
 use super::groups::CriticalComponentClass;
 use super::names::Names;
-use crate::api::ConditionStatus;
-use crate::object::{DaemonSet, ObjectKey, Pod, PodReady};
+use super::placement::tolerates;
+use crate::api::{ConditionStatus, TaintEffect};
+use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
 
 /// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
 /// deletes such pods within this time.
@@ -77,10 +78,17 @@ pub(super) fn ready<'a>(
         let place = owner.map(|uid| waited_for.binary_search_by(|it| it.uid.cmp(uid)));
         place.is_some_and(|place| place.is_ok_and(|place| waited_for[place].owns(pod)))
     };
-    let kept_out: SmallVec<[&DaemonSet; 8]> = group.kept_out().collect();
-    let is_kept_out = |pod: &Pod| kept_out.iter().any(|daemon_set| daemon_set.owns(pod));
+    // Without its pods, which the rule's taint evicts, the node is released, and they come back.
+    let evicts = |gate: &&&Taint| gate.effect == TaintEffect::NoExecute.as_str();
+    let is_evicted = |daemon_set: &&DaemonSet| {
+        let mut evicting = group.gates.iter().filter(evicts);
+        evicting.any(|gate| !tolerates(daemon_set, gate))
+    };
+    let evicted: SmallVec<[&DaemonSet; 8]> =
+        group.daemon_sets.values().filter(is_evicted).collect();
+    let is_going = |pod: &Pod| evicted.iter().any(|daemon_set| daemon_set.owns(pod));
     let others = group.pods.iter();
-    let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_kept_out(pod));
+    let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_going(pod));
     unready.extend(others.map(|pod| (pod, assess_pod(pod, facts))));
     unready.retain(|(_, evidence)| *evidence != PodEvidence::Ready);
     not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))

@@ -270,20 +270,19 @@ fn a_daemon_set_that_the_gate_itself_shuts_out_is_left_out() {
 }
 
 #[test]
-fn an_unready_pod_of_a_daemon_set_that_the_gate_shuts_out_is_left_out_with_it() {
-    let tolerant = cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
-    for (name, daemon_set, expected) in [
-        ("intolerant", cni(), None),
-        (
-            "tolerant",
-            tolerant,
-            Some("Pod kube-system/cni-1 is not Ready"),
-        ),
+fn an_unready_pod_that_the_gate_evicts_is_not_waited_for_since_it_comes_back_once_the_node_is_released()
+ {
+    let tolerant = || cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
+    let unready = Some("pod kube-system/cni-1 is not Ready");
+    for (name, effect, daemon_set, expected) in [
+        ("evicted", "NoExecute", cni(), None),
+        ("tolerates the gate", "NoExecute", tolerant(), unready),
+        ("stays where it is", "NoSchedule", cni(), unready),
     ] {
         let world = world(&worker())
             .daemon_set(&daemon_set)
             .pod(&cni_pod())
-            .rule(&rule("gate").waits_for(COMPONENTS));
+            .rule(&rule("gate").waits_for(COMPONENTS).taint(GATE, effect));
         assert_lack(name, &world, READY, expected);
         assert_lack(name, &world, COMPONENTS, expected);
     }
