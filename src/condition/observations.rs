@@ -65,8 +65,8 @@ struct Heartbeat {
     moved: Option<Timestamp>,
     /// How far this process's clock has been set back since then, or forward.
     set_back: SignedDuration,
-    /// Whether this process saw the reporter write since it saw the present boot. Always true if it started to follow the
-    /// condition long after the boot.
+    /// Whether this process saw the reporter write since it saw the present boot. Also true if it started to follow the
+    /// condition long after the boot, or after the reporter wrote by its own clock, since the kubelet reported the boot.
     in_this_boot: bool,
 }
 
@@ -183,13 +183,18 @@ impl Observations {
     pub fn follow(&mut self, followed: &BTreeSet<Arc<str>>, node: &Node, now: Timestamp) {
         self.heartbeats
             .retain(|heartbeat| followed.contains(&heartbeat.kind));
-        let is_long_ago = |boot: Timestamp| now.duration_since(boot) >= NOT_RENEWED;
-        let in_this_boot = self.boot.is_some_and(|boot| is_long_ago(boot.seen));
+        let is_of_boot = |wrote: LastWrite, boot: Reboot| {
+            let wrote = wrote.and_then(|(_, at)| at);
+            now.duration_since(boot.seen) >= NOT_RENEWED
+                || wrote.is_some_and(|at| at.as_second() > boot.older.as_second())
+        };
         for kind in followed {
             if !self.heartbeats.iter().any(|known| known.kind == *kind) {
+                let last_write = last_write(node, kind);
+                let in_this_boot = self.boot.is_some_and(|it| is_of_boot(last_write, it));
                 self.heartbeats.push(Heartbeat {
                     kind: kind.clone(),
-                    last_write: last_write(node, kind),
+                    last_write,
                     first_seen: now,
                     moved: None,
                     set_back: SignedDuration::ZERO,

@@ -114,14 +114,27 @@ mod tests {
     use super::*;
     use crate::testing::{at, node};
 
-    /// A node that reboots [`at`]`(100)`, observed from `followed_at`.
-    fn rebooted(followed_at: i64) -> Observations {
+    /// What a rule trusts after that reboot.
+    fn trust(heartbeat_timeout: Option<Duration>, sees_heartbeats: bool) -> Trust {
+        Trust {
+            heartbeat_timeout,
+            sees_heartbeats,
+            rebooted: Some(Reboot {
+                seen: at(100),
+                older: at(100),
+            }),
+            is_held: false,
+        }
+    }
+
+    /// A node that reboots [`at`]`(100)`, whose condition is written at this time, and observed from `followed_at`.
+    fn rebooted(written_at: i64, followed_at: i64) -> Observations {
         let followed = BTreeSet::from(["Net".into()]);
         let nobody = BTreeSet::new();
         let mut observations = Observations::default();
         for (boot, seconds) in [("a", 0), ("b", 100), ("b", followed_at)] {
             let mut node = node("n").condition("Net", "True").boot_id(boot).build();
-            node.conditions[0].heartbeat = Some(at(99));
+            node.conditions[0].heartbeat = Some(at(written_at));
             let followed = if seconds >= followed_at {
                 &followed
             } else {
@@ -178,19 +191,26 @@ mod tests {
                 Some(69 * MINUTE),
             ),
         ] {
-            let trust = Trust {
-                heartbeat_timeout: timeout,
-                sees_heartbeats,
-                rebooted: Some(Reboot {
-                    seen: at(100),
-                    older: at(100),
-                }),
-                is_held: false,
-            };
-            let assessed = trust.assess(&condition, &rebooted(followed_at), at(100 + after));
+            let trust = trust(timeout, sees_heartbeats);
+            let observations = rebooted(99, followed_at);
+            let assessed = trust.assess(&condition, &observations, at(100 + after));
             assert_eq!(assessed.status == ConditionStatus::True, believed, "{name}");
             let recheck = recheck.map(|after| at(100 + after));
             assert_eq!(assessed.recheck, recheck, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_rule_begins_to_wait_for_after_a_reboot_says_itself_whether_it_is_of_this_boot() {
+        let condition = node("n").condition("Net", "True").build().conditions[0].clone();
+        let trust = trust(None, true);
+        for (written_at, believed) in [(99, false), (100, false), (101, true)] {
+            let assessed = trust.assess(&condition, &rebooted(written_at, 130), at(130));
+            assert_eq!(
+                assessed.status == ConditionStatus::True,
+                believed,
+                "{written_at}"
+            );
         }
     }
 }
