@@ -15,8 +15,9 @@ const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const INFRA: &str = "node-role.kubernetes.io/infra";
 /// Another project's startup taint.
 const STARTUP: &str = "x.csi.example.com/agent-not-ready";
+pub(super) const STAYING: [&str; 3] = [DEDICATED, CONTROL_PLANE, INFRA];
 /// Taints that other controllers put on nodes for a while.
-const PASSING: [(&str, &str); 5] = [
+pub(super) const PASSING: [(&str, &str); 5] = [
     (STARTUP, "NoExecute"),
     ("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
     ("karpenter.sh/disrupted", "NoSchedule"),

@@ -4,10 +4,12 @@
 use serde_json::{Value, json};
 
 use super::objects::{
-    COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, OTHER_GATE, PROBLEM, READY,
-    Rule, SECOND, csi_node, daemon_set, daemon_set_key, rule, rule_key, storage, version,
+    AGENT, ALL_DAEMON_SETS, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU,
+    OTHER_GATE, PROBLEM, READY, Rule, SECOND, csi_node, daemon_set, daemon_set_key, rule, rule_key,
+    storage, version,
 };
-use crate::sim::actors::{Csi, Deed, Kubelets, Machine, Operator, Order, Reporter};
+use super::taints::{PASSING, STAYING};
+use crate::sim::actors::{Csi, Deed, Foreign, Kubelets, Machine, Operator, Order, Reporter};
 use crate::sim::scenario::Scene;
 use crate::sim::settings::usual;
 use crate::sim::time::{Time, ms, s};
@@ -35,11 +37,11 @@ const CONDITIONS: [&str; 14] = [
     COMPONENTS_READY,
     DRIVER_REGISTERED,
     HAS_GPU,
-    "daemonset.nodegate.dev/kube-system.agent",
+    AGENT,
     "daemonset.nodegate.dev/kube-system.pool-agent",
     "daemonset.nodegate.dev/kube-system.nowhere",
     "csidriver.nodegate.dev/nobody.example.com",
-    "daemonsets.nodegate.dev/all",
+    ALL_DAEMON_SETS,
     "check.nodegate.dev/checks.nobody",
     "resourceslice.nodegate.dev/nobody.example.com",
 ];
@@ -81,6 +83,9 @@ fn build(mut scene: Scene<'_>) -> Scene<'_> {
         if *name == "pool-agent" {
             set = set.only_on("pool", "a");
         }
+        if rng.chance(50) {
+            set = set.tolerates(&TAINTS[..=rng.below(TAINTS.len())]);
+        }
         scene = scene.has(set);
         if rng.chance(15) {
             operator = operator.edits(sometime(rng), daemon_set_key(name), version("2"));
@@ -91,6 +96,9 @@ fn build(mut scene: Scene<'_>) -> Scene<'_> {
     }
     for name in nodes {
         operator = change_node(operator, name, rng);
+        if rng.chance(40) {
+            scene = scene.acts(foreign_taint(name, rng));
+        }
     }
     let kubelets = kubelets(nodes, rng);
     let csi = csi(nodes, rng);
@@ -123,6 +131,22 @@ fn storage_failures(nodes: &[&'static str], rng: &mut Rng) -> Operator {
         }
     }
     operator
+}
+
+/// Somebody's taint, which comes to this node and mostly goes again.
+fn foreign_taint(node: &str, rng: &mut Rng) -> Foreign {
+    let (key, effect) = if rng.chance(70) {
+        *rng.pick(&PASSING)
+    } else {
+        (word(rng, &STAYING), "NoSchedule")
+    };
+    let at = rng.between(s(3), HAPPEN.1);
+    let foreign = Foreign::of(key, effect).adds(at, node);
+    if rng.chance(80) {
+        foreign.removes(at + rng.between(s(1), s(30)), node)
+    } else {
+        foreign
+    }
 }
 
 /// A valid random rule.
