@@ -110,8 +110,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "late-heartbeat",
         edits: &[(
             "src/condition/observations.rs",
-            "last_write: last_write(node, kind)",
-            "last_write: if TAKEN_OUT { None } else { last_write(node, kind) }",
+            "let last_write = last_write(node, kind)",
+            "let last_write = if TAKEN_OUT { None } else { last_write(node, kind) }",
         )],
     },
     Protection {
