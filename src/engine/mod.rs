@@ -11,7 +11,6 @@ mod count;
 pub mod election;
 pub mod error;
 mod freshness;
-mod gating;
 #[allow(
     missing_docs,
     reason = "the names of inputs and effects say most, and the laboratory drives them"

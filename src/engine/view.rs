@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::cache::{Cache, CachedRule};
-use super::gating::{guard_for, observe};
 use super::io::{Effect, Now, Seen};
 use super::map::Map;
+use super::rules::{guard_for, observe};
 use super::settings::Settings;
 use super::status::remarks;
 use super::unreadable::Broken;

@@ -1,6 +1,7 @@
 //! The controller's work for rules themselves: finalizers, deletion, status, and what they do on their nodes.
 
 mod finalizers;
+mod gating;
 mod outcomes;
 mod statuses;
 
@@ -12,7 +13,6 @@ use tracing::{info, warn};
 use super::attempt::Attempt;
 use super::cache::Cache;
 use super::count::RuleCount;
-use super::gating::guard_for;
 use super::map::{Map, Set};
 use super::notice::{self, Notice};
 use super::outbox::Outbox;
@@ -21,6 +21,7 @@ use super::told::{Subject, Told};
 use crate::finding::Backing;
 use crate::guard::{Guard, Limits};
 use crate::rule::Rule;
+pub(crate) use gating::{guard_for, observe};
 
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
 const NODES_IN_STATUSES: usize = 50_000;

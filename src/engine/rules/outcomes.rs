@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::gating::observe;
 use super::{RuleWork, Rules};
 use crate::engine::count::RuleCount;
 use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
-use crate::engine::gating::observe;
 use crate::engine::node_writes::WriteWork;
 use crate::engine::notice::{About, Notice};
 use crate::engine::outbox::Outbox;

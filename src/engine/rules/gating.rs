@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::cache::Cache;
-use super::rules::Rules;
+use super::Rules;
+use crate::engine::cache::Cache;
 use crate::guard::{Guard, Limits, Member, Zone};
 use crate::object::Node;
 use crate::plan::{ClusterState, Decision, Outcome, Standing, WaitReason};
@@ -76,7 +76,7 @@ fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
 }
 
 /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.
-pub(super) fn guard_for(
+pub(crate) fn guard_for(
     spec: Option<&CompiledSpec>,
     known: Option<Guard>,
     defaults: Limits,
@@ -88,7 +88,7 @@ pub(super) fn guard_for(
 }
 
 /// Takes in an evaluation; returns whether the guard's view of the node changed.
-pub(super) fn observe(guard: &mut Guard, node: &Node, outcome: &Outcome<'_>) -> bool {
+pub(crate) fn observe(guard: &mut Guard, node: &Node, outcome: &Outcome<'_>) -> bool {
     // The node may have met its conditions again since it was gated, and the answer to that write may have been lost.
     if outcome.tainted {
         guard.gated(&node.name);
