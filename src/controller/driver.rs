@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use super::ControllerError;
 use super::counts::Counter;
 use super::feed::Watches;
+use super::gauges::Gauges;
 use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
@@ -67,7 +68,7 @@ pub(super) struct Driver {
     requester: Requester,
     watches: Watches,
     readiness: watch::Sender<Readiness>,
-    metrics: Metrics,
+    gauges: Gauges,
     counter: Counter,
     under_way: JoinSet<Answered>,
     /// Inputs that the engine has not taken yet.
@@ -87,8 +88,8 @@ impl Driver {
             requester,
             watches,
             readiness,
-            counter: Counter::new(metrics.clone()),
-            metrics,
+            gauges: Gauges::new(&metrics.registry),
+            counter: Counter::new(metrics),
             under_way: JoinSet::new(),
             inputs: Vec::new(),
         }
@@ -151,7 +152,7 @@ impl Driver {
                     }
                 }
                 Some(done) = inputs.surveys.recv() => {
-                    self.metrics.survey(&self.engine.survey(self::now()));
+                    self.gauges.set(&self.engine.survey(self::now()).readings);
                     // The requester may have stopped waiting.
                     let _ = done.send(());
                 }

@@ -1,8 +1,8 @@
 //! Prometheus metrics: those of the Node Readiness Controller under the same names, and more for operators (`nodegate_*`). No
 //! label has a node's name.
 //!
-//! Counters and histograms change as things happen (`counts`). Gauges of the current state are updated only for a scrape
-//! (`gauges`), so that they cost nothing in between.
+//! These change as things happen (`counts`). Gauges of the current state are updated only for a scrape (`gauges`), so that they
+//! cost nothing in between.
 
 use crate::serve::metric::{Registry, metrics};
 
@@ -62,41 +62,6 @@ metrics! {
         write_duration: "nodegate_write_duration_seconds" ["object"] in WRITE_BUCKETS, "Time a write takes.";
     }
     gauges {
-        build_info: "node_readiness_build_info" ["version"], "Version of the controller.";
-        rules: "node_readiness_rules_total" [], "Number of rules.";
-        rules_by_kind: "node_readiness_rules" ["enforcement_mode", "dry_run"],
-            "Accepted rules, by mode and whether they are dry runs.";
-        rule_matched_nodes: "node_readiness_rule_matched_nodes" ["rule"], "Nodes that a rule selects.";
-        blocked_nodes: "node_readiness_blocked_nodes" ["rule", "condition"],
-            "Nodes that a rule holds because a condition is unmet; with anyOf, only while none is met.";
-        nodes_by_state: "node_readiness_nodes_by_state" ["rule", "state"], "Nodes of a rule by state.";
-        rule_nodes: "node_readiness_rule_nodes" ["rule", "state"], "Nodes that a rule holds, and nodes that it has released.";
-        longest_held: "nodegate_rule_longest_held_seconds" ["rule"],
-            "How long the rule has held the node that it has held longest.";
-        synthesized_conditions: "nodegate_synthesized_conditions" ["class", "type", "status"],
-            "Nodes by class, synthesized condition and status.";
-        disruption_waiting: "nodegate_disruption_waiting" ["rule", "zone"], "Nodes that a rule's disruption limit holds back.";
-        disruption_zone_state: "nodegate_disruption_zone_state" ["rule", "zone", "state"],
-            "1 for the state of a zone under a rule's disruption limit.";
-        shut_out: "nodegate_rule_daemon_sets_shut_out" ["rule"],
-            "DaemonSets that a rule waits for, by name or class, and that do not tolerate its taint.";
-        outside_namespaces: "nodegate_rule_daemon_sets_outside_namespaces" ["rule"],
-            "Labelled DaemonSets that a rule does not wait for because their class does not cover their namespace.";
-        conflicted: "nodegate_rule_conflicted_nodes" ["rule"], "Nodes of a rule on which another rule governs its taint.";
-        stray_taints: "nodegate_nodes_with_stray_taints" [],
-            "Nodes with a taint that looks like a rule's and that no rule removes.";
-        queue_depth: "nodegate_queue_depth" [], "Nodes that wait to be evaluated.";
-        writes_in_flight: "nodegate_writes_in_flight" [], "Writes in flight.";
-        write_limit: "nodegate_write_limit" [],
-            "How many nodes may be written at a time: fewer while the API server is overloaded.";
-        taints_contended: "nodegate_taints_contended" ["rule"],
-            "Taints of a rule that another component keeps changing back on a node.";
-        cache_objects: "nodegate_cache_objects" ["kind"], "Objects in the cache.";
-        unreadable_objects: "nodegate_unreadable_objects" ["kind"], "Objects that cannot be parsed.";
-        leader: "nodegate_leader" [], "1 while this instance leads.";
-        suspended: "nodegate_suspended" [], "1 while all rules are suspended, by flag or by the annotation of the Lease.";
-    }
-    stamps {
         last_reconciliation: "node_readiness_rule_last_reconciliation_timestamp_seconds" ["rule"],
             "When a rule was last evaluated on a node.";
         clock_offset: "nodegate_clock_offset_seconds" [],

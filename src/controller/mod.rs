@@ -29,12 +29,13 @@ use crate::guard::Limits;
 use crate::process::{Instance, LogArgs, own_namespace, told_to_stop};
 use crate::serve;
 use crate::serve::address::{BindAddress, listen, parse_address};
-use crate::serve::metric::{Description, process_descriptions};
+use crate::serve::metric::Description;
 use crate::text::documentation;
 use crate::webhook;
 use brake::Brake;
 use driver::{Driver, Inputs, Leadership};
 use feed::{Feeder, Watches};
+use gauges::Gauges;
 use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
@@ -173,7 +174,9 @@ pub enum ControllerError {
 
 /// Names, types, labels and help texts of the controller's metrics.
 pub fn metric_descriptions() -> Vec<Description> {
-    [Metrics::descriptions(), process_descriptions()].concat()
+    let registry = Metrics::new().registry;
+    Gauges::new(&registry);
+    registry.descriptions()
 }
 
 /// Runs the controller until SIGTERM or SIGINT.

@@ -22,7 +22,7 @@ use super::pacer::{Class, Pacer};
 use super::repairs::Repairs;
 use super::rules::Rules;
 use super::settings::Settings;
-use super::survey::Survey;
+use super::survey::{self, Survey};
 use super::unreadable::tell_unreadable;
 use crate::object::{Node, Watched};
 use crate::plan::{self, ChangeKind, NodeHistory};
@@ -122,18 +122,32 @@ impl Engine {
 
     /// The state of the cluster and the rules, for gauges.
     pub fn survey(&self, now: Now) -> Survey {
-        let mut survey = Survey {
-            leads: self.leading_since.is_some(),
-            suspended: self.cache.rules.suspends_all,
-            queue_depth: self.cache.turn.len(),
-            under_way: self.out.under_way(),
-            write_limit: self.out.pacer.at_a_time(),
-            objects: self.cache.sizes().collect(),
-            unreadable: self.cache.index.unreadable_counts(),
-            ..Survey::default()
-        };
+        let mut survey = Survey::default();
+        let leads = self.leading_since.is_some();
+        survey.count(survey::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1);
+        survey.count(survey::LEADER, &[], leads.into());
+        survey.count(survey::SUSPENDED, &[], self.cache.rules.suspends_all.into());
+        survey.count(survey::QUEUE_DEPTH, &[], self.cache.turn.len());
+        survey.count(survey::WRITES_IN_FLIGHT, &[], self.out.under_way());
+        survey.count(survey::WRITE_LIMIT, &[], self.out.pacer.at_a_time());
+        for (kind, number) in self.cache.sizes() {
+            survey.count(survey::CACHE_OBJECTS, &[kind], number);
+        }
+        for (kind, number) in self.cache.index.unreadable_counts() {
+            survey.count(survey::UNREADABLE_OBJECTS, &[kind], number);
+        }
+        let rules = self.cache.cluster().rules;
+        let is_stray = |node: &&Node| leads && !node.deleting && rules.stray(node).next().is_some();
+        let stray = self.cache.nodes.nodes().filter(is_stray).count();
+        survey.count(survey::STRAY_TAINTS, &[], stray);
         survey.of_rules(&self.rules, &self.nodes, &self.cache, now);
         survey
+    }
+
+    #[cfg(test)]
+    pub(super) fn guard_report(&self, rule: &str) -> Option<crate::guard::Report> {
+        let work = self.rules.works.get(rule)?;
+        work.guard.as_ref().map(crate::guard::Guard::report)
     }
 
     /// Reads the clocks. If the process stood still, all caches are stale; if the clock was set, measurements restart.

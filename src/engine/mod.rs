@@ -48,5 +48,5 @@ pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
 pub(crate) use status::{REMARKS, says_all_suspended};
-pub(crate) use survey::{RuleSurvey, Survey};
+pub(crate) use survey::{GAUGES, Reading};
 pub(crate) use view::{RuleRemarks, View};

@@ -1,128 +1,152 @@
 //! The state of the cluster and the rules for gauges. It is computed when they are scraped, so it costs nothing in between.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::cache::{Cache, CachedRule};
+use super::cache::Cache;
 use super::io::{Now, until};
-use super::map::Map;
 use super::nodes::{Nodes, tally};
 use super::rules::{RuleWork, Rules};
 use super::status::{OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
 use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
-use crate::guard::{Guard, Report};
+use crate::guard::Guard;
 use crate::object::Node;
 use crate::plan::Standing;
 use crate::rule::{CompiledSpec, Rule};
 
-#[derive(Debug, Default)]
-pub struct Survey {
-    pub leads: bool,
-    pub suspended: bool,
-    pub queue_depth: usize,
-    pub under_way: usize,
-    /// How many nodes may be written at a time at present.
-    pub write_limit: usize,
-    pub objects: Vec<(&'static str, usize)>,
-    pub unreadable: BTreeMap<&'static str, usize>,
-    /// Nodes with a taint that looks like a rule's and that no rule removes.
-    pub stray: usize,
-    pub rules: Vec<RuleSurvey>,
-    /// Nodes by class (empty for conditions of no class), type and status of synthesized conditions.
-    pub synthesized: BTreeMap<(Arc<str>, Arc<str>, &'static str), usize>,
+/// A gauge of the current state: its name, the names of its labels, and what it measures.
+#[derive(Debug, Clone, Copy)]
+pub struct Gauge {
+    pub name: &'static str,
+    pub labels: &'static [&'static str],
+    pub help: &'static str,
 }
 
+macro_rules! gauges {
+    ($($gauge:ident: $name:literal [$($label:literal),*], $help:literal;)+) => {
+        $(pub(super) const $gauge: Gauge = Gauge {
+            name: $name,
+            labels: &[$($label),*],
+            help: $help,
+        };)+
+
+        /// Every gauge that a survey reads.
+        pub(crate) const GAUGES: &[Gauge] = &[$($gauge),+];
+    };
+}
+
+gauges! {
+    BUILD_INFO: "node_readiness_build_info" ["version"], "Version of the controller.";
+    RULES: "node_readiness_rules_total" [], "Number of rules.";
+    RULES_BY_KIND: "node_readiness_rules" ["enforcement_mode", "dry_run"],
+        "Accepted rules, by mode and whether they are dry runs.";
+    RULE_MATCHED_NODES: "node_readiness_rule_matched_nodes" ["rule"], "Nodes that a rule selects.";
+    BLOCKED_NODES: "node_readiness_blocked_nodes" ["rule", "condition"],
+        "Nodes that a rule holds because a condition is unmet; with anyOf, only while none is met.";
+    NODES_BY_STATE: "node_readiness_nodes_by_state" ["rule", "state"], "Nodes of a rule by state.";
+    RULE_NODES: "node_readiness_rule_nodes" ["rule", "state"], "Nodes that a rule holds, and nodes that it has released.";
+    LONGEST_HELD: "nodegate_rule_longest_held_seconds" ["rule"],
+        "How long the rule has held the node that it has held longest.";
+    SYNTHESIZED_CONDITIONS: "nodegate_synthesized_conditions" ["class", "type", "status"],
+        "Nodes by class, synthesized condition and status.";
+    DISRUPTION_WAITING: "nodegate_disruption_waiting" ["rule", "zone"], "Nodes that a rule's disruption limit holds back.";
+    DISRUPTION_ZONE_STATE: "nodegate_disruption_zone_state" ["rule", "zone", "state"],
+        "1 for the state of a zone under a rule's disruption limit.";
+    DAEMON_SETS_SHUT_OUT: "nodegate_rule_daemon_sets_shut_out" ["rule"],
+        "DaemonSets that a rule waits for, by name or class, and that do not tolerate its taint.";
+    DAEMON_SETS_OUTSIDE: "nodegate_rule_daemon_sets_outside_namespaces" ["rule"],
+        "Labelled DaemonSets that a rule does not wait for because their class does not cover their namespace.";
+    CONFLICTED: "nodegate_rule_conflicted_nodes" ["rule"], "Nodes of a rule on which another rule governs its taint.";
+    STRAY_TAINTS: "nodegate_nodes_with_stray_taints" [],
+        "Nodes with a taint that looks like a rule's and that no rule removes.";
+    QUEUE_DEPTH: "nodegate_queue_depth" [], "Nodes that wait to be evaluated.";
+    WRITES_IN_FLIGHT: "nodegate_writes_in_flight" [], "Writes in flight.";
+    WRITE_LIMIT: "nodegate_write_limit" [],
+        "How many nodes may be written at a time: fewer while the API server is overloaded.";
+    TAINTS_CONTENDED: "nodegate_taints_contended" ["rule"],
+        "Taints of a rule that another component keeps changing back on a node.";
+    CACHE_OBJECTS: "nodegate_cache_objects" ["kind"], "Objects in the cache.";
+    UNREADABLE_OBJECTS: "nodegate_unreadable_objects" ["kind"], "Objects that cannot be parsed.";
+    LEADER: "nodegate_leader" [], "1 while this instance leads.";
+    SUSPENDED: "nodegate_suspended" [], "1 while all rules are suspended, by flag or by the annotation of the Lease.";
+}
+
+/// A value of a gauge, with those of its labels. Several with the same labels add up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    pub gauge: &'static str,
+    pub labels: Vec<String>,
+    pub value: f64,
+}
+
+/// What every gauge is to show.
 #[derive(Debug, Default)]
-pub struct RuleSurvey {
-    pub rule: Arc<str>,
-    /// Nodes that the rule holds; `None` for a dry run.
-    pub held: Option<usize>,
-    /// Nodes that it has released; `None` for a dry run.
-    pub released: Option<usize>,
-    /// Its mode, and whether it is a dry run; `None` if the rule is rejected.
-    pub kind: Option<(EnforcementMode, bool)>,
-    /// Nodes that it selects; `None` if the rule is rejected.
-    pub matched: Option<usize>,
-    /// Nodes that it holds because of each condition; empty for a dry run.
-    pub blocked: Vec<(Arc<str>, usize)>,
-    /// Nodes by state; `None` if the rule is rejected.
-    pub states: Option<[(&'static str, usize); 3]>,
-    /// `DaemonSet`s that the rule waits for, or for their class, and that do not tolerate its taint.
-    pub shut_out: usize,
-    /// Labelled `DaemonSet`s in namespaces that their class does not cover.
-    pub outside_namespaces: usize,
-    pub zones: Option<Report>,
-    /// The longest time for which it has held any of its held nodes.
-    pub longest_held: Duration,
-    /// Nodes on which another rule governs its taint.
-    pub conflicted: usize,
-    /// Taint changes that someone else keeps undoing.
-    pub contended: usize,
+pub struct Survey {
+    pub readings: Vec<Reading>,
 }
 
 impl Survey {
+    pub fn read(&mut self, gauge: Gauge, labels: &[&str], value: f64) {
+        self.readings.push(Reading {
+            gauge: gauge.name,
+            labels: labels.iter().map(ToString::to_string).collect(),
+            value,
+        });
+    }
+
+    pub fn count(&mut self, gauge: Gauge, labels: &[&str], number: usize) {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        self.read(gauge, labels, number.into());
+    }
+
     pub fn of_rules(&mut self, rules: &Rules, nodes: &Nodes, cache: &Cache, now: Now) {
-        let mut contended: Map<&str, usize> = Map::default();
-        for rule in nodes
-            .values()
-            .flat_map(|work| work.write.contended(now.monotonic))
-        {
-            *contended.entry(rule).or_default() += 1;
-        }
-        let set = cache.cluster().rules;
-        let is_stray = |node: &&Node| !node.deleting && set.stray(node).next().is_some();
-        if self.leads {
-            self.stray = cache.nodes.nodes().filter(is_stray).count();
-        }
+        let works = rules.works.values();
+        let works = works.filter_map(|work| Some((work, &*cache.rules.all.get(&work.name)?.rule)));
+        let works: Vec<(&RuleWork, &Rule)> = works.collect();
+        self.count(RULES, &[], works.len());
         // A node counts once for each condition, even if several rules name it.
         let mut synthesized = BTreeMap::new();
-        for work in rules.works.values() {
-            let Some(CachedRule { rule, .. }) = cache.rules.all.get(&work.name) else {
+        for (work, rule) in works {
+            let name = &*work.name;
+            let Ok(spec) = &rule.spec else {
+                self.count_taints(rule, cache);
                 continue;
             };
-            let mut survey = RuleSurvey {
-                rule: work.name.clone(),
-                contended: contended.get(&*work.name).copied().unwrap_or_default(),
-                ..RuleSurvey::default()
-            };
-            let mut decides = false;
-            if let Ok(spec) = &rule.spec {
-                let tally = tally(&work.uid, nodes);
-                survey.add(work, &tally, spec, now);
-                decides = !rule.deleting || spec.dry_run;
-                for (place, asked) in spec.conditions.iter().enumerate() {
-                    if !asked.source.is_synthesized() {
-                        continue;
-                    }
-                    let class: Arc<str> = match asked.source {
-                        Source::Class { class, .. } => cache.cluster().classes[class].name.as_str(),
-                        _ => "",
-                    }
-                    .into();
-                    for (node, _, found) in tally.nodes() {
-                        let status = found.statuses.get(place).copied().flatten();
-                        let key = (class.clone(), asked.kind.clone(), node);
-                        synthesized.insert(key, status.unwrap_or(ConditionStatus::Unknown));
-                    }
+            let tally = tally(&work.uid, nodes);
+            self.of_rule(work, (rule, spec), &tally, now);
+            let contended = nodes
+                .values()
+                .flat_map(|it| it.write.contended(now.monotonic));
+            let contended = contended.filter(|rule| *rule == name).count();
+            self.count(TAINTS_CONTENDED, &[name], contended);
+            if rule.deleting && !spec.dry_run {
+                self.count_taints(rule, cache);
+            }
+            for (place, asked) in spec.conditions.iter().enumerate() {
+                if !asked.source.is_synthesized() {
+                    continue;
+                }
+                let class = match asked.source {
+                    Source::Class { class, .. } => cache.cluster().classes[class].name.as_str(),
+                    _ => "",
+                };
+                for (node, _, found) in tally.nodes() {
+                    let status = found.statuses.get(place).copied().flatten();
+                    let key = (class, &*asked.kind, node);
+                    synthesized.insert(key, status.unwrap_or(ConditionStatus::Unknown));
                 }
             }
-            if !decides {
-                survey.count_taints(rule, cache);
-            }
-            self.rules.push(survey);
         }
+        let mut counts: BTreeMap<[&str; 3], usize> = BTreeMap::new();
         for ((class, kind, _), status) in synthesized {
-            *self
-                .synthesized
-                .entry((class, kind, status.as_str()))
-                .or_default() += 1;
+            *counts.entry([class, kind, status.as_str()]).or_default() += 1;
+        }
+        for (labels, number) in counts {
+            self.count(SYNTHESIZED_CONDITIONS, &labels, number);
         }
     }
-}
 
-impl RuleSurvey {
     /// Counts nodes as held or released by their taints, for a rule that is being deleted or rejected and so decides about no
     /// node, unless its node selector is unreadable.
     fn count_taints(&mut self, rule: &Rule, cache: &Cache) {
@@ -137,42 +161,71 @@ impl RuleSurvey {
             };
             let is_held = |node: &&Node| node.taint(&reach.key, reach.effect).is_some();
             let held = selected().filter(is_held).count();
-            self.held = Some(held);
-            self.released = Some(selected().count() - held);
+            self.count_nodes(rule, held, selected().count() - held);
         }
     }
 
-    fn add(&mut self, work: &RuleWork, tally: &Tally<'_>, spec: &CompiledSpec, now: Now) {
+    fn count_nodes(&mut self, rule: &Rule, held: usize, released: usize) {
+        self.count(RULE_NODES, &[&rule.name, "held"], held);
+        self.count(RULE_NODES, &[&rule.name, "released"], released);
+    }
+
+    fn of_rule(
+        &mut self,
+        work: &RuleWork,
+        (rule, spec): (&Rule, &CompiledSpec),
+        tally: &Tally<'_>,
+        now: Now,
+    ) {
+        let name = &*rule.name;
         let (matched, held) = (tally.matched(), tally.held());
         let (ready, held) = (matched - held, held + tally.lingering());
         let (not_ready, bootstrapping) = match spec.mode {
             EnforcementMode::Continuous => (held, 0),
             EnforcementMode::BootstrapOnly => (0, held),
         };
-        self.kind = Some((spec.mode, spec.dry_run));
-        self.matched = Some(matched);
-        self.states = Some([
+        let dry_run = if spec.dry_run { "true" } else { "false" };
+        self.count(RULES_BY_KIND, &[spec.mode.as_str(), dry_run], 1);
+        self.count(RULE_MATCHED_NODES, &[name], matched);
+        for (state, number) in [
             ("ready", ready),
             ("not_ready", not_ready),
             ("bootstrapping", bootstrapping),
-        ]);
+        ] {
+            self.count(NODES_BY_STATE, &[name, state], number);
+        }
         let is_governed = |standing| matches!(standing, &Standing::Conflicted { .. });
-        let nodes = tally.nodes();
-        self.conflicted = nodes.filter(|it| is_governed(&it.2.standing)).count();
-        self.zones = work.guard.as_ref().map(Guard::report);
+        let governed = tally.nodes().filter(|it| is_governed(&it.2.standing));
+        self.count(CONFLICTED, &[name], governed.count());
+        let report = work.guard.as_ref().map(Guard::report);
+        for zone in report.iter().flat_map(|report| &report.zones) {
+            let (place, state) = (zone.zone.to_string(), zone.state.as_str());
+            self.count(DISRUPTION_WAITING, &[name, &place], zone.waiting);
+            self.count(DISRUPTION_ZONE_STATE, &[name, &place, state], 1);
+        }
         let since = tally.longest_held_since();
-        self.longest_held = since.map_or(Duration::ZERO, |since| until(now.wall, since));
+        let longest_held = since.map_or(Duration::ZERO, |since| until(now.wall, since));
+        self.read(LONGEST_HELD, &[name], longest_held.as_secs_f64());
         // A dry run neither holds nor releases nodes, and keeps nothing out, so no alert is due.
-        if !spec.dry_run {
-            (self.held, self.released) = (Some(held), Some(ready));
-            let kinds = spec.conditions.iter().map(|asked| asked.kind.clone());
-            self.blocked = kinds.zip(tally.blocked(spec)).collect();
-            let passed_over = |kind| {
-                let findings = work.backing.findings.iter();
-                findings.filter(|it| it.is_published_as(kind)).count()
-            };
-            self.shut_out = passed_over(SHUT_OUT);
-            self.outside_namespaces = passed_over(OUTSIDE_NAMESPACES);
+        let passed_over = |kind| {
+            let findings = work.backing.findings.iter();
+            let published = findings.filter(|it| !spec.dry_run && it.is_published_as(kind));
+            published.count()
+        };
+        self.count(DAEMON_SETS_SHUT_OUT, &[name], passed_over(SHUT_OUT));
+        self.count(
+            DAEMON_SETS_OUTSIDE,
+            &[name],
+            passed_over(OUTSIDE_NAMESPACES),
+        );
+        if spec.dry_run {
+            return;
+        }
+        if !rule.deleting {
+            self.count_nodes(rule, held, ready);
+        }
+        for (asked, number) in spec.conditions.iter().zip(tally.blocked(spec)) {
+            self.count(BLOCKED_NODES, &[name, &asked.kind], number);
         }
     }
 }

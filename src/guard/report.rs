@@ -11,7 +11,7 @@ const NAMED_ZONES: usize = 3;
 
 /// The state of every zone at one moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub(crate) struct Report {
     /// The zones that have nodes, in order.
     pub zones: Vec<ZoneReport>,
     pub met: usize,
@@ -22,7 +22,7 @@ pub struct Report {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct ZoneReport {
+pub(crate) struct ZoneReport {
     pub zone: Zone,
     pub state: ZoneState,
     pub met: usize,

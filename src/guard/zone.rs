@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The failure zone of a node: its region and zone labels. Nodes with neither share one zone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Zone {
+pub(crate) struct Zone {
     region: Arc<str>,
     zone: Arc<str>,
 }
@@ -14,7 +14,7 @@ pub struct Zone {
 impl Zone {
     /// The zone of a node with these labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): a deprecated label,
     /// even an empty one, takes precedence over its replacement.
-    pub fn of(labels: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn of(labels: &BTreeMap<String, String>) -> Self {
         let part = |name| {
             let value = labels
                 .get(&format!("failure-domain.beta.kubernetes.io/{name}"))

@@ -148,11 +148,6 @@ impl<'a> Outcome<'a> {
         whys.collect::<Vec<_>>().join("; ")
     }
 
-    /// Whether the node lacks any condition entirely.
-    pub fn misses_a_condition(&self) -> bool {
-        self.findings.iter().any(|it| it.condition.is_none())
-    }
-
     /// The latest transition time of any condition, as reported.
     pub fn latest_transition(&self) -> Option<Timestamp> {
         self.findings

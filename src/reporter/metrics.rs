@@ -34,7 +34,6 @@ metrics! {
         status: "node_readiness_reporter_condition_status" ["type", "status"],
             "1 for the status that the condition was last written with.";
     }
-    stamps {}
 }
 
 impl ReporterMetrics {

@@ -62,7 +62,7 @@ pub enum ReporterError {
 
 /// Names, types, labels and help texts of the reporter's metrics.
 pub fn metric_descriptions() -> Vec<Description> {
-    ReporterMetrics::descriptions()
+    ReporterMetrics::new().registry.descriptions()
 }
 
 /// Checks and reports until SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 #[cfg(target_os = "linux")]
 use prometheus::process_collector::ProcessCollector;
+use prometheus::proto::MetricType;
 use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
 
 /// A metric, for the reference pages.
@@ -19,7 +20,7 @@ pub struct Description {
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
     /// The names of its labels.
-    pub labels: Vec<&'static str>,
+    pub labels: Vec<String>,
     /// What it measures.
     pub help: String,
 }
@@ -27,9 +28,10 @@ pub struct Description {
 /// Prometheus' registry, in which names and labels are constants, so an invalid or duplicate one panics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Registry {
-    registry: prometheus::Registry,
+    inner: prometheus::Registry,
     /// Held while gauges are updated, so that no scrape reads a partial update.
     update: Arc<Mutex<()>>,
+    described: Arc<Mutex<Vec<Description>>>,
 }
 
 impl Registry {
@@ -48,20 +50,39 @@ impl Registry {
     }
 
     fn register(&self, collector: impl Collector + 'static) {
-        let registered = self.registry.register(Box::new(collector));
+        let families = collector.collect().into_iter();
+        let described = families
+            .zip(collector.desc())
+            .map(|(family, desc)| Description {
+                name: desc.fq_name.clone(),
+                kind: match family.get_field_type() {
+                    MetricType::COUNTER => "counter",
+                    MetricType::GAUGE => "gauge",
+                    _ => "histogram",
+                },
+                labels: desc.variable_labels.clone(),
+                help: desc.help.clone(),
+            });
+        lock(&self.described).extend(described);
+        let registered = self.inner.register(Box::new(collector));
         registered.expect("no two metrics have the same name");
+    }
+
+    /// What is registered.
+    pub(crate) fn descriptions(&self) -> Vec<Description> {
+        lock(&self.described).clone()
     }
 
     /// Until the guard is dropped, a scrape waits.
     pub(crate) fn begin_update(&self) -> MutexGuard<'_, ()> {
-        self.update.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.update)
     }
 
     /// The answer to a scrape, in the Prometheus text format.
     pub(crate) fn exposition(&self) -> Response {
         let families = {
             let _whole = self.begin_update();
-            self.registry.gather()
+            self.inner.gather()
         };
         let mut text = Vec::new();
         match TextEncoder::new().encode(&families, &mut text) {
@@ -74,25 +95,8 @@ impl Registry {
     }
 }
 
-/// The metrics about this process.
-pub(crate) fn process_descriptions() -> Vec<Description> {
-    #[cfg(not(target_os = "linux"))]
-    return Vec::new();
-    #[cfg(target_os = "linux")]
-    ProcessCollector::for_self()
-        .desc()
-        .into_iter()
-        .map(|desc| Description {
-            name: desc.fq_name.clone(),
-            kind: if desc.fq_name.ends_with("_total") {
-                "counter"
-            } else {
-                "gauge"
-            },
-            labels: Vec::new(),
-            help: desc.help.clone(),
-        })
-        .collect()
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the series that name this rule.
@@ -109,8 +113,7 @@ pub(crate) fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
     }
 }
 
-/// Makes a struct of metrics from a table. Counters and histograms start with their first value; gauges are set for each scrape, and
-/// `stamps` are gauges that are set as things happen.
+/// Makes a struct of metrics from a table, which change as things happen and start with their first value.
 macro_rules! metrics {
     (
         $name:ident in $registry:expr;
@@ -119,7 +122,6 @@ macro_rules! metrics {
             $($histogram:ident: $histogram_name:literal [$($histogram_label:literal),*] in $buckets:expr, $histogram_help:literal;)*
         }
         gauges { $($gauge:ident: $gauge_name:literal [$($gauge_label:literal),*], $gauge_help:literal;)* }
-        stamps { $($stamp:ident: $stamp_name:literal [$($stamp_label:literal),*], $stamp_help:literal;)* }
     ) => {
         #[derive(Debug, Clone)]
         pub(crate) struct $name {
@@ -127,7 +129,6 @@ macro_rules! metrics {
             $(pub(crate) $counter: prometheus::IntCounterVec,)*
             $(pub(crate) $histogram: prometheus::HistogramVec,)*
             $(pub(crate) $gauge: prometheus::GaugeVec,)*
-            $(pub(crate) $stamp: prometheus::GaugeVec,)*
         }
 
         impl $name {
@@ -144,31 +145,8 @@ macro_rules! metrics {
                         &[$($histogram_label),*],
                     )),)*
                     $($gauge: to.add(GaugeVec::new(Opts::new($gauge_name, $gauge_help), &[$($gauge_label),*])),)*
-                    $($stamp: to.add(GaugeVec::new(Opts::new($stamp_name, $stamp_help), &[$($stamp_label),*])),)*
                     registry: to,
                 }
-            }
-
-            /// Names, types, labels and help texts.
-            pub(crate) fn descriptions() -> Vec<$crate::serve::metric::Description> {
-                let of = |kind, name: &str, labels: &[&'static str], help: &str| $crate::serve::metric::Description {
-                    name: name.to_owned(),
-                    kind,
-                    labels: labels.to_vec(),
-                    help: help.to_owned(),
-                };
-                vec![
-                    $(of("counter", $counter_name, &[$($counter_label),*], $counter_help),)*
-                    $(of("histogram", $histogram_name, &[$($histogram_label),*], $histogram_help),)*
-                    $(of("gauge", $gauge_name, &[$($gauge_label),*], $gauge_help),)*
-                    $(of("gauge", $stamp_name, &[$($stamp_label),*], $stamp_help),)*
-                ]
-            }
-
-            /// Clears the gauges, so that no series outlives what it measures.
-            #[allow(dead_code, reason = "not every table has gauges of what may go")]
-            pub(crate) fn reset_gauges(&self) {
-                $(self.$gauge.reset();)*
             }
 
             /// Removes every series of a rule.
@@ -176,7 +154,7 @@ macro_rules! metrics {
             pub(crate) fn forget_rule(&self, rule: &str) {
                 $($crate::serve::metric::forget(&self.$counter, rule);)*
                 $($crate::serve::metric::forget(&self.$histogram, rule);)*
-                $($crate::serve::metric::forget(&self.$stamp, rule);)*
+                $($crate::serve::metric::forget(&self.$gauge, rule);)*
             }
         }
     };
@@ -191,20 +169,20 @@ mod tests {
         Samples in Registry::default();
         counters { changes: "changes_total" ["rule", "kind"], "Changes."; }
         histograms { took: "took_seconds" ["rule"] in [1.0], "Times."; }
-        gauges { nodes: "nodes" ["rule"], "Nodes."; }
-        stamps { last: "last" ["rule"], "When."; }
+        gauges { last: "last" ["rule"], "When."; }
     }
 
     #[test]
     fn a_metric_without_a_value_is_described() {
-        assert!(Samples::new().registry.registry.gather().is_empty());
+        let registry = Samples::new().registry;
+        assert!(registry.inner.gather().is_empty());
         let description = Description {
             name: "changes_total".into(),
             kind: "counter",
-            labels: vec!["rule", "kind"],
+            labels: vec!["rule".into(), "kind".into()],
             help: "Changes.".into(),
         };
-        assert_eq!(Samples::descriptions()[0], description);
+        assert_eq!(registry.descriptions()[0], description);
     }
 
     #[test]
@@ -215,11 +193,9 @@ mod tests {
             metrics.changes.with_label_values(&[rule, "y"]).inc();
             metrics.took.with_label_values(&[rule]).observe(1.0);
             metrics.last.with_label_values(&[rule]).set(1.0);
-            metrics.nodes.with_label_values(&[rule]).set(1.0);
         }
         metrics.forget_rule("a");
-        metrics.reset_gauges();
-        let families = metrics.registry.registry.gather();
+        let families = metrics.registry.inner.gather();
         let series = families
             .iter()
             .flat_map(prometheus::proto::MetricFamily::get_metric);

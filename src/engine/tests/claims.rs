@@ -6,6 +6,7 @@ use super::{Bench, Happening, Input, Refusal, Seen, settings};
 use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
+use crate::engine::survey::CACHE_OBJECTS;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const POOL: &str = "karpenter.sh/nodepool";
@@ -606,9 +607,9 @@ fn a_dry_run_sums_up_what_it_would_repair() {
 #[test]
 fn the_gauges_count_karpenters_objects_where_they_are_watched() {
     let sizes = |bench: &Bench| {
-        let objects = bench.survey().objects.into_iter();
-        let karpenters = objects.filter(|(kind, _)| ["nodeclaims", "nodepools"].contains(kind));
-        karpenters.collect::<Vec<_>>()
+        let kinds = ["nodeclaims", "nodepools"].into_iter();
+        let sizes = kinds.map(|kind| Some((kind, bench.gauge(&CACHE_OBJECTS, &[kind])?)));
+        sizes.flatten().collect::<Vec<_>>()
     };
     let mut bench = bench_of(&[], &[node("n"), node("m")]);
     bench.shows(

@@ -6,6 +6,7 @@ use super::{Bench, Input, Seen, object};
 use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
+use crate::engine::survey::{NODES_BY_STATE, RULES};
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -31,10 +32,10 @@ fn a_rule_is_counted_when_it_comes_and_when_it_goes() {
     bench.sees_rule(&gate().waits_for("Disk"));
     bench.sees_rule(&gate().waits_for("Disk").label("a", "b"));
     assert_eq!(bench.counted(), ["Came r"]);
-    assert_eq!(bench.survey().rules.len(), 1);
+    assert_eq!(bench.gauge(&RULES, &[]), Some(1));
     bench.shows_gone(Watch::Rules, "r");
     assert_eq!(bench.counted(), ["Went r"]);
-    assert_eq!(bench.survey().rules.len(), 0);
+    assert_eq!(bench.gauge(&RULES, &[]), Some(0));
 }
 
 #[test]
@@ -144,8 +145,9 @@ fn a_deleted_rule_stays_until_its_last_node_is_clean_and_says_what_keeps_it() {
         status["failedNodes"][0]["message"],
         "failed to remove taint: forbidden"
     );
-    let states = bench.survey().rules[0].states.unwrap();
-    assert_eq!(states.map(|(_, nodes)| nodes), [0, 1, 0]);
+    let states = bench.readings(&NODES_BY_STATE, &["r"]).into_iter();
+    let states: Vec<usize> = states.map(|(_, nodes)| nodes).collect();
+    assert_eq!(states, [0, 1, 0]);
     bench.refusal = |_| None;
     bench.wait(40_000);
     assert_eq!(finalizers(&bench), Value::Null);
@@ -164,7 +166,7 @@ fn the_gauges_count_what_a_rule_still_holds_whatever_kind_of_rule_it_is() {
             writes_a_node(request).then(forbidden)
         });
         bench.wait(3000);
-        assert_eq!(bench.survey().rules[0].held, Some(1), "{name}");
+        assert_eq!(bench.held_and_released("r")[0], Some(1), "{name}");
     }
 }
 
@@ -193,15 +195,7 @@ fn a_deleted_rule_waits_for_the_write_that_is_under_way_on_a_node_that_goes() {
     bench.answers();
     bench.wait(3000);
     assert_eq!(finalizers(&bench), Value::Null);
-    assert_eq!(
-        bench
-            .survey()
-            .rules
-            .iter()
-            .filter_map(|it| it.held)
-            .sum::<usize>(),
-        0
-    );
+    assert_eq!(bench.held_and_released("r")[0].unwrap_or_default(), 0);
 }
 
 #[test]
@@ -297,7 +291,7 @@ fn an_answer_about_an_earlier_rule_of_the_name_is_passed_over() {
     bench.take(vec![Input::Answered(id, answer)]);
     bench.wait(3000);
     assert_eq!(bench.taints("n"), [""; 0]);
-    assert_eq!(bench.survey().rules.len(), 1);
+    assert_eq!(bench.gauge(&RULES, &[]), Some(1));
 }
 
 #[test]

@@ -27,7 +27,8 @@ use serde_json::Value;
 
 use super::count::{Count, RuleCount};
 use super::io::{Answer, Effect, Input, Now, Request, RequestId, Seen};
-use super::{Engine, Rate, RequestError, Settings, Survey};
+use super::survey::{Gauge, RULE_NODES};
+use super::{Engine, Rate, RequestError, Settings};
 use crate::condition::{Scope, Watch};
 use crate::config::Config;
 use crate::guard::Limits;
@@ -405,7 +406,30 @@ impl Bench {
         &self.rule(rule)["status"]
     }
 
-    fn survey(&self) -> Survey {
-        self.engine.survey(self.now)
+    /// The values of a gauge whose labels begin with these, in whole numbers.
+    fn readings(&self, gauge: &Gauge, labels: &[&str]) -> Vec<(Vec<String>, usize)> {
+        let survey = self.engine.survey(self.now).readings.into_iter();
+        let found = survey.filter(|it| it.gauge == gauge.name);
+        let found = found.filter(|it| it.labels.iter().zip(labels).all(|(a, b)| a == b));
+        let whole = |value: f64| value.floor().to_string().parse().unwrap();
+        found.map(|it| (it.labels, whole(it.value))).collect()
+    }
+
+    /// The value of a gauge with these labels.
+    fn gauge(&self, gauge: &Gauge, labels: &[&str]) -> Option<usize> {
+        let found = self.readings(gauge, labels);
+        assert!(found.len() <= 1, "{found:?}");
+        found.first().map(|it| it.1)
+    }
+
+    /// The nodes that a rule holds, and those that it has released.
+    fn held_and_released(&self, rule: &str) -> [Option<usize>; 2] {
+        ["held", "released"].map(|state| self.gauge(&RULE_NODES, &[rule, state]))
+    }
+
+    /// How many nodes the guard of rule `r` knows as met and as unmet, and how many it holds back.
+    fn guarded(&self) -> (usize, usize, usize) {
+        let report = self.engine.guard_report("r-uid").unwrap();
+        (report.met, report.unmet, report.waiting)
     }
 }

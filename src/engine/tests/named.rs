@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Bench, Input, Seen};
 use crate::condition::{ComponentGroup, Watch};
+use crate::engine::survey::{CACHE_OBJECTS, NODES_BY_STATE};
 use crate::testing::{
     Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, at, daemon_set, node, pod, rule,
 };
@@ -76,7 +77,7 @@ fn an_open_node_stays_open_until_everything_has_been_seen_once() {
     bench.lists(PODS);
     bench.wait(20_000);
     assert_eq!(bench.taints("n"), [""; 0]);
-    assert_eq!(bench.survey().rules[0].states.unwrap()[0], ("ready", 2));
+    assert_eq!(bench.gauge(&NODES_BY_STATE, &["r", "ready"]), Some(2));
 }
 
 #[test]
@@ -150,9 +151,8 @@ fn two_rules_share_the_watches_and_the_last_one_ends_them() {
     assert_eq!(bench.begun.len(), 2);
     bench.shows_gone(Watch::Rules, "second");
     assert_eq!(bench.begun.len(), 0);
-    let objects = bench.survey().objects;
-    for none in [("daemonsets", 0), ("pods", 0)] {
-        assert!(objects.contains(&none), "{objects:?}");
+    for kind in ["daemonsets", "pods"] {
+        assert_eq!(bench.gauge(&CACHE_OBJECTS, &[kind]), Some(0), "{kind}");
     }
 }
 

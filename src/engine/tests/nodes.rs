@@ -5,6 +5,7 @@ use serde_json::json;
 use super::Bench;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
+use crate::engine::survey::TAINTS_CONTENDED;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const OTHER: &str = "readiness.k8s.io/other";
@@ -83,7 +84,7 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
         at_once += 1;
     }
     assert_eq!(at_once, 5);
-    assert_eq!(bench.survey().rules[0].contended, 1);
+    assert_eq!(bench.gauge(&TAINTS_CONTENDED, &["r"]), Some(1));
     bench.wait(2000);
     assert_eq!(bench.taints("n"), [""; 0]);
     bench.wait(4000);
@@ -101,7 +102,8 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
     let is_undone = |count: &&String| *count == "Undone r";
     assert_eq!(counted.iter().filter(is_undone).count(), 5);
     bench.wait(70_000);
-    assert_eq!(bench.survey().rules[0].contended, 0, "it has stood since");
+    let contended = bench.gauge(&TAINTS_CONTENDED, &["r"]);
+    assert_eq!(contended, Some(0), "it has stood since");
 }
 
 #[test]
@@ -287,8 +289,7 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
     bench.wait(200);
     assert_eq!(closed(&bench), 2, "ten seconds after the first");
     bench.wait(3000);
-    let report = bench.survey().rules.remove(0).zones.unwrap();
-    assert_eq!((report.met, report.unmet, report.waiting), (1, 2, 0));
+    assert_eq!(bench.guarded(), (1, 2, 0));
 }
 
 #[test]
@@ -304,8 +305,7 @@ fn a_guard_neither_counts_nor_closes_a_node_that_is_in_maintenance() {
     });
     bench.wait(60_000);
     assert!(bench.taints("a").is_empty());
-    let report = bench.survey().rules.remove(0).zones.unwrap();
-    assert_eq!((report.met, report.unmet, report.waiting), (1, 0, 0));
+    assert_eq!(bench.guarded(), (1, 0, 0));
     network(&mut bench, "a", "False");
     assert!(!bench.taints("a").is_empty());
 }

@@ -9,6 +9,7 @@ use crate::condition::{ComponentGroup, Watch};
 use crate::engine::RequestError;
 use crate::engine::count::Count;
 use crate::engine::io::{Effect, Request};
+use crate::engine::survey::{QUEUE_DEPTH, WRITE_LIMIT, WRITES_IN_FLIGHT};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -47,13 +48,9 @@ fn no_more_nodes_are_written_at_a_time_than_is_configured() {
     bench.held_up = writes_a_node;
     bench.begin(&[gate()], &nodes::<5>());
     let seen = |bench: &Bench| {
-        let survey = bench.survey();
-        (
-            bench.pending.len(),
-            survey.under_way,
-            survey.queue_depth,
-            survey.write_limit,
-        )
+        let gauges = [WRITES_IN_FLIGHT, QUEUE_DEPTH, WRITE_LIMIT];
+        let [under_way, queued, limit] = gauges.map(|it| bench.gauge(&it, &[]).unwrap());
+        (bench.pending.len(), under_way, queued, limit)
     };
     assert_eq!(seen(&bench), (2, 2, 3, 2));
     assert!(!bench.engine.is_idle());
@@ -248,7 +245,8 @@ fn all_writes_wait_as_long_as_the_api_server_says() {
     bench.answers();
     bench.held_up = |_| false;
     bench.refusal = |_| None;
-    assert_eq!(bench.survey().write_limit, 32, "halved once for all three");
+    let limit = bench.gauge(&WRITE_LIMIT, &[]);
+    assert_eq!(limit, Some(32), "halved once for all three");
     bench.wait(4900);
     assert_eq!(bench.asked(), [""; 0]);
     bench.wait(200);
@@ -285,7 +283,7 @@ fn events_that_are_refused_hold_up_no_node() {
     assert!(bench.refused > 0);
     bench.sees(&node("n-1"));
     assert_eq!(closed(&bench, 2), 2);
-    assert_eq!(bench.survey().write_limit, 64);
+    assert_eq!(bench.gauge(&WRITE_LIMIT, &[]), Some(64));
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Statuses and finalizers of rules.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::Bench;
 use crate::condition::{ComponentGroup, Watch};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Input, Object, Request, Seen};
+use crate::engine::survey::{
+    LEADER, LONGEST_HELD, QUEUE_DEPTH, RULES, SUSPENDED, SYNTHESIZED_CONDITIONS, WRITES_IN_FLIGHT,
+};
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -279,38 +280,24 @@ fn gauges_show_how_the_rules_do() {
     let rules = [gate(), gate_of("dry").dry_run(), components];
     let mut bench = Bench::new(&rules, &nodes);
     bench.wait(5000);
-    let survey = bench.survey();
-    let mut counts: Vec<_> = survey
-        .rules
-        .iter()
-        .map(|rule| {
-            (
-                &*rule.rule,
-                rule.held,
-                rule.released,
-                rule.longest_held.as_secs(),
-            )
-        })
-        .collect();
-    counts.sort_unstable();
-    assert_eq!(
-        counts,
-        [
-            ("c", Some(0), Some(2), 0),
-            ("dry", None, None, 0),
-            ("r", Some(1), Some(1), 5),
-        ]
-    );
-    let synthesized = survey
-        .synthesized
-        .into_iter()
-        .map(|((class, _, status), nodes)| (class, status, nodes));
-    assert_eq!(
-        synthesized.collect::<Vec<_>>(),
-        [("gardener".into(), "True", 2)]
-    );
-    assert!(survey.leads);
-    assert_eq!((survey.queue_depth, survey.under_way), (0, 0));
+    for (rule, nodes, longest_held) in [
+        ("c", [Some(0), Some(2)], 0),
+        ("dry", [None, None], 0),
+        ("r", [Some(1), Some(1)], 5),
+    ] {
+        assert_eq!(bench.held_and_released(rule), nodes, "{rule}");
+        let longest = bench.gauge(&LONGEST_HELD, &[rule]);
+        assert_eq!(longest, Some(longest_held), "{rule}");
+    }
+    assert_eq!(bench.gauge(&RULES, &[]), Some(3));
+    let synthesized = bench.readings(&SYNTHESIZED_CONDITIONS, &[]);
+    let [(labels, 2)] = &synthesized[..] else {
+        panic!("{synthesized:?}");
+    };
+    assert_eq!((&*labels[0], &*labels[2]), ("gardener", "True"));
+    for (gauge, expected) in [(LEADER, 1), (QUEUE_DEPTH, 0), (WRITES_IN_FLIGHT, 0)] {
+        assert_eq!(bench.gauge(&gauge, &[]), Some(expected), "{}", gauge.name);
+    }
     assert_eq!(bench.taints("n"), [GATE]);
 }
 
@@ -328,15 +315,14 @@ fn rules_that_decide_about_no_node_count_the_nodes_that_have_their_taint() {
     ];
     let mut bench = Bench::new(&rules, &nodes);
     bench.wait(5000);
-    let counts: BTreeMap<_, _> = (bench.survey().rules.into_iter())
-        .map(|rule| (rule.rule.to_string(), (rule.held, rule.released)))
-        .collect();
-    let expected = [
-        ("dry".to_owned(), (None, None)),
-        ("of-nobody".to_owned(), (None, None)),
-        ("unusable".to_owned(), (Some(1), Some(1))),
-    ];
-    assert_eq!(counts, expected.into());
+    for (rule, expected) in [
+        ("dry", [None, None]),
+        ("of-nobody", [None, None]),
+        ("unusable", [Some(1), Some(1)]),
+    ] {
+        assert_eq!(bench.held_and_released(rule), expected, "{rule}");
+    }
+    assert_eq!(bench.gauge(&RULES, &[]), Some(3));
 }
 
 #[test]
@@ -352,13 +338,7 @@ fn a_rule_in_deletion_counts_the_nodes_that_it_has_released() {
     let mut bench = Bench::refusing(&[gate()], &nodes, refuses);
     bench.sees_rule(&gate().deleting());
     bench.wait(2000);
-    let survey = bench.survey();
-    let counts: Vec<_> = survey
-        .rules
-        .iter()
-        .map(|it| (it.held, it.released))
-        .collect();
-    assert_eq!(counts, [(Some(1), Some(1))]);
+    assert_eq!(bench.held_and_released("r"), [Some(1), Some(1)]);
 }
 
 fn gate_of(name: &str) -> RuleBuilder {
@@ -447,11 +427,11 @@ fn all_rules_can_be_suspended_at_once_and_go_on_as_they_say_themselves() {
     let told = bench.told();
     let told: Vec<_> = told.iter().filter_map(|it| it.split(':').next()).collect();
     assert_eq!(told, ["RulesSuspended r", "RulesSuspended s"]);
-    assert!(bench.survey().suspended);
+    assert_eq!(bench.gauge(&SUSPENDED, &[]), Some(1));
     bench.take(vec![Input::SuspendAll(false)]);
     bench.wait(10_000);
     assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![GATE]));
-    assert!(!bench.survey().suspended);
+    assert_eq!(bench.gauge(&SUSPENDED, &[]), Some(0));
     assert_eq!(reason(&bench, "r"), None);
     assert_eq!(reason(&bench, "s").as_deref(), Some("Suspended"));
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Bench, Input, Seen, settings};
 use crate::condition::Watch;
 use crate::engine::io::Request;
+use crate::engine::survey::LEADER;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {
@@ -33,9 +34,9 @@ fn an_instance_that_does_not_lead_does_nothing() {
     bench.wait(10_000);
     assert!(bench.engine.has_synced() && bench.engine.is_idle());
     assert_eq!(bench.asked(), [""; 0]);
-    assert!(!bench.survey().leads);
+    assert_eq!(bench.gauge(&LEADER, &[]), Some(0));
     bench.take(vec![Input::Leads]);
-    assert!(bench.survey().leads);
+    assert_eq!(bench.gauge(&LEADER, &[]), Some(1));
     assert_eq!(bench.taints("n"), [GATE]);
 }
 

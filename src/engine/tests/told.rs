@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Bench, Input, Seen};
 use crate::condition::{ComponentGroup, Watch};
 use crate::engine::io::Object;
+use crate::engine::survey::{CONFLICTED, STRAY_TAINTS, UNREADABLE_OBJECTS};
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, pod, rule};
 
 const FOREIGN: &str = "node.gardener.cloud/critical-components-not-ready";
@@ -120,11 +121,8 @@ fn a_rule_that_another_governs_says_so_in_an_event_a_message_and_a_gauge() {
     assert_eq!(told(&mut bench), [format!("Conflicted s: {why}")]);
     assert!(bench.types.contains(&["Conflicted", "Warning"]));
     assert_eq!(bench.status("s")["conditions"][0]["message"], why);
-    let conflicted = |bench: &Bench, rule: &str| {
-        let mut rules = bench.survey().rules.into_iter();
-        rules.find(|it| &*it.rule == rule).unwrap().conflicted
-    };
-    assert_eq!([conflicted(&bench, "r"), conflicted(&bench, "s")], [0, 2]);
+    let conflicted = |bench: &Bench, rule: &str| bench.gauge(&CONFLICTED, &[rule]).unwrap();
+    assert_eq!(["r", "s"].map(|it| conflicted(&bench, it)), [0, 2]);
     bench.sees(&node("c"));
     bench.wait(3000);
     assert_eq!(told(&mut bench), [""; 0], "one more node is no news");
@@ -138,9 +136,9 @@ fn nodes_with_a_taint_that_no_rule_removes_are_counted() {
     let stray = || node("a").taint("readiness.k8s.io/gaet", "NoSchedule");
     let mut bench = Bench::new(&[gate()], &[stray(), node("b")]);
     bench.wait(1000);
-    assert_eq!(bench.survey().stray, 1);
+    assert_eq!(bench.gauge(&STRAY_TAINTS, &[]), Some(1));
     bench.sees(&node("a"));
-    assert_eq!(bench.survey().stray, 0);
+    assert_eq!(bench.gauge(&STRAY_TAINTS, &[]), Some(0));
 }
 
 #[test]
@@ -236,13 +234,13 @@ fn a_node_that_cannot_be_understood_is_told_of_and_fails_for_its_rules() {
         ])
     };
     assert_eq!(failed(&bench), json!([1, WHY]));
-    assert_eq!(bench.survey().unreadable["Node"], 1);
+    assert_eq!(bench.gauge(&UNREADABLE_OBJECTS, &["Node"]), Some(1));
     bench.sees(&node("n").condition("Net", "True"));
     bench.wait(2000);
     assert_eq!(failed(&bench), json!([0, null]), "it is as it was");
     bench.sees(&node("n").condition("Net", "False"));
     assert_eq!(bench.taints("n"), [GATE]);
-    assert_eq!(bench.survey().unreadable["Node"], 0);
+    assert_eq!(bench.gauge(&UNREADABLE_OBJECTS, &["Node"]), Some(0));
 }
 
 #[test]

@@ -474,12 +474,8 @@ fn what_a_guard_holds_back_is_told_again_when_a_zone_gets_into_another_state() {
 fn a_node_that_goes_does_not_count_for_a_guard_any_more() {
     let mut bench = Bench::new(&[careful()], &["a", "b", "c", "d"].map(met));
     bench.wait(3000);
-    let zones = |bench: &Bench| {
-        let report = bench.survey().rules.remove(0).zones.unwrap();
-        (report.met, report.unmet, report.waiting)
-    };
-    assert_eq!(zones(&bench), (4, 0, 0));
+    assert_eq!(bench.guarded(), (4, 0, 0));
     bench.gone("a");
     bench.change("b", |node| node["metadata"]["labels"] = json!({}));
-    assert_eq!(zones(&bench), (2, 0, 0));
+    assert_eq!(bench.guarded(), (2, 0, 0));
 }
