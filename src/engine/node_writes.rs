@@ -33,8 +33,8 @@ pub struct WriteWork {
     /// Whether the API server refused the whole plan, because of an unknown part of it. Then each part is written alone, so that
     /// the others go through and the refusal is attributed to the right one.
     is_split: bool,
-    /// The taints that are changed without their records, because the API server refused both together. Records are hints: whoever
-    /// may annotate the node may leave no room for them.
+    /// The taints that are changed without their records, because the API server refused both together, and the records that it
+    /// refused alone. Records are hints: whoever may annotate the node may leave no room for them.
     bare: Vec<Part>,
     parts: Parts,
 }
@@ -124,8 +124,8 @@ impl WriteWork {
         mut plans: Vec<TaintPlan>,
         now: Instant,
     ) -> Result<(Option<Part>, TaintPlan), Instant> {
-        for plan in plans.iter_mut().filter(|it| !it.changes.is_empty()) {
-            if self.bare.contains(&part_of(plan)) || self.parts.refusals(&records_of(plan)) > 0 {
+        for plan in plans.iter_mut().filter(|it| can_be_bare(it)) {
+            if self.bare.contains(&part_of(plan)) || self.bare.contains(&records_of(plan)) {
                 plan.annotations.clear();
                 plan.completes.clear();
             }
@@ -177,11 +177,10 @@ impl WriteWork {
             };
             let attempt = self.parts.get_mut(&part);
             out.pacer.refused(Class::Node, name, attempt, &error, now);
-            let has_both = !write.plan.changes.is_empty() && !write.plan.annotations.is_empty();
             let is_decided = matches!(error, RequestError::Failed(_)) || attempt.refusals > FEW;
-            if has_both && is_decided {
+            if is_decided && !write.plan.annotations.is_empty() && !self.bare.contains(&part) {
                 self.bare.push(part);
-                if attempt.refusals == 1 {
+                if can_be_bare(&write.plan) && attempt.refusals == 1 {
                     attempt.retry_at(now);
                     return Some(WriteEnd::Failed);
                 }
@@ -248,6 +247,12 @@ fn part_of(plan: &TaintPlan) -> Part {
 
 fn records_of(plan: &TaintPlan) -> Part {
     Part::Records(plan.taint.clone())
+}
+
+/// Whether a plan changes a taint that can change without its records. Only a record says that a node was given up: without it the
+/// node would be gated again at once.
+fn can_be_bare(plan: &TaintPlan) -> bool {
+    !plan.changes.is_empty() && !plan.changes.iter().any(|change| change.gave_up)
 }
 
 /// What a plan does to each taint; if it changes none, to each annotation.

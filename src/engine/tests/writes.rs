@@ -205,6 +205,22 @@ fn a_taint_is_changed_without_its_record_where_writing_both_fails_again_and_agai
 }
 
 #[test]
+fn a_node_is_not_given_up_without_the_record_that_says_so_since_it_would_be_gated_again_at_once() {
+    let repair = "repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 100%}";
+    let rule = gate().bootstrap_only().nodegate(repair);
+    let mut bench = Bench::new(&[rule], &[node("n")]);
+    bench.refusal = refuses_records;
+    bench.wait(90_000);
+    assert_eq!(bench.taints("n"), [GATE]);
+    assert_eq!(failures(&bench, "r"), 1);
+    assert!(bench.refused < 20, "{} times", bench.refused);
+    bench.refusal = |_| None;
+    bench.wait(60_000);
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(failures(&bench, "r"), 0);
+}
+
+#[test]
 fn a_taint_is_on_record_once_what_refuses_all_writes_is_over() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], refuses_nodes);
     bench.wait(20_000);
