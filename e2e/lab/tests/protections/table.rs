@@ -42,7 +42,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     Protection {
         as_if: "any version proved that a view is current, as an API server that lags has it",
         law: GATING,
-        scenario: "patience",
+        scenario: "heartbeat",
         edits: &[("src/engine/freshness.rs", "*version <= self.shown", "true")],
     },
     Protection {
