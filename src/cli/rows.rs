@@ -14,7 +14,7 @@ use crate::api::{EnforcementMode, TaintPolicy};
 use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{Component, Source};
 use crate::finding::{left_out_on, summed_up};
-use crate::object::Node;
+use crate::object::{Node, whole_second};
 use crate::plan::{Decision, Outcome, Standing, WaitReason};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::ownership::BootstrapRecord;
@@ -530,9 +530,7 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
 
 /// Date and time in UTC, to the second.
 pub(super) fn clock(time: Timestamp) -> String {
-    Timestamp::from_second(time.as_second())
-        .unwrap_or(time)
-        .to_string()
+    whole_second(time).to_string()
 }
 
 #[cfg(test)]

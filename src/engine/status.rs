@@ -23,6 +23,7 @@ use crate::api::{
 };
 use crate::finding::Backing;
 use crate::guard::Report;
+use crate::object::whole_second;
 use crate::plan::{Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::text::{counted, cut, enumerated};
@@ -71,11 +72,6 @@ pub(crate) struct Basis<'a> {
     pub previous: &'a NodeReadinessRuleStatus,
     /// The time of changed entries.
     pub now: Timestamp,
-}
-
-/// The API writes times in whole seconds, so those are compared.
-fn whole_second(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleStatus {

@@ -1,8 +1,9 @@
-//! Object keys and resource versions.
+//! Object keys, resource versions, and the precision of times.
 
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube::api::ObjectMeta;
 
 /// Namespace and name of a namespaced object.
@@ -46,6 +47,11 @@ impl fmt::Display for ObjectKey {
 /// The API server's versions are decimal numbers that grow with every write (KEP-5504). A version that is not a number is 0,
 /// older than everything.
 pub type Version = u64;
+
+/// A time as the API writes it, in whole seconds.
+pub(crate) fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
 
 /// The object's name; empty if it has none, which the API server never sends.
 pub(crate) fn name(meta: &ObjectMeta) -> Arc<str> {

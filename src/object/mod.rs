@@ -22,7 +22,7 @@ pub(crate) use daemon_set::NodeAffinityTerm;
 pub(crate) use karpenter::{NodeClaim, NodePool};
 pub use kind::ResourceKind;
 pub use meta::{ObjectKey, Version};
-pub(crate) use meta::{name, resource_version, version};
+pub(crate) use meta::{name, resource_version, version, whole_second};
 pub(crate) use node::KUBELETS_CONDITIONS;
 pub use node::{Node, NodeCondition};
 pub use pod::Pod;

@@ -17,7 +17,7 @@ use super::settings::ReporterSettings;
 use super::state::ReportedCondition;
 use super::{AGENT, ReporterArgs};
 use crate::cluster::{client, with_causes};
-use crate::object::{Node, Watched};
+use crate::object::{Node, Watched, whole_second};
 use crate::text::documentation;
 
 const NODES: &str = "/api/v1/nodes";
@@ -227,8 +227,8 @@ fn wire(condition_type: &str, condition: &ReportedCondition, heartbeat: Timestam
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
-        "lastHeartbeatTime": whole_seconds(heartbeat),
-        "lastTransitionTime": whole_seconds(condition.transition),
+        "lastHeartbeatTime": whole_second(heartbeat),
+        "lastTransitionTime": whole_second(condition.transition),
     })
 }
 
@@ -253,11 +253,6 @@ fn put(node: &mut Value, condition: &Value) {
         Some(known) => *known = condition.clone(),
         None => conditions.push(condition.clone()),
     }
-}
-
-/// A time in the API's precision, whole seconds.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Extension;
@@ -21,6 +21,7 @@ use kube::{Api, Client};
 use ring::digest::{SHA256, digest};
 use tracing::{debug, info, warn};
 
+use super::lock;
 use super::permits::Permits;
 use super::server::Peer;
 use crate::cluster::with_causes;
@@ -199,11 +200,6 @@ fn reason(what: &str, error: &kube::Error) -> String {
         kube::Error::Api(status) => format!("cannot create {what}: {}", status.message),
         error => format!("cannot reach the API server: {}", with_causes(error)),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No panic elsewhere leaves a half-made change.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The API server's answers about tokens, each until it expires. Bounded.

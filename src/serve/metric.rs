@@ -2,7 +2,7 @@
 //! them for the reference pages.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,6 +11,8 @@ use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricType;
 use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
+
+use super::lock;
 
 /// A metric, for the reference pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,10 +95,6 @@ impl Registry {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the series that name this rule.

@@ -11,6 +11,7 @@ mod server;
 pub(crate) mod tls;
 
 use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 pub(crate) use permits::Permits;
@@ -23,6 +24,11 @@ pub(crate) fn probed(problem: Option<String>) -> (StatusCode, String) {
         None => (StatusCode::OK, "ok\n".into()),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     }
+}
+
+/// What is locked. No panic leaves a half-made change there.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why something cannot be served.

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::lock;
 
 const NEVER_CLOSED: &str = "no semaphore is ever closed";
 
@@ -58,9 +60,7 @@ impl Permits {
     }
 
     fn of(&self, address: IpAddr) -> Arc<Semaphore> {
-        // No panic elsewhere leaves a half-made change.
-        let addresses = self.addresses.lock();
-        let mut addresses = addresses.unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = lock(&self.addresses);
         addresses.retain(|_, permits| Arc::strong_count(permits) > 1);
         let own = addresses.entry(address);
         own.or_insert_with(|| Arc::new(Semaphore::new(self.each)))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::names::{FINALIZER, GROUP, KIND};
-use crate::object::RuleObject;
+use crate::object::{RuleObject, whole_second};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Written {
@@ -94,8 +94,7 @@ impl Written {
         let known = there.map(|there| &there.metadata);
         let uid = known.and_then(|meta| meta.uid.clone());
         let created = known.and_then(|meta| Some(meta.creation_timestamp.as_ref()?.0));
-        let created =
-            created.unwrap_or_else(|| jiff::Timestamp::from_second(at.as_second()).unwrap_or(at));
+        let created = created.unwrap_or_else(|| whole_second(at));
         let generation = known.and_then(|meta| meta.generation).unwrap_or_default() + 1;
         let mut spec = self.object.get("spec").cloned().unwrap_or(Value::Null);
         if self.is_shown_in_force(there) {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::Basis;
 use super::remarks::remarks;
 use super::tally::Tally;
-use super::{Basis, whole_second};
 use crate::api::NodeReadinessRuleStatus;
+use crate::object::whole_second;
 use crate::plan::Standing;
 use crate::rule::CompiledSpec;
 use crate::text::enumerated;
