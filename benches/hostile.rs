@@ -9,8 +9,8 @@ use std::sync::Arc;
 use divan::Bencher;
 use nodegate::api::ConditionStatus;
 use nodegate::condition::{Component, ComponentGroup, NamedComponent};
-use nodegate::object::{Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint};
-use world::{Source, World};
+use nodegate::object::{DaemonSet, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint};
+use world::{Source, World, kept};
 
 const COUNTS: [usize; 3] = [100, 1_000, 10_000];
 const RULES: usize = 10;
@@ -109,10 +109,10 @@ fn make_pods(world: &mut World, count: usize, change: impl Fn(usize, &mut Pod)) 
     let pods = world.pods.entry(CLASS).or_default();
     let first = pods[0].clone();
     pods.extend((0..count).map(|index| {
-        let mut pod = first.clone();
+        let mut pod = Pod::clone(&first);
         pod.key = ObjectKey::new("kube-system", format!("pod-{index}"));
         change(index, &mut pod);
-        pod
+        kept(pod)
     }));
 }
 
@@ -135,10 +135,10 @@ fn daemon_sets(bencher: Bencher, count: usize) {
         let all = world.daemon_sets.entry(CLASS).or_default();
         let first = all.values().next().expect("a DaemonSet").clone();
         for index in 0..count {
-            let mut daemon_set = first.clone();
+            let mut daemon_set = DaemonSet::clone(&first);
             daemon_set.key = ObjectKey::new("kube-system", format!("daemon-set-{index}"));
             daemon_set.uid = uid(index);
-            all.insert(daemon_set.key.clone(), daemon_set);
+            all.insert(daemon_set.key.clone(), kept(daemon_set));
         }
     });
 }
@@ -174,6 +174,10 @@ fn resource_slices(bencher: Bencher, count: usize) {
         devices: 8,
         ..ResourceSlice::default()
     });
-    world.slices.entry(group).or_default().extend(slices);
+    world
+        .slices
+        .entry(group)
+        .or_default()
+        .extend(slices.map(kept));
     bencher.bench_local(|| divan::black_box(&world).plan());
 }

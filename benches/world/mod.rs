@@ -11,7 +11,9 @@ use nodegate::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
 };
 use nodegate::config::Config;
-use nodegate::object::{DaemonSet, Node, ObjectKey, Pod, ResourceSlice, RuleObject, Watched};
+use nodegate::object::{
+    DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice, RuleObject, State, Watched,
+};
 use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, plan};
 use nodegate::repair::{Census, Karpenter};
 use nodegate::rule::{Rule, RuleSet};
@@ -29,6 +31,17 @@ const NAMED: &str = "daemonset.nodegate.dev/kube-system.component-0";
 const DEVICES: &str = "resourceslice.nodegate.dev/gpu.example.com";
 
 const NODE: &str = "worker-1";
+
+/// A value as the caches keep it; decisions do not go by the key.
+pub(crate) fn kept<T>(value: T) -> Kept<T> {
+    let key = ObjectKey::new("", "");
+    let version = 1;
+    Kept::from(State {
+        key,
+        version,
+        value,
+    })
+}
 
 /// The kind of condition that the rules wait for.
 #[allow(dead_code, reason = "each program uses its own")]
@@ -49,11 +62,11 @@ pub(crate) enum Source {
 pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
     pub(crate) named: Vec<NamedComponent>,
-    pub(crate) daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
+    pub(crate) daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
     rules: RuleSet,
     pub(crate) node: Node,
-    pub(crate) pods: ByGroup<Vec<Pod>>,
-    pub(crate) slices: ByGroup<Vec<ResourceSlice>>,
+    pub(crate) pods: ByGroup<Vec<Kept<Pod>>>,
+    pub(crate) slices: ByGroup<Vec<Kept<ResourceSlice>>>,
     selecting: Vec<usize>,
     observations: Observations,
     census: Census,
@@ -92,11 +105,11 @@ impl World {
         let daemon_sets = (0..critical).map(|index| {
             let object: Watched<DaemonSet> = decode(&daemon_set(index));
             let daemon_set: DaemonSet = object.read().expect("a DaemonSet");
-            (daemon_set.key.clone(), daemon_set)
+            (daemon_set.key.clone(), kept(daemon_set))
         });
         let pods = (0..critical).map(|index| {
             let object: Watched<Pod> = decode(&pod(index, "x7k2p", NODE, ready));
-            object.read().expect("a pod")
+            kept(object.read().expect("a pod"))
         });
         let mut world = Self {
             census: Census::default(),

@@ -11,7 +11,7 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::placement::{Placement, placement, tolerates};
 use super::pods::{PodEvidence, assess_pod, not_ready};
-use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
+use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodReady, Taint};
 
 /// The `DaemonSet`s of the group, each with whether it runs on this node.
 ///
@@ -23,7 +23,7 @@ fn placed<'f, 'a>(
     pods: &'f PodsByOwner<'a>,
 ) -> impl Iterator<Item = (&'a DaemonSet, Placement<'a>)> + use<'f, 'a> {
     let (node, staying, gates) = (facts.node, facts.staying, group.gates);
-    let daemon_sets = group.daemon_sets.values();
+    let daemon_sets = group.daemon_sets.values().map(|it| &**it);
     daemon_sets
         .filter(move |daemon_set| gates.iter().all(|gate| tolerates(daemon_set, gate)))
         .map(move |daemon_set| {
@@ -75,9 +75,9 @@ impl fmt::Display for LeftOut<'_> {
 pub(super) struct PodsByOwner<'a>(SmallVec<[&'a Pod; 8]>);
 
 impl<'a> PodsByOwner<'a> {
-    pub(super) fn new(pods: &'a [Pod]) -> Self {
+    pub(super) fn new(pods: &'a [Kept<Pod>]) -> Self {
         let owned = |pod: &&Pod| pod.is_live() && pod.daemon_set.is_some();
-        let mut by_owner: SmallVec<_> = pods.iter().filter(owned).collect();
+        let mut by_owner: SmallVec<_> = pods.iter().map(|it| &**it).filter(owned).collect();
         by_owner.sort_unstable_by(|a: &&Pod, b: &&Pod| a.daemon_set.cmp(&b.daemon_set));
         Self(by_owner)
     }
@@ -211,7 +211,7 @@ pub(super) fn all_ready<'a>(facts: &Facts<'_, 'a>, group: &GroupFacts<'_, 'a>) -
 pub(crate) struct Revisions<'a> {
     daemon_set: &'a DaemonSet,
     /// Pods on the node, its own and others.
-    pods: &'a [Pod],
+    pods: &'a [Kept<Pod>],
 }
 
 impl<'a> Revisions<'a> {
@@ -260,7 +260,7 @@ impl<'a> Revisions<'a> {
 
     fn live(&self) -> impl Iterator<Item = &'a Pod> {
         let own = |pod: &&Pod| pod.is_live() && self.daemon_set.owns(pod);
-        self.pods.iter().filter(own)
+        self.pods.iter().map(|it| &**it).filter(own)
     }
 }
 

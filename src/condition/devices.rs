@@ -36,7 +36,11 @@ struct DevicePool {
 
 impl<'a> Devices<'a> {
     /// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
-    pub(super) fn of(driver: &'a str, slices: &[ResourceSlice], is_served: bool) -> Self {
+    pub(super) fn of<'s>(
+        driver: &'a str,
+        slices: impl IntoIterator<Item = &'s ResourceSlice>,
+        is_served: bool,
+    ) -> Self {
         let mut devices = Self {
             driver,
             is_complete: true,

@@ -16,7 +16,7 @@ use super::watch::Watch;
 use super::{csi, pods};
 use crate::api::ConditionStatus;
 use crate::object::{
-    CsiNode, DaemonSet, MOST_DRIVERS, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
+    CsiNode, DaemonSet, Kept, MOST_DRIVERS, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
 };
 
 /// The most pods, `ResourceSlice`s or taints of one node that are read for a component. Real nodes have far fewer; a kubelet may
@@ -45,10 +45,10 @@ pub(crate) struct Facts<'f, 'a> {
 /// The objects of a class, or of a component that rules wait for by name, as far as they concern one node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupFacts<'f, 'a> {
-    pub daemon_sets: &'a BTreeMap<ObjectKey, DaemonSet>,
+    pub daemon_sets: &'a BTreeMap<ObjectKey, Kept<DaemonSet>>,
     /// Its pods on this node. Those that match a named `DaemonSet`'s selector are not all its own.
-    pub pods: &'a [Pod],
-    pub slices: &'a [ResourceSlice],
+    pub pods: &'a [Kept<Pod>],
+    pub slices: &'a [Kept<ResourceSlice>],
     /// The taints of the rules that wait for it on this node.
     pub gates: &'f [&'a Taint],
 }
@@ -200,7 +200,8 @@ impl<'a> Facts<'_, 'a> {
             Component::AllDaemonSets => daemon_sets::all_ready(self, group),
             Component::Check(key) => self.check(key, group.pods),
             Component::Devices(driver) => {
-                let devices = Devices::of(driver, group.slices, named.is_served);
+                let slices = group.slices.iter().map(|it| &**it);
+                let devices = Devices::of(driver, slices, named.is_served);
                 let of = Counted::Devices(driver);
                 let count = devices.untainted().map(|number| Amount { number, of });
                 devices.condition().counting(count)
@@ -209,7 +210,11 @@ impl<'a> Facts<'_, 'a> {
     }
 
     /// The condition that depends on more than is read, of the node or among these objects of it.
-    fn too_many(&self, pods: &[Pod], slices: &[ResourceSlice]) -> Option<Condition<'a>> {
+    fn too_many(
+        &self,
+        pods: &[Kept<Pod>],
+        slices: &[Kept<ResourceSlice>],
+    ) -> Option<Condition<'a>> {
         let csi_node = self.csi_node;
         let drivers = csi_node.map_or(0, |it| it.drivers.len().max(it.unhealthy.len()));
         let waits = pods.iter().map(|pod| pod.annotations.len()).sum();
@@ -227,8 +232,8 @@ impl<'a> Facts<'_, 'a> {
 
     /// Has the newest of these pods, which try out the node, succeeded? Pods from before the node was created, or from before a
     /// reboot that counts, say nothing about it. API times have whole seconds.
-    fn check(&self, check: &'a ObjectKey, pods: &'a [Pod]) -> Condition<'a> {
-        let counts = |pod: &&Pod| {
+    fn check(&self, check: &'a ObjectKey, pods: &'a [Kept<Pod>]) -> Condition<'a> {
+        let counts = |pod: &&Kept<Pod>| {
             pod.created.is_none_or(|created| {
                 let since = self.node.created.is_none_or(|node| created >= node);
                 since && !self.trust.is_from_before(created)

@@ -84,10 +84,10 @@ pub(super) fn ready<'a>(
         let mut evicting = group.gates.iter().filter(evicts);
         evicting.any(|gate| !tolerates(daemon_set, gate))
     };
-    let evicted: SmallVec<[&DaemonSet; 8]> =
-        group.daemon_sets.values().filter(is_evicted).collect();
+    let daemon_sets = group.daemon_sets.values().map(|it| &**it);
+    let evicted: SmallVec<[&DaemonSet; 8]> = daemon_sets.filter(is_evicted).collect();
     let is_going = |pod: &Pod| evicted.iter().any(|daemon_set| daemon_set.owns(pod));
-    let others = group.pods.iter();
+    let others = group.pods.iter().map(|it| &**it);
     let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_going(pod));
     unready.extend(others.map(|pod| (pod, assess_pod(pod, facts))));
     unready.retain(|(_, evidence)| *evidence != PodEvidence::Ready);

@@ -3,12 +3,13 @@
 
 mod components;
 mod entries;
-mod index;
 mod rulebook;
 mod staleness;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod unreadable;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,23 +22,24 @@ use super::error::RequestError;
 use super::freshness::{MAX_AGE, Phase, Restored, WatchStates};
 use super::io::{Now, Object, Seen};
 use super::settings::Settings;
-use super::unreadable::Broken;
 use crate::condition::{Component, ComponentGroup, Scope, Watch, selects};
 use crate::finding::{Around, Backing};
 use crate::object::{
-    self, CsiNode, DaemonSet, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
-    RuleObject, Taint, Version, Watched,
+    self, CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
+    RuleObject, State, Taint, Version, Watched,
 };
 use crate::plan::{ClusterState, NodeState};
 use crate::repair::{Census, Karpenter, NoClaim, NodeClaims, may_be_late};
 use crate::rule::Rule;
 use components::Components;
 use entries::Entries;
-use index::Index;
 pub(crate) use rulebook::CachedRule;
 use rulebook::Rulebook;
 use staleness::Freshness;
+pub use stores::Readers;
+use stores::Stores;
 pub(super) use turn::{Changes, Turn};
+pub(crate) use unreadable::Broken;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
@@ -47,7 +49,7 @@ const BLINK: Duration = Duration::from_secs(5);
 pub struct Cache {
     /// How far each watch has come, and which ones are to be started.
     pub(super) views: WatchStates,
-    pub(super) index: Index,
+    pub(super) stores: Stores,
     pub(super) nodes: Entries,
     components: Components,
     pub(super) rules: Rulebook,
@@ -67,7 +69,7 @@ impl Cache {
         }
         Self {
             views,
-            index: Index::default(),
+            stores: Stores::default(),
             nodes: Entries::default(),
             components: Components {
                 classes: settings.classes.clone(),
@@ -79,6 +81,11 @@ impl Cache {
             turn: Turn::default(),
             freshness: Freshness::default(),
         }
+    }
+
+    /// What other tasks may read.
+    pub fn readers(&self) -> Readers {
+        self.stores.readers()
     }
 
     /// Whether every watch has synced that is needed whatever the rules are. Nothing may be decided before.
@@ -118,7 +125,7 @@ impl Cache {
         let rules = self.rules.set.rules();
         let mut selecting = entry.selecting.iter().map(|index| &rules[*index]);
         let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
-        if self.freshness.census.is_none() && entry.node.as_ref().is_some_and(is_late) {
+        if self.freshness.census.is_none() && entry.node.as_deref().is_some_and(is_late) {
             let nodes = self.nodes.nodes();
             let nodes = nodes.map(|node| (node, self.claims.pool_name(node)));
             let census = Census::take(nodes, rules, |_| false, at);
@@ -134,10 +141,10 @@ impl Cache {
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.nodes.get(name)?;
-        let node = entry.node.as_ref()?;
+        let node = entry.node.as_deref()?;
         Some(NodeState {
             node,
-            csi_node: entry.csi_node.as_ref(),
+            csi_node: entry.csi_node.as_deref(),
             pods: &entry.pods,
             slices: &entry.slices,
             selecting: &entry.selecting,
@@ -189,7 +196,12 @@ impl Cache {
             _ => true,
         };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
-        kinds.map(|kind| (kind.short_name(), self.index.count(kind)))
+        kinds.map(|kind| {
+            (
+                kind.short_name(),
+                self.stores.count(self.views.of_kind(kind)),
+            )
+        })
     }
 
     /// Starts to queue nodes for evaluation, with all nodes.
@@ -268,13 +280,20 @@ impl Cache {
     /// Takes in the metadata in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
     pub fn patched_node(&mut self, version: Version, patched: Node, taints: Option<Vec<Taint>>) {
         let key = ObjectKey::unscoped(patched.name.clone());
-        if self.uid(Watch::Nodes, &patched.name) == Some(&patched.uid)
-            && let Some(entry) = self.nodes.get_mut(&patched.name)
-            && let Some(kept) = self.index.get_mut(Watch::Nodes, &key)
-            && kept.version < version
+        if let Some(known) = self.stores.nodes.get(&key)
+            && let Some(entry) = self.nodes.get_mut(&key.name)
+            && known.uid == patched.uid
+            && known.version() < version
         {
-            kept.version = version;
-            entry.patch(patched, taints, &self.rules.set);
+            let mut value = Node::clone(&known);
+            let is_relabelled = value.take_in(patched, taints);
+            let state = State {
+                key,
+                version,
+                value,
+            };
+            let (node, _) = self.stores.nodes.put(state);
+            entry.patch(node, is_relabelled, &self.rules.set);
         }
     }
 
@@ -356,84 +375,62 @@ impl Cache {
     fn keep(&mut self, key: ObjectKey, object: Object, now: Now) {
         let watch = object.watch();
         match object {
-            Object::Node(node) => {
-                if let Some((key, node)) = self.read(watch, key, node) {
-                    self.put_node(&key.name, node, now);
-                }
-            }
-            Object::CsiNode(csi_node) => {
-                if let Some((key, csi_node)) = self.read(watch, key, csi_node) {
-                    self.put_csi_node(&key.name, Some(csi_node));
-                }
-            }
+            Object::Node(it) => self.read(watch, key, it, |cache, it| cache.put_node(it, now)),
+            Object::CsiNode(it) => self.read(watch, key, it, Self::put_csi_node),
             // If a class has several namespaces, its watch covers all namespaces.
-            Object::Pod(group, pod) if self.components.covers(group, &key.namespace) => {
-                if let Some((key, pod)) = self.read(watch, key, pod) {
-                    self.put_pod(group, key, pod);
-                }
+            Object::Pod(group, _) if !self.components.covers(group, &key.namespace) => {}
+            Object::Pod(group, it) => {
+                self.read(watch, key, it, |cache, it| cache.put_pod(group, it))
             }
-            Object::Pod(..) => {}
-            // For an unreadable one, the last readable state stays: it may run on any node.
-            Object::DaemonSet(group, daemon_set) => {
-                if let Some((_, daemon_set)) = self.read(watch, key, daemon_set) {
-                    self.put_daemon_set(group, daemon_set);
-                }
+            Object::DaemonSet(group, it) => {
+                self.read(watch, key, it, |cache, it| cache.put_daemon_set(group, it));
             }
-            Object::ResourceSlice(group, slice) => {
-                if let Some((key, slice)) = self.read(watch, key, slice) {
-                    self.put_slice(group, &key, slice);
-                }
+            Object::ResourceSlice(group, it) => {
+                self.read(watch, key, it, |cache, it| cache.put_slice(group, it));
             }
-            Object::Rule(rule) => {
-                if let Some((_, rule)) = self.read(watch, key, rule) {
-                    self.put_rule(rule, now.wall);
-                }
-            }
-            // An unreadable one is dropped, so that the controller never deletes it.
-            Object::NodeClaim(claim) => {
-                if let Some((_, claim)) = self.read(watch, key.clone(), claim) {
-                    self.put_claim(&claim);
-                } else {
-                    self.index.remove(watch, &key);
-                    self.remove_claim(&key.name);
-                }
-            }
-            // For an unreadable one, the last readable state stays.
-            Object::NodePool(pool) => {
-                if let Some((key, pool)) = self.read(watch, key, pool) {
-                    self.put_pool(&key.name, pool);
-                }
-            }
+            Object::Rule(it) => self.read(watch, key, it, |cache, it| cache.put_rule(it, now.wall)),
+            Object::NodeClaim(it) => self.read(watch, key, it, Self::put_claim),
+            Object::NodePool(it) => self.read(watch, key, it, Self::put_pool),
         }
     }
 
-    /// Indexes an object; returns it with its key. If it is unreadable, notes that, and its node is left as it is until the
-    /// object is readable.
+    /// Reads an object, and puts it in its place. Of an unreadable one the last readable state stays, and its node is left as it
+    /// is until the object is readable; but a `NodeClaim` is dropped, so that the controller never deletes it.
     fn read<T: Kind>(
         &mut self,
         watch: Watch,
         key: ObjectKey,
         object: Watched<T>,
-    ) -> Option<(ObjectKey, T)> {
+        put: impl FnOnce(&mut Self, State<T>),
+    ) {
         let version = object.version();
+        let is_unreadable = object.value().is_none();
+        let uid = object.meta().uid.as_deref().filter(|_| is_unreadable);
+        let uid = uid.map(Arc::from);
         let node = match watch {
+            _ if !is_unreadable => None,
             Watch::Nodes | Watch::CsiNodes => Some(key.name.clone()),
-            _ if object.value().is_some() => None,
             _ => {
-                let known = self.index.get(watch, &key);
-                let known = known.and_then(|kept| kept.node.clone());
+                let known = self.stores.node(watch, &key);
                 known.or_else(|| object.node_name().map(Arc::from))
             }
         };
-        let uid = object.meta().uid.as_deref().map(Arc::from);
         match object.read() {
             Ok(value) => {
-                let left_alone = self.index.clear_unreadable(watch, &key);
+                let left_alone = self.stores.unreadable.clear(watch, &key);
                 self.turn.mark_each(&left_alone);
-                Some((self.index.put(watch, key, version), value))
+                let state = State {
+                    key,
+                    version,
+                    value,
+                };
+                put(self, state);
             }
             Err(why) => {
-                let concerned = self.index.note_unreadable(Broken {
+                if watch == Watch::NodeClaims {
+                    self.remove_claim(&key);
+                }
+                let concerned = self.stores.unreadable.note(Broken {
                     watch,
                     key,
                     uid,
@@ -441,52 +438,80 @@ impl Cache {
                     why,
                 });
                 self.turn.mark_each(&concerned);
-                None
             }
         }
     }
 
     fn remove(&mut self, watch: Watch, key: &ObjectKey) {
-        let left_alone = self.index.clear_unreadable(watch, key);
+        let left_alone = self.stores.unreadable.clear(watch, key);
         self.turn.mark_each(&left_alone);
-        let Some(kept) = self.index.remove(watch, key) else {
-            return;
-        };
         match watch {
-            Watch::Nodes => self.remove_node(&key.name),
-            Watch::CsiNodes => self.put_csi_node(&key.name, None),
-            Watch::Pods(_) | Watch::ResourceSlices(_) => self.take_off(watch, key, kept.node),
+            Watch::Nodes => {
+                if let Some(gone) = self.stores.nodes.remove(key)
+                    && let Some(entry) = self.nodes.get_mut(&gone.name)
+                {
+                    entry.node = None;
+                    self.turn.mark(&gone.name);
+                    self.nodes.drop_if_empty(&gone.name);
+                }
+            }
+            Watch::CsiNodes => {
+                if self.stores.csi_nodes.remove(key).is_some() {
+                    self.set_csi_node(&key.name, None);
+                }
+            }
+            Watch::Pods(group) => {
+                let gone = self.stores.pods.entry(group).or_default().remove(key);
+                self.take_off(watch, key, gone.map(|gone| gone.node.clone()));
+            }
+            Watch::ResourceSlices(group) => {
+                let gone = self.stores.slices.entry(group).or_default().remove(key);
+                self.take_off(watch, key, gone.map(|gone| gone.node.clone()));
+            }
             Watch::DaemonSets(group) => {
+                self.stores
+                    .daemon_sets
+                    .entry(group)
+                    .or_default()
+                    .remove(key);
                 let all = self.components.daemon_sets.get_mut(&group);
                 if let Some(gone) = all.and_then(|all| all.remove(key)) {
                     self.daemon_set_changed(group, &[Some(&gone)]);
                 }
             }
-            Watch::Rules => self.rules.remove(&key.name),
-            Watch::NodeClaims => self.remove_claim(&key.name),
+            Watch::Rules => {
+                self.stores.rules.remove(key);
+                self.rules.remove(&key.name);
+            }
+            Watch::NodeClaims => self.remove_claim(key),
             Watch::NodePools => {
-                self.claims.pools.remove(&key.name);
-                self.mark_where(|_, pool| pool == Some(&*key.name));
+                if self.stores.pools.remove(key).is_some() {
+                    self.claims.pools.remove(&key.name);
+                    self.mark_where(|_, pool| pool == Some(&*key.name));
+                }
             }
         }
     }
 
     /// Forgets the objects of a watch that has ended.
     fn forget(&mut self, watch: Watch) {
-        for key in self.index.known(watch) {
+        for key in self.stores.known(watch) {
             self.remove(watch, &key);
         }
-        self.index.end(watch);
+        self.stores.end(watch);
     }
 
     /// Ends a list: objects that it has not shown are gone; all of them if the cluster has no such resource.
     fn end_list(&mut self, watch: Watch, is_absent: bool, now: Now) {
         let before = self.views.phase(watch);
         let (asked, listed) = self.views.end_list(watch, is_absent, now.monotonic);
-        for key in self.index.known(watch) {
+        for key in self.stores.known(watch) {
             if !listed.contains(&key) {
                 self.remove(watch, &key);
             }
+        }
+        if before == Some(Phase::Unlisted) {
+            self.stores.are_complete(watch);
         }
         self.current(watch, asked, now);
         let is_karpenters = matches!(watch, Watch::NodeClaims | Watch::NodePools);
@@ -544,15 +569,18 @@ impl Cache {
 
     /// Whether a newer state of the object is known than this version, from the answer to a write.
     fn is_outdated(&self, watch: Watch, key: &ObjectKey, shown: Version) -> bool {
-        let known = self.index.get(watch, key);
-        shown != 0 && known.is_some_and(|known| shown < known.version)
+        shown != 0
+            && self
+                .stores
+                .version(watch, key)
+                .is_some_and(|known| shown < known)
     }
 
     /// If the watch belongs to a named group, works out whether all of the group has been seen.
     fn update_named(&mut self, watch: Watch) {
         let Some(group) = watch.group() else { return };
-        let daemon_sets = Watch::DaemonSets(group);
-        let is_unreadable = self.index.unreadable(daemon_sets).next().is_some();
+        let unreadable = &self.stores.unreadable;
+        let is_unreadable = unreadable.of(Watch::DaemonSets(group)).next().is_some();
         if self.components.update(group, is_unreadable, &self.views) {
             self.turn.changes.rules = true;
             self.mark_all();
@@ -573,66 +601,65 @@ impl Cache {
     }
 
     /// Keeps a node, whatever showed it: the watch may never show a state that an answer shows.
-    fn put_node(&mut self, name: &Arc<str>, mut node: Node, now: Now) {
-        node.name = name.clone();
+    fn put_node(&mut self, mut state: State<Node>, now: Now) {
+        let name = state.key.name.clone();
+        state.value.name = name.clone();
+        let (node, _) = self.stores.nodes.put(state);
         let joined = self.freshness.earliest_join(&self.views, now);
         let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
-        let entry = self.nodes.entry(name);
+        let entry = self.nodes.entry(&name);
         if entry.put_node(node, joined, is_late, &self.rules.set, now) {
-            self.turn.mark(name);
+            self.turn.mark(&name);
         }
     }
 
-    fn remove_node(&mut self, name: &Arc<str>) {
-        if let Some(entry) = self.nodes.get_mut(name) {
-            entry.node = None;
-            self.turn.mark(name);
-            self.nodes.drop_if_empty(name);
-        }
+    fn put_csi_node(&mut self, mut state: State<CsiNode>) {
+        let name = state.key.name.clone();
+        state.value.name = name.clone();
+        let (csi_node, _) = self.stores.csi_nodes.put(state);
+        self.set_csi_node(&name, Some(csi_node));
     }
 
-    fn put_csi_node(&mut self, name: &Arc<str>, mut csi_node: Option<CsiNode>) {
-        if let Some(csi_node) = &mut csi_node {
-            csi_node.name = name.clone();
-        }
+    fn set_csi_node(&mut self, name: &Arc<str>, csi_node: Option<Kept<CsiNode>>) {
         let is_first_sight = !self.views.has_listed(Watch::CsiNodes);
-        if self
-            .nodes
-            .entry(name)
-            .put_csi_node(csi_node, is_first_sight)
-        {
+        let entry = self.nodes.entry(name);
+        if entry.set_csi_node(csi_node, is_first_sight) {
             self.turn.mark(name);
         }
         self.nodes.drop_if_empty(name);
     }
 
-    fn put_pod(&mut self, group: ComponentGroup, key: ObjectKey, mut pod: Pod) {
+    fn put_pod(&mut self, group: ComponentGroup, mut state: State<Pod>) {
         let watch = Watch::Pods(group);
-        if !self.components.counts(group, &mut pod) {
-            self.remove(watch, &key);
-            return;
+        if !self.components.counts(group, &mut state.value) {
+            return self.remove(watch, &state.key);
         }
-        pod.node = self.nodes.shared(pod.node);
+        state.value.node = self.nodes.shared(&state.value.node);
+        state.value.key = state.key.clone();
+        let (pod, known) = self.stores.pods.entry(group).or_default().put(state);
         // A pod is bound once. Another node means a new pod of the same name.
-        let before = self.index.place(watch, &key, &pod.node);
-        self.take_off(watch, &key, before);
-        pod.key = key;
+        let before = known.map(|known| known.node.clone());
+        self.take_off(watch, pod.key(), before.filter(|node| *node != pod.node));
         self.turn.mark_each(&self.nodes.put_pod(group, pod));
     }
 
-    fn put_slice(&mut self, group: ComponentGroup, key: &ObjectKey, mut slice: ResourceSlice) {
+    fn put_slice(&mut self, group: ComponentGroup, mut state: State<ResourceSlice>) {
         let watch = Watch::ResourceSlices(group);
-        if slice.node.is_empty() {
-            self.remove(watch, key);
-            return;
+        if state.value.node.is_empty() {
+            return self.remove(watch, &state.key);
         }
-        let before = self.index.place(watch, key, &slice.node);
-        self.take_off(watch, key, before);
-        slice.name = key.name.clone();
+        state.value.name = state.key.name.clone();
+        let (slice, known) = self.stores.slices.entry(group).or_default().put(state);
+        let before = known.map(|known| known.node.clone());
+        self.take_off(
+            watch,
+            slice.key(),
+            before.filter(|node| *node != slice.node),
+        );
         self.turn.mark_each(&self.nodes.put_slice(group, slice));
     }
 
-    /// Removes a pod or a slice from this node.
+    /// Takes a pod or a slice off this node.
     fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: Option<Arc<str>>) {
         if let Some(node) = node {
             self.nodes.take_off(watch, key, &node);
@@ -640,15 +667,17 @@ impl Cache {
         }
     }
 
-    fn put_daemon_set(&mut self, group: ComponentGroup, daemon_set: DaemonSet) {
+    fn put_daemon_set(&mut self, group: ComponentGroup, state: State<DaemonSet>) {
+        let shelf = self.stores.daemon_sets.entry(group).or_default();
+        let (daemon_set, known) = shelf.put(state);
         let all = self.components.daemon_sets.entry(group).or_default();
-        if all.get(&daemon_set.key) == Some(&daemon_set) {
+        all.insert(daemon_set.key.clone(), daemon_set.clone());
+        if known.as_deref() == Some(&daemon_set) {
             return;
         }
-        let known = all.insert(daemon_set.key.clone(), daemon_set.clone());
-        self.daemon_set_changed(group, &[known.as_ref(), Some(&daemon_set)]);
-        let (components, views) = (&mut self.components, &mut self.views);
-        for watch in components.select_pods(group, daemon_set.selector, views) {
+        self.daemon_set_changed(group, &[known.as_deref(), Some(&daemon_set)]);
+        let (components, selector) = (&mut self.components, daemon_set.selector.clone());
+        for watch in components.select_pods(group, selector, &mut self.views) {
             self.forget(watch);
         }
     }
@@ -671,46 +700,43 @@ impl Cache {
         }
     }
 
-    fn put_rule(&mut self, rule: RuleObject, now: Timestamp) {
+    fn put_rule(&mut self, state: State<RuleObject>, now: Timestamp) {
         // Rules that existed before this process are as old as the cluster.
         let since = if self.has_synced() {
             now
         } else {
             Timestamp::MIN
         };
+        let (rule, _) = self.stores.rules.put(state);
         if let Some(known) = self.rules.put(rule, &self.components.classes, since) {
             self.turn.shows_status(known);
         }
     }
 
-    fn put_claim(&mut self, claim: &NodeClaim) {
-        let known = self.claims.put(claim.clone());
-        let is_same = known.as_ref().is_some_and(|known| {
-            let version = claim.version;
-            *claim
-                == NodeClaim {
-                    version,
-                    ..known.clone()
-                }
-        });
-        if !is_same {
+    fn put_claim(&mut self, state: State<NodeClaim>) {
+        let (claim, known) = self.stores.claims.put(state);
+        self.claims.put(claim.clone());
+        if known.as_deref() != Some(&claim) {
             self.mark_where(|node, _| {
                 claim.names(node) || known.as_ref().is_some_and(|known| known.names(node))
             });
         }
     }
 
-    fn remove_claim(&mut self, name: &str) {
-        if let Some(gone) = self.claims.remove(name) {
+    fn remove_claim(&mut self, key: &ObjectKey) {
+        if let Some(gone) = self.stores.claims.remove(key) {
+            self.claims.remove(&key.name);
             self.mark_where(|node, _| gone.names(node));
         }
     }
 
-    fn put_pool(&mut self, name: &Arc<str>, pool: NodePool) {
-        let known = self.claims.pools.insert(name.clone(), pool);
-        if known.as_ref() != self.claims.pools.get(name) {
-            self.mark_where(|_, pool| pool == Some(&**name));
+    fn put_pool(&mut self, state: State<NodePool>) {
+        let name = state.key.name.clone();
+        let (pool, known) = self.stores.pools.put(state);
+        if known.as_deref() != Some(&pool) {
+            self.mark_where(|_, pool| pool == Some(&*name));
         }
+        self.claims.pools.insert(name, pool);
     }
 
     /// Marks the nodes that a predicate holds for, given each with the name of its pool, if any rule repairs nodes.

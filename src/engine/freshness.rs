@@ -152,6 +152,12 @@ impl WatchStates {
         self.all.contains_key(&watch)
     }
 
+    /// The watches of the same kind as this one.
+    pub(crate) fn of_kind(&self, kind: Watch) -> impl Iterator<Item = Watch> {
+        let all = self.all.keys().copied();
+        all.filter(move |watch| watch.kind() == kind.kind())
+    }
+
     /// Whether a list of this watch has been completed.
     pub(crate) fn has_listed(&self, watch: Watch) -> bool {
         self.all

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, warn};
 
-use super::cache::{Cache, Changes};
+use super::cache::{Cache, Changes, Readers};
 use super::clock::Clock;
 use super::count::{Count, RuleCount};
 use super::error::RequestError;
@@ -110,6 +110,11 @@ impl Engine {
         self.clock.rest(now);
     }
 
+    /// What other tasks may read.
+    pub fn readers(&self) -> Readers {
+        self.cache.readers()
+    }
+
     /// Whether every watch has synced.
     pub fn has_synced(&self) -> bool {
         self.cache.has_synced()
@@ -133,7 +138,7 @@ impl Engine {
         for (kind, number) in self.cache.sizes() {
             survey.count(survey::CACHE_OBJECTS, &[kind], number);
         }
-        for (kind, number) in self.cache.index.unreadable_counts() {
+        for (kind, number) in self.cache.stores.unreadable.counts() {
             survey.count(survey::UNREADABLE_OBJECTS, &[kind], number);
         }
         let rules = self.cache.cluster().rules;
@@ -318,7 +323,13 @@ impl Engine {
     /// Reconciles one node: view, plan, remember, announce, carry out. A change that could hurt waits while what it depends on is
     /// stale.
     fn reconcile(&mut self, name: &Arc<str>) {
-        if let Some(message) = self.cache.index.left_alone(name).map(ToString::to_string) {
+        if let Some(message) = self
+            .cache
+            .stores
+            .unreadable
+            .left_alone(name)
+            .map(ToString::to_string)
+        {
             if let Some(work) = self.nodes.get_mut(name) {
                 self.rules
                     .left_alone(&message, &mut work.records, &mut self.out);

@@ -33,10 +33,11 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod told;
-pub(crate) mod unreadable;
+mod unreadable;
 mod view;
 
-pub(crate) use cache::CachedRule;
+pub use cache::Readers;
+pub(crate) use cache::{Broken, CachedRule};
 pub use clock::Clock;
 pub(crate) use count::{Count, RuleCount};
 pub use freshness::{MAX_AGE, WATCH_LENGTH};

@@ -24,7 +24,7 @@ use super::patch;
 use super::status::{Prospects, Tally};
 use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
-use crate::object::{Node, NodeClaim};
+use crate::object::{Kept, Node, NodeClaim};
 use crate::plan::{NodePlan, Outcome};
 use crate::repair::{Census, Group, NoTtl, Spared, Verdict};
 use crate::rule::Rule;
@@ -51,7 +51,7 @@ struct ClaimRepair {
 
 #[derive(Debug)]
 struct Deletion {
-    claim: NodeClaim,
+    claim: Kept<NodeClaim>,
     /// The node as it was evaluated.
     node: Node,
     rule: Arc<str>,
@@ -78,6 +78,9 @@ impl Repairs {
         out: &mut Outbox,
     ) {
         let Some((claim, outcome)) = plan.deletion() else {
+            return;
+        };
+        let Some(claim) = cache.claims.get(&claim.name) else {
             return;
         };
         self.work
@@ -161,7 +164,7 @@ impl Repairs {
                 let delete = Request::DeleteNodeClaim {
                     name: name.clone(),
                     uid: claim.uid.clone(),
-                    version: claim.version,
+                    version: claim.version(),
                 };
                 (Step::Delete, delete)
             }

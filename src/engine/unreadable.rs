@@ -1,46 +1,17 @@
-//! Unreadable objects, and how they are reported.
-
-use std::fmt;
-use std::sync::Arc;
+//! How unreadable objects are reported.
 
 use tracing::warn;
 
-use super::cache::Cache;
+use super::cache::{Broken, Cache};
 use super::notice::{self, About, Notice};
 use super::outbox::Outbox;
 use crate::api::names::{GROUP, VERSION};
 use crate::condition::{Component, ComponentGroup, Watch};
-use crate::object::{ObjectKey, Unreadable};
 use crate::rule::CompiledSpec;
-
-/// An unreadable object, as far as its metadata identify it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
-    /// The watch that showed it.
-    pub watch: Watch,
-    /// Its name and namespace; each is empty if it has none.
-    pub key: ObjectKey,
-    pub uid: Option<Arc<str>>,
-    /// The node that is left as it is because of it.
-    pub node: Option<Arc<str>>,
-    pub why: Unreadable,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.watch.kind();
-        match (&*self.key.namespace, &*self.key.name) {
-            (_, "") => write!(f, "a {kind} without a name")?,
-            ("", name) => write!(f, "{kind} {name}")?,
-            _ => write!(f, "{kind} {}", self.key)?,
-        }
-        write!(f, " cannot be parsed: {}", self.why)
-    }
-}
 
 /// Reports each unreadable object once.
 pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
-    for broken in cache.index.tell_unreadable() {
+    for broken in cache.stores.unreadable.tell() {
         let node = broken.node.as_deref();
         warn!(node, left_as_it_is = node.is_some(), "{broken}");
         match broken.watch {
@@ -108,36 +79,6 @@ fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mu
             let note =
                 format!("{broken}; its last readable version stays in use, if there was one");
             out.tell(Notice::on_rule(rule, &notice::RULE_UNREADABLE, note));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::condition::ComponentGroup;
-
-    #[test]
-    fn an_object_is_called_by_as_much_of_its_name_as_it_has() {
-        for (watch, namespace, name, called) in [
-            (Watch::Pods(ComponentGroup::Class(0)), "ns", "a", "Pod ns/a"),
-            (Watch::Nodes, "", "a", "Node a"),
-            (
-                Watch::Pods(ComponentGroup::Class(0)),
-                "ns",
-                "",
-                "a Pod without a name",
-            ),
-            (Watch::Nodes, "", "", "a Node without a name"),
-        ] {
-            let broken = Broken {
-                watch,
-                key: ObjectKey::new(namespace, name),
-                uid: None,
-                node: None,
-                why: Unreadable::new("x"),
-            };
-            assert_eq!(broken.to_string(), format!("{called} cannot be parsed: x"));
         }
     }
 }

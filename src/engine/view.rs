@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::cache::{Cache, CachedRule};
+use super::cache::{Broken, Cache, CachedRule};
 use super::io::{Effect, Now, Seen};
 use super::map::Map;
 use super::rules::{guard_for, observe};
 use super::settings::Settings;
 use super::status::remarks;
-use super::unreadable::Broken;
 use crate::condition::{CriticalComponentClass, Scope, Watch};
 use crate::finding::{Backing, Finding};
 use crate::guard::{Limits, Report};
@@ -149,12 +148,12 @@ impl View {
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
     pub(crate) fn left_alone(&self, name: &str) -> Option<&Broken> {
-        self.cache.index.left_alone(name)
+        self.cache.stores.unreadable.left_alone(name)
     }
 
     /// One message for each unreadable object.
     pub(crate) fn unreadable(&mut self) -> Vec<String> {
-        let broken = self.cache.index.tell_unreadable();
+        let broken = self.cache.stores.unreadable.tell();
         broken.iter().map(ToString::to_string).collect()
     }
 

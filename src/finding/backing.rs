@@ -50,7 +50,7 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
         let named = spec.daemon_sets().filter_map(|key| {
             let known = cluster.named(&Component::DaemonSet(key.clone()))?;
             let there = cluster.daemon_sets(known.group).get(key);
-            let there = there.filter(|it| !it.deleting);
+            let there = there.map(|it| &**it).filter(|it| !it.deleting);
             (known.is_seen || there.is_some()).then_some((key, there))
         });
         Self {
@@ -209,8 +209,8 @@ fn labelled<'a>(spec: &CompiledSpec, cluster: ClusterState<'a>) -> Labelled<'a> 
     let listed = classes.filter_map(|index| {
         let group = ComponentGroup::Class(index);
         let is_listed = !cluster.unseen.contains(&Watch::DaemonSets(group));
-        let daemon_sets = || cluster.daemon_sets(group).values().collect();
-        (spec.waits_for_class(index) && is_listed).then(|| (index, daemon_sets()))
+        let daemon_sets = cluster.daemon_sets(group).values().map(|it| &**it);
+        (spec.waits_for_class(index) && is_listed).then(|| (index, daemon_sets.collect()))
     });
     listed.collect()
 }

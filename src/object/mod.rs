@@ -4,6 +4,7 @@
 mod csi_node;
 mod daemon_set;
 pub(crate) mod karpenter;
+mod kept;
 mod kind;
 mod meta;
 mod node;
@@ -20,6 +21,7 @@ pub(crate) use csi_node::{CsiDriver, CsiNode, MOST_DRIVERS, UnhealthyStorage};
 pub use daemon_set::DaemonSet;
 pub(crate) use daemon_set::NodeAffinityTerm;
 pub(crate) use karpenter::{NodeClaim, NodePool};
+pub use kept::{Kept, State};
 pub use kind::ResourceKind;
 pub use meta::{ObjectKey, Version};
 pub(crate) use meta::{name, resource_version, version, whole_second};

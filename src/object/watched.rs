@@ -32,7 +32,7 @@ impl Unreadable {
 }
 
 /// A kind of object in the API, and how it is read. Decoding skips every field that `Spec` and `Status` do not have.
-pub trait Kind: Clone + Debug {
+pub trait Kind: Clone + Debug + 'static {
     /// Its group, version and names.
     const RESOURCE: ResourceKind;
     /// The fields of `spec` that are read.

@@ -9,7 +9,7 @@ use super::outcome::Memory;
 use crate::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
 };
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice};
+use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
 use crate::repair::{Census, Karpenter};
 use crate::rule::{CompiledSpec, RuleSet};
 
@@ -21,7 +21,7 @@ pub struct ClusterState<'a> {
     /// What rules wait for by name.
     pub named: &'a [NamedComponent],
     /// The `DaemonSet`s of each group: those with the labels of a class, or those that a rule names.
-    pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
+    pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
     /// All rules.
     pub rules: &'a RuleSet,
     /// Whether synthesized conditions are published on nodes.
@@ -48,8 +48,8 @@ impl<'a> ClusterState<'a> {
     }
 
     /// The `DaemonSet`s of a component group.
-    pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, DaemonSet> {
-        static NONE: BTreeMap<ObjectKey, DaemonSet> = BTreeMap::new();
+    pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, Kept<DaemonSet>> {
+        static NONE: BTreeMap<ObjectKey, Kept<DaemonSet>> = BTreeMap::new();
         self.daemon_sets.get(&group).unwrap_or(&NONE)
     }
 
@@ -76,9 +76,9 @@ pub struct NodeState<'a> {
     /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
     /// The pods that are bound to it, by component group.
-    pub pods: &'a ByGroup<Vec<Pod>>,
+    pub pods: &'a ByGroup<Vec<Kept<Pod>>>,
     /// Its `ResourceSlice`s, by component group.
-    pub slices: &'a ByGroup<Vec<ResourceSlice>>,
+    pub slices: &'a ByGroup<Vec<Kept<ResourceSlice>>>,
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
     /// What this process has observed of the node over time.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::object::karpenter::{NODE_POOL_LABEL, UNREGISTERED_TAINT};
-use crate::object::{Node, NodeClaim, NodePool};
+use crate::object::{Kept, Node, NodeClaim, NodePool};
 
 /// Karpenter's view of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,33 +90,33 @@ pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Opt
 /// All `NodeClaim`s, indexed by the nodes that they name, and all `NodePool`s.
 #[derive(Debug, Default)]
 pub(crate) struct NodeClaims {
-    all: BTreeMap<Arc<str>, NodeClaim>,
+    all: BTreeMap<Arc<str>, Kept<NodeClaim>>,
     /// By name.
-    pub(crate) pools: BTreeMap<Arc<str>, NodePool>,
+    pub(crate) pools: BTreeMap<Arc<str>, Kept<NodePool>>,
     /// The name of each claim, by the node that it names and by the instance.
     by_node: BTreeSet<(Arc<str>, Arc<str>)>,
     by_provider: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
 impl NodeClaims {
-    pub(crate) fn put(&mut self, claim: NodeClaim) -> Option<NodeClaim> {
-        let known = self.remove(&claim.name);
+    pub(crate) fn put(&mut self, claim: Kept<NodeClaim>) {
+        self.remove(&claim.name);
         let named = |key: &Option<Arc<str>>| Some((key.clone()?, claim.name.clone()));
         self.by_node.extend(named(&claim.node_name));
         self.by_provider.extend(named(&claim.provider_id));
         self.all.insert(claim.name.clone(), claim);
-        known
     }
 
-    pub(crate) fn remove(&mut self, name: &str) -> Option<NodeClaim> {
-        let known = self.all.remove(name)?;
+    pub(crate) fn remove(&mut self, name: &str) {
+        let Some(known) = self.all.remove(name) else {
+            return;
+        };
         let named = |key: &Option<Arc<str>>| Some((key.clone()?, known.name.clone()));
         named(&known.node_name).map(|it| self.by_node.remove(&it));
         named(&known.provider_id).map(|it| self.by_provider.remove(&it));
-        Some(known)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&NodeClaim> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Kept<NodeClaim>> {
         self.all.get(name)
     }
 
@@ -124,6 +124,7 @@ impl NodeClaims {
     pub(crate) fn of(&self, node: &Node) -> Karpenter<'_> {
         let claim = self.find(node);
         let pool = pool_name(node, claim.ok()).and_then(|name| self.pools.get(name));
+        let pool = pool.map(|pool| &**pool);
         Karpenter::Known { claim, pool }
     }
 
@@ -172,6 +173,7 @@ fn named<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::kept;
 
     fn claim(name: &str, node: &str, provider: &str) -> NodeClaim {
         let named = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
@@ -232,7 +234,7 @@ mod tests {
         ] {
             let mut all = NodeClaims::default();
             for claim in claims {
-                all.put(claim);
+                all.put(kept(claim));
             }
             let answer = all.find(&node).map(|claim| &*claim.name);
             assert_eq!(answer, found, "{name}");
@@ -242,8 +244,8 @@ mod tests {
     #[test]
     fn a_node_without_an_instance_is_found_by_name_only() {
         let mut claims = NodeClaims::default();
-        claims.put(claim("c", "n", "p"));
-        claims.put(claim("d", "", ""));
+        claims.put(kept(claim("c", "n", "p")));
+        claims.put(kept(claim("d", "", "")));
         assert_eq!(claims.find(&node("n", "")).unwrap().name, "c".into());
         assert_eq!(claims.find(&node("m", "")), Err(NoClaim::NotFound));
     }
@@ -276,8 +278,8 @@ mod tests {
     #[test]
     fn what_a_claim_said_before_is_forgotten() {
         let mut claims = NodeClaims::default();
-        claims.put(claim("c", "n", "p"));
-        assert_eq!(claims.put(claim("c", "m", "q")), Some(claim("c", "n", "p")));
+        claims.put(kept(claim("c", "n", "p")));
+        claims.put(kept(claim("c", "m", "q")));
         assert_eq!(claims.find(&node("n", "p")), Err(NoClaim::NotFound));
         assert!(claims.find(&node("m", "q")).is_ok());
         claims.remove("c");

@@ -9,6 +9,7 @@ use kube::Resource;
 use super::builders::{
     CsiNodeBuilder, DaemonSetBuilder, NodeBuilder, PodBuilder, RuleBuilder, at, rule, yaml,
 };
+use super::kept;
 use crate::api::ConditionStatus;
 use crate::condition::{
     ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent,
@@ -16,7 +17,7 @@ use crate::condition::{
 };
 use crate::config::Config;
 use crate::object::{
-    CsiNode, DaemonSet, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint, Watched,
+    CsiNode, DaemonSet, Kept, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint, Watched,
 };
 use crate::plan::{ClusterState, Memory, NodeHistory, NodePlan, NodeState, TaintPlan, plan};
 use crate::repair::{Census, Karpenter, pool_name};
@@ -36,9 +37,9 @@ pub(crate) struct World {
     pub node: Node,
     csi_node: Option<CsiNode>,
     named: Vec<NamedComponent>,
-    daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
-    pods: ByGroup<Vec<Pod>>,
-    slices: ByGroup<Vec<ResourceSlice>>,
+    daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
+    pods: ByGroup<Vec<Kept<Pod>>>,
+    slices: ByGroup<Vec<Kept<ResourceSlice>>>,
     rules: RuleSet,
     selecting: Vec<usize>,
     publish_conditions: bool,
@@ -112,6 +113,7 @@ impl World {
         let object: Watched<DaemonSet> = daemon_set.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
         let daemon_set = object.read().unwrap();
+        let daemon_set = kept(daemon_set);
         let of_classes = self.classes.iter().enumerate();
         let of_classes = of_classes.filter(|(_, class)| class.selector.matches(&labels));
         let named = self.named.iter().filter(|named| match &named.component {
@@ -138,10 +140,11 @@ impl World {
                 self.pods
                     .entry(ComponentGroup::Class(index))
                     .or_default()
-                    .push(pod);
+                    .push(kept(pod));
             }
         }
         let pod = object.read().unwrap();
+        let pod = kept(pod);
         for named in &self.named {
             let there = self.daemon_sets.get(&named.group).into_iter();
             let mut selectors = there.flat_map(BTreeMap::values).flat_map(|it| &it.selector);
@@ -202,7 +205,7 @@ impl World {
             ..ResourceSlice::default()
         });
         let group = self.named.last().expect("a component").group;
-        self.slices.insert(group, slices.collect());
+        self.slices.insert(group, slices.map(kept).collect());
         self
     }
 

@@ -12,7 +12,7 @@ use crate::condition::{
     Watch,
 };
 use crate::engine::freshness::{Phase, WatchStates};
-use crate::object::{DaemonSet, ObjectKey, Pod, PodPhase};
+use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase};
 use crate::rule::RuleSet;
 use crate::selector::Selector;
 
@@ -28,7 +28,7 @@ pub(super) struct Components {
     pub(super) named: Vec<NamedComponent>,
     /// The number of the next group of what a rule names.
     pub(super) next_group: usize,
-    pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, DaemonSet>>,
+    pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     pub(super) unseen: BTreeSet<Watch>,
 }

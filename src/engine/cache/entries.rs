@@ -1,6 +1,5 @@
 //! What is known of each node, kept together: an evaluation reads what belongs to one node.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +10,7 @@ use super::rulebook::Rulebook;
 use crate::condition::{ByGroup, ComponentGroup, Observations, Watch};
 use crate::engine::io::Now;
 use crate::engine::map::Map;
-use crate::object::{CsiNode, DaemonSet, Node, ObjectKey, Pod, ResourceSlice, Taint};
+use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
 use crate::rule::RuleSet;
 
 /// A node that joined longer ago than this may be in use, unless every change of it has been seen.
@@ -20,18 +19,18 @@ const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);
 /// What is known under one node name.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
-    pub(super) node: Option<Node>,
+    pub(super) node: Option<Kept<Node>>,
     /// When the node joined, if this process saw that. For a node that a relist shows, the time when the nodes were last
     /// current.
     pub(super) joined: Option<Timestamp>,
     /// When the node's latest state came.
     pub(super) seen: Option<Instant>,
     pub(super) observations: Observations,
-    pub(super) csi_node: Option<CsiNode>,
+    pub(super) csi_node: Option<Kept<CsiNode>>,
     /// Pods bound to the node, by group.
-    pub(super) pods: ByGroup<Vec<Pod>>,
+    pub(super) pods: ByGroup<Vec<Kept<Pod>>>,
     /// `ResourceSlice`s of the node, by group.
-    pub(super) slices: ByGroup<Vec<ResourceSlice>>,
+    pub(super) slices: ByGroup<Vec<Kept<ResourceSlice>>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     pub(super) selecting: Vec<usize>,
     /// The rule generation at which `selecting` was computed; 0 for never.
@@ -44,51 +43,51 @@ impl Entry {
     /// may have been missed.
     pub(super) fn put_node(
         &mut self,
-        node: Node,
+        node: Kept<Node>,
         joined: Option<Timestamp>,
         is_late: bool,
         rules: &RuleSet,
         now: Now,
     ) -> bool {
-        let known = self.node.take();
-        if known.as_ref().is_none_or(|known| known.uid != node.uid) {
+        let known = self.node.replace(node.clone());
+        let known = known.as_deref();
+        if known.is_none_or(|known| known.uid != node.uid) {
             self.joined = joined;
         }
-        if known.as_ref().is_none_or(|it| it.labels != node.labels) {
+        if known.is_none_or(|it| it.labels != node.labels) {
             self.selected_at = 0;
         }
         self.seen = Some(now.monotonic);
         let observations = &mut self.observations;
-        let is_alive = observations.see(known.as_ref(), &node, &rules.followed, now.wall);
+        let is_alive = observations.see(known, &node, &rules.followed, now.wall);
         observations.see_deadlines(&node, &rules.repairing);
         if is_late {
             observations.saw_late(now.wall);
             self.missed_changes(now.wall);
         }
-        let is_news = is_alive || known.is_none_or(|it| is_news(it, &node, &rules.counted));
-        self.node = Some(node);
-        is_news
+        is_alive || known.is_none_or(|it| is_news(it, &node, &rules.counted))
     }
 
-    /// Takes in the metadata in the response to a patch, if they are of the known node.
-    pub(super) fn patch(&mut self, patched: Node, taints: Option<Vec<Taint>>, rules: &RuleSet) {
-        if let Some(node) = &mut self.node {
-            if node.take_in(patched, taints) {
-                self.selected_at = 0;
-            }
-            self.observations.see_deadlines(node, &rules.repairing);
+    /// Keeps a node of which a patch has changed metadata alone.
+    pub(super) fn patch(&mut self, node: Kept<Node>, is_relabelled: bool, rules: &RuleSet) {
+        if is_relabelled {
+            self.selected_at = 0;
         }
+        self.observations.see_deadlines(&node, &rules.repairing);
+        self.node = Some(node);
     }
 
     /// Keeps a `CSINode`, or that there is none; returns whether that is new. `is_first_sight`: not all have been listed yet.
-    pub(super) fn put_csi_node(&mut self, csi_node: Option<CsiNode>, is_first_sight: bool) -> bool {
-        let is_news = self.csi_node != csi_node;
-        if is_news {
-            if !is_first_sight {
-                let before = self.csi_node.as_ref();
-                self.observations.see_csi_node(before, csi_node.as_ref());
-            }
-            self.csi_node = csi_node;
+    pub(super) fn set_csi_node(
+        &mut self,
+        csi_node: Option<Kept<CsiNode>>,
+        is_first_sight: bool,
+    ) -> bool {
+        let known = std::mem::replace(&mut self.csi_node, csi_node);
+        let (before, after) = (known.as_deref(), self.csi_node.as_deref());
+        let is_news = before != after;
+        if is_news && !is_first_sight {
+            self.observations.see_csi_node(before, after);
         }
         is_news
     }
@@ -150,7 +149,7 @@ impl Entries {
 
     pub(super) fn with_nodes(&self) -> impl Iterator<Item = (&Node, &Entry)> + Clone {
         let entries = self.0.values();
-        entries.filter_map(|entry| Some((entry.node.as_ref()?, &**entry)))
+        entries.filter_map(|entry| Some((entry.node.as_deref()?, &**entry)))
     }
 
     /// The CSI drivers that are registered on any node.
@@ -176,31 +175,27 @@ impl Entries {
     }
 
     /// Keeps a pod with its node; returns the node's name if the pod is new or has changed.
-    pub(super) fn put_pod(&mut self, group: ComponentGroup, pod: Pod) -> Option<Arc<str>> {
+    pub(super) fn put_pod(&mut self, group: ComponentGroup, pod: Kept<Pod>) -> Option<Arc<str>> {
         let name = pod.node.clone();
-        let pods = self.entry(&name).pods.entry(group).or_default();
-        put(pods, pod, |a, b| a.key.cmp(&b.key)).then_some(name)
+        put(&mut self.entry(&name).pods, group, pod).then_some(name)
     }
 
     /// The same of a slice.
     pub(super) fn put_slice(
         &mut self,
         group: ComponentGroup,
-        it: ResourceSlice,
+        slice: Kept<ResourceSlice>,
     ) -> Option<Arc<str>> {
-        let name = it.node.clone();
-        let slices = self.entry(&name).slices.entry(group).or_default();
-        put(slices, it, |a, b| a.name.cmp(&b.name)).then_some(name)
+        let name = slice.node.clone();
+        put(&mut self.entry(&name).slices, group, slice).then_some(name)
     }
 
     /// Takes a pod or a slice off this node.
     pub(super) fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: &str) {
         if let Some(entry) = self.0.get_mut(node) {
             match watch {
-                Watch::Pods(group) => take(&mut entry.pods, group, |it| it.key.cmp(key)),
-                Watch::ResourceSlices(group) => {
-                    take(&mut entry.slices, group, |it| it.name.cmp(&key.name));
-                }
+                Watch::Pods(group) => take(&mut entry.pods, group, key),
+                Watch::ResourceSlices(group) => take(&mut entry.slices, group, key),
                 _ => {}
             }
             self.drop_if_empty(node);
@@ -214,9 +209,9 @@ impl Entries {
     }
 
     /// The same text as this name, so that it is in memory once.
-    pub(super) fn shared(&self, name: Arc<str>) -> Arc<str> {
-        let known = self.0.get_key_value(&name);
-        known.map_or(name, |(name, _)| name.clone())
+    pub(super) fn shared(&self, name: &Arc<str>) -> Arc<str> {
+        let known = self.0.get_key_value(name);
+        known.map_or(name, |(name, _)| name).clone()
     }
 
     #[cfg(test)]
@@ -225,26 +220,30 @@ impl Entries {
     }
 }
 
-/// Puts an object into a list, which is sorted since a kubelet may make any number; returns whether that changes it.
-fn put<T: PartialEq>(all: &mut Vec<T>, it: T, order: impl Fn(&T, &T) -> Ordering) -> bool {
-    match all.binary_search_by(|known| order(known, &it)) {
-        Ok(at) if all[at] == it => return false,
-        Ok(at) => all[at] = it,
+/// Puts an object into a group's list, which is sorted since a kubelet may make any number; returns whether it is new or has
+/// changed.
+fn put<T: PartialEq>(all: &mut ByGroup<Vec<Kept<T>>>, group: ComponentGroup, it: Kept<T>) -> bool {
+    let all = all.entry(group).or_default();
+    match all.binary_search_by(|known| known.key().cmp(it.key())) {
+        Ok(at) => {
+            let known = std::mem::replace(&mut all[at], it);
+            *known != *all[at]
+        }
         Err(at) => {
             // Most lists stay short, and there are many.
             if all.len() < 8 {
                 all.reserve_exact(1);
             }
             all.insert(at, it);
+            true
         }
     }
-    true
 }
 
-/// Takes the object with this place in the order off a group's sorted list.
-fn take<T>(all: &mut ByGroup<Vec<T>>, group: ComponentGroup, order: impl FnMut(&T) -> Ordering) {
+/// Takes an object off a group's list.
+fn take<T>(all: &mut ByGroup<Vec<Kept<T>>>, group: ComponentGroup, key: &ObjectKey) {
     if let Some(of_group) = all.get_mut(&group) {
-        let at = of_group.binary_search_by(order);
+        let at = of_group.binary_search_by(|known| known.key().cmp(key));
         at.map(|at| of_group.remove(at)).ok();
         if of_group.is_empty() {
             all.remove(&group);
@@ -253,10 +252,12 @@ fn take<T>(all: &mut ByGroup<Vec<T>>, group: ComponentGroup, order: impl FnMut(&
 }
 
 /// Whether a decision may depend on what has changed: not on amounts of resources that no rule counts.
-fn is_news(mut known: Node, node: &Node, counted: &BTreeSet<Arc<str>>) -> bool {
+fn is_news(known: &Node, node: &Node, counted: &BTreeSet<Arc<str>>) -> bool {
     let amounts_differ = known.resources != node.resources;
     if amounts_differ && known.resources.count_alike(&node.resources, counted) {
-        known.resources.clone_from(&node.resources);
+        let resources = node.resources.clone();
+        let known = known.clone();
+        return Node { resources, ..known } != *node;
     }
-    known != *node
+    known != node
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::condition::CriticalComponentClass;
 use crate::engine::map::Map;
-use crate::object::{self, RuleObject, Version};
+use crate::object::{Kept, RuleObject};
 use crate::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
@@ -17,13 +17,7 @@ const FORMER_RULES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct CachedRule {
     pub rule: Arc<Rule>,
-    pub object: RuleObject,
-}
-
-impl CachedRule {
-    pub(crate) fn version(&self) -> Version {
-        object::resource_version(&self.object.metadata)
-    }
+    pub object: Kept<RuleObject>,
 }
 
 /// All rules.
@@ -57,7 +51,7 @@ impl Rulebook {
     /// Takes in a rule, seen at this time; returns its name if it was known.
     pub(super) fn put(
         &mut self,
-        object: RuleObject,
+        object: Kept<RuleObject>,
         classes: &[CriticalComponentClass],
         at: Timestamp,
     ) -> Option<Arc<str>> {

@@ -56,7 +56,7 @@ impl RuleWork {
         if !self
             .status
             .written
-            .shown(&held.object.status, held.version())
+            .shown(&held.object.status, held.object.version())
         {
             if self.status.written.is_pruned() {
                 out.want(Job::Status(self.uid.clone()), now + PRUNED_INTERVAL);
@@ -133,12 +133,12 @@ impl Rules {
         }
         work.backing = cache.backing(rule);
         let status = work.status(cached, &tally, cache, self.node_limit, out);
-        let is_there =
-            status == cached.object.status && work.status.written.is_seen_as_of(cached.version());
+        let is_there = status == cached.object.status
+            && work.status.written.is_seen_as_of(cached.object.version());
         if is_there || work.status.written.stands_as(&status) {
             out.count(Count::StatusSpared);
             if is_there {
-                work.status.written.found(status, cached.version());
+                work.status.written.found(status, cached.object.version());
             }
             return;
         }
@@ -215,7 +215,7 @@ impl RuleWork {
         let is_selected = |node: &&Node| {
             let mut spec = rule.spec.iter().filter(|_| !node.deleting);
             spec.any(|spec| spec.selector.matches(&node.labels))
-                && cache.index.left_alone(&node.name).is_none()
+                && cache.stores.unreadable.left_alone(&node.name).is_none()
         };
         let to_evaluate = (!cache.turn.is_empty()).then(|| cache.nodes.nodes());
         let basis = Basis {

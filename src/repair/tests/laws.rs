@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Cluster, POOL, claim, claim_of, repairing};
 use crate::repair::{Deadline, ReadinessTtl, Verdict};
-use crate::testing::{Builder, RuleBuilder, at, node};
+use crate::testing::{Builder, RuleBuilder, at, kept, node};
 
 /// The properties of a node.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ fn cluster_of(rule: &RuleBuilder, all: &[Traits]) -> Cluster {
         if traits.rebooting {
             json["status"]["conditions"] = json!([{"type": "Rebooting", "status": "True"}]);
         }
-        cluster.claims.put(claim(json));
+        cluster.claims.put(kept(claim(json)));
     }
     cluster
 }

@@ -11,7 +11,7 @@ use super::health::GroupHealth;
 use super::*;
 use crate::object::{Node, NodeClaim, NodePool, Watched};
 use crate::rule::Rule;
-use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, kept, node, rule};
 
 const POOL: &str = "karpenter.sh/nodepool";
 
@@ -64,7 +64,7 @@ impl Cluster {
             if let Some(pool) = node.labels.get(POOL) {
                 claim.node_pool = Some(pool.as_str().into());
             }
-            claims.put(claim);
+            claims.put(kept(claim));
         }
         Self {
             rule: compiled(rule),
@@ -205,7 +205,7 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
         json_patch::merge(&mut json["status"], &status);
         for action in ["None", "Release", "DeleteNodeClaim"] {
             let mut cluster = Cluster::new(&repairing(action), std::slice::from_ref(&node));
-            cluster.claims.put(claim(json.clone()));
+            cluster.claims.put(kept(claim(json.clone())));
             match cluster.verdict(0, at(9000)) {
                 Some(Verdict::Spare(spared)) => assert_eq!(spared.to_string(), why, "{action}"),
                 other => panic!("{why}, {action}: {other:?}"),

@@ -85,7 +85,7 @@ pub(super) fn object_of(watch: Watch, name: &str, version: u64, mark: &str) -> O
 /// The names of the known objects of a kind.
 pub(super) fn names(cache: &Cache, watch: Watch) -> Vec<String> {
     let mut names: Vec<String> = cache
-        .index
+        .stores
         .known(watch)
         .iter()
         .map(|key| key.name.to_string())

@@ -133,7 +133,14 @@ fn object<T: DeserializeOwned>(json: serde_json::Value) -> T {
 /// The queued nodes, and why the node `n` is left as it is.
 fn follows(cache: &mut Cache) -> (Vec<Arc<str>>, Option<String>) {
     let dirty = std::iter::from_fn(|| cache.turn.next()).collect();
-    (dirty, cache.index.left_alone("n").map(ToString::to_string))
+    (
+        dirty,
+        cache
+            .stores
+            .unreadable
+            .left_alone("n")
+            .map(ToString::to_string),
+    )
 }
 
 /// The node `n` in this boot, with this last heartbeat of its reporter; its bootstrap was completed in boot `a`.

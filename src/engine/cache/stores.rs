@@ -1,0 +1,183 @@
+//! The stores of all kinds, which kube-runtime shares with readers in other tasks. Their order is random, so nothing here goes by
+//! it: what is iterated over is indexed beside them, with the same states.
+
+use std::sync::Arc;
+
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::Event;
+
+use super::unreadable::Unreadables;
+use crate::condition::{ByGroup, Watch};
+use crate::object::{
+    CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
+    RuleObject, State, Version,
+};
+
+/// What other tasks read. Each store is ready once its first list is complete.
+#[derive(Debug, Clone)]
+pub struct Readers {
+    /// All nodes.
+    pub nodes: Store<Kept<Node>>,
+    /// All `CSINode`s, while a rule depends on them.
+    pub csi_nodes: Store<Kept<CsiNode>>,
+}
+
+/// The objects of one watch.
+#[derive(Debug)]
+pub(super) struct Shelf<T: Kind> {
+    writer: Writer<Kept<T>>,
+    store: Store<Kept<T>>,
+}
+
+impl<T: Kind> Default for Shelf<T> {
+    fn default() -> Self {
+        let writer = Writer::default();
+        let store = writer.as_reader();
+        Self { writer, store }
+    }
+}
+
+impl<T: Kind> Shelf<T> {
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<Kept<T>> {
+        let reference = ObjectRef::new(&key.name);
+        let reference = match &*key.namespace {
+            "" => reference,
+            namespace => reference.within(namespace),
+        };
+        self.store.get(&reference).map(|kept| Kept::clone(&kept))
+    }
+
+    /// Keeps a state; returns it, and the one before.
+    pub(super) fn put(&mut self, state: State<T>) -> (Kept<T>, Option<Kept<T>>) {
+        let known = self.get(&state.key);
+        let kept = Kept::from(state);
+        let event = Event::Apply(kept.clone());
+        self.writer.apply_watcher_event(&event);
+        (kept, known)
+    }
+
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Kept<T>> {
+        let gone = self.get(key)?;
+        self.writer
+            .apply_watcher_event(&Event::Delete(gone.clone()));
+        Some(gone)
+    }
+
+    /// Tells readers that the first list is complete. All that it has shown is there already, and stays.
+    fn is_complete(&mut self) {
+        for kept in self.store.state() {
+            let event = Event::InitApply(Kept::clone(&kept));
+            self.writer.apply_watcher_event(&event);
+        }
+        self.writer.apply_watcher_event(&Event::InitDone);
+    }
+}
+
+/// The objects of one watch, of whatever kind.
+trait AnyShelf {
+    fn version(&self, key: &ObjectKey) -> Option<Version>;
+    fn node(&self, key: &ObjectKey) -> Option<Arc<str>>;
+    fn keys(&self) -> Vec<ObjectKey>;
+    fn len(&self) -> usize;
+}
+
+impl<T: Kind> AnyShelf for Shelf<T> {
+    fn version(&self, key: &ObjectKey) -> Option<Version> {
+        self.get(key).map(|kept| kept.version())
+    }
+
+    fn node(&self, key: &ObjectKey) -> Option<Arc<str>> {
+        self.get(key)?.node_name().map(Arc::from)
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        let state = self.store.state();
+        state.iter().map(|kept| kept.key().clone()).collect()
+    }
+
+    fn len(&self) -> usize {
+        self.store.len()
+    }
+}
+
+/// The objects of all watches.
+#[derive(Debug, Default)]
+pub(crate) struct Stores {
+    pub(super) nodes: Shelf<Node>,
+    pub(super) csi_nodes: Shelf<CsiNode>,
+    pub(super) pods: ByGroup<Shelf<Pod>>,
+    pub(super) daemon_sets: ByGroup<Shelf<DaemonSet>>,
+    pub(super) slices: ByGroup<Shelf<ResourceSlice>>,
+    pub(super) rules: Shelf<RuleObject>,
+    pub(super) claims: Shelf<NodeClaim>,
+    pub(super) pools: Shelf<NodePool>,
+    pub(crate) unreadable: Unreadables,
+}
+
+impl Stores {
+    pub(super) fn readers(&self) -> Readers {
+        Readers {
+            nodes: self.nodes.store.clone(),
+            csi_nodes: self.csi_nodes.store.clone(),
+        }
+    }
+
+    fn of(&self, watch: Watch) -> Option<&dyn AnyShelf> {
+        Some(match watch {
+            Watch::Nodes => &self.nodes,
+            Watch::CsiNodes => &self.csi_nodes,
+            Watch::Pods(group) => self.pods.get(&group)?,
+            Watch::DaemonSets(group) => self.daemon_sets.get(&group)?,
+            Watch::ResourceSlices(group) => self.slices.get(&group)?,
+            Watch::Rules => &self.rules,
+            Watch::NodeClaims => &self.claims,
+            Watch::NodePools => &self.pools,
+        })
+    }
+
+    /// The version of an object's kept state.
+    pub(super) fn version(&self, watch: Watch, key: &ObjectKey) -> Option<Version> {
+        self.of(watch)?.version(key)
+    }
+
+    /// The node that an object belongs to, by its kept state.
+    pub(super) fn node(&self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
+        self.of(watch)?.node(key)
+    }
+
+    /// The objects of a watch, unreadable ones included, from the last to the first: sorted lists are taken apart from their ends.
+    pub(super) fn known(&self, watch: Watch) -> Vec<ObjectKey> {
+        let mut known = self.of(watch).map_or_else(Vec::new, AnyShelf::keys);
+        known.extend(self.unreadable.of(watch).cloned());
+        known.sort_unstable_by(|a, b| b.cmp(a));
+        known
+    }
+
+    /// Notes that the first list of a watch is complete.
+    pub(super) fn are_complete(&mut self, watch: Watch) {
+        match watch {
+            Watch::Nodes => self.nodes.is_complete(),
+            Watch::CsiNodes => self.csi_nodes.is_complete(),
+            _ => {}
+        }
+    }
+
+    /// Forgets a watch whose objects have been removed.
+    pub(super) fn end(&mut self, watch: Watch) {
+        match watch {
+            Watch::Pods(group) => drop(self.pods.remove(&group)),
+            Watch::DaemonSets(group) => drop(self.daemon_sets.remove(&group)),
+            Watch::ResourceSlices(group) => drop(self.slices.remove(&group)),
+            _ => {}
+        }
+    }
+
+    /// How many objects these watches keep.
+    pub(super) fn count(&self, watches: impl Iterator<Item = Watch>) -> usize {
+        watches
+            .filter_map(|it| self.of(it))
+            .map(AnyShelf::len)
+            .sum()
+    }
+}
