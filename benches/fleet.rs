@@ -159,11 +159,11 @@ impl Fleet {
             classes: Config::default().classes().expect("sound defaults"),
             passing_taints: Config::default().passing_taints(),
             publish_conditions: true,
-            enable_karpenter: false,
             concurrency: 64,
             rate: None,
             status_node_limit: 20,
             disruption_limits: Limits::default(),
+            ..Settings::default()
         };
         let now = Now {
             wall: began.0,

@@ -2,14 +2,14 @@
 //! from a live cluster with read permissions only, or offline from a `dump`.
 //!
 //! ```text
-//! read (lists, or a dump) -> Snapshot (with the engine's own View) -> a command: a value -> text, JSON, YAML or names
+//! read (lists, or a dump) -> Snapshot (with the engine's own Forecast) -> a command: a value -> text, JSON, YAML or names
 //! ```
 //!
 //! # A new command
 //!
 //! 1. Its folder defines the answer as a value (`#[derive(Serialize)]`, which is what `-o json` prints), and a pure function
 //!    that makes it from a [`Snapshot`]: no client, no clock, no file. Decisions come only from `snapshot.view`
-//!    ([`crate::engine::View`]). Wording comes from the controller where it has one ([`crate::condition::Detail`],
+//!    ([`crate::engine::Forecast`]). Wording comes from the controller where it has one ([`crate::condition::Detail`],
 //!    [`crate::plan::ConditionOutcome::why`], ...).
 //! 2. The value implements `page::Render` for a `page::Page`; a long implementation goes into `text.rs` beside it.
 //! 3. `command::Command` gets a variant with its flags, and `run` a line with what to read (`snapshot::Wanted`) and the

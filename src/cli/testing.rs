@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::snapshot::{Manifests, Snapshot};
 use crate::condition::Watch;
 use crate::config::Config;
-use crate::engine::View;
+use crate::engine::Forecast;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::RuleObject;
 use crate::testing::{NodeBuilder, RuleBuilder};
@@ -42,7 +42,7 @@ impl Scene {
             wall: at,
             monotonic: Instant::now(),
         };
-        let mut view = View::new(classes, Vec::new(), now);
+        let mut view = Forecast::new(classes, Vec::new(), now);
         // The rules name no `DaemonSet` that exists.
         while let wanted @ [_, ..] = &*view.wanted() {
             for (watch, _) in wanted {

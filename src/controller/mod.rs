@@ -217,6 +217,8 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     };
     serve::scrape::serve(&args.metrics, &client, exposition, survey)?;
     let shutdown = told_to_stop().map_err(ControllerError::Signal)?;
+    let now = driver::now();
+    let engine = Engine::new(&settings(&args, &config, &classes), now);
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
@@ -225,6 +227,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
             &client,
             &classes,
             config.passing_taints(),
+            engine.readers(),
             report,
         )?;
     }
@@ -237,7 +240,6 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     );
     args.unused.log();
     let (sender, seen) = mpsc::channel(CHANGES);
-    let now = driver::now();
     let (last_event, sight) = watch::channel(now.monotonic);
     let feeder = Feeder {
         changes: sender,
@@ -254,7 +256,6 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         clock_offset: metrics.clock_offset.with_label_values(&[] as &[&str]),
     };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
-    let engine = Engine::new(&settings(&args, &config, &classes), now);
     let driver = Driver::new(engine, requester, watches, readiness, metrics);
     let inputs = Inputs {
         seen,
@@ -289,6 +290,7 @@ fn settings(
         passing_taints: config.passing_taints(),
         publish_conditions: args.publish_conditions,
         enable_karpenter: args.enable_karpenter,
+        watch_csi_nodes: args.webhook.enable_webhook,
         concurrency: args.node_concurrent_reconciles,
         rate: args.limiter.rate(),
         status_node_limit: args.status_node_limit.into(),

@@ -74,6 +74,7 @@ impl Cache {
             components: Components {
                 classes: settings.classes.clone(),
                 are_published: settings.publish_conditions,
+                with_csi_nodes: settings.watch_csi_nodes,
                 ..Components::default()
             },
             rules: Rulebook::new(settings.passing_taints.clone()),

@@ -10,6 +10,7 @@ mod conditions;
 mod count;
 pub mod election;
 pub mod error;
+mod forecast;
 mod freshness;
 #[allow(
     missing_docs,
@@ -34,7 +35,6 @@ mod survey;
 mod tests;
 mod told;
 mod unreadable;
-mod view;
 
 pub use cache::Readers;
 pub(crate) use cache::{Broken, CachedRule};
@@ -45,9 +45,9 @@ pub use freshness::{MAX_AGE, WATCH_LENGTH};
 pub(crate) use attempt::Backoff;
 pub use attempt::Pauses;
 pub use error::RequestError;
+pub(crate) use forecast::{Forecast, RuleRemarks, foresee};
 pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
 pub(crate) use status::{REMARKS, says_all_suspended};
 pub(crate) use survey::{GAUGES, Reading};
-pub(crate) use view::{RuleRemarks, View};

@@ -15,6 +15,8 @@ pub struct Settings {
     pub publish_conditions: bool,
     /// Whether Karpenter's objects are watched.
     pub enable_karpenter: bool,
+    /// Whether `CSINode`s are watched even if no rule depends on them, for the readers.
+    pub watch_csi_nodes: bool,
     /// How many nodes may be written at a time.
     pub concurrency: u16,
     /// The rate limit of all writes, if any.

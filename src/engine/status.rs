@@ -30,8 +30,7 @@ use crate::text::{counted, cut, enumerated};
 use conditions::conditions;
 pub(crate) use conditions::{CONFLICTED, FIELDS_PRUNED, says_all_suspended};
 pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};
-use tally::Found;
-pub(super) use tally::{Record, Tally};
+pub(super) use tally::{Found, Record, Tally};
 pub(super) use written::WrittenStatus;
 
 /// The size of a status's lists as JSON, in bytes, including the API server's record of field managers.
@@ -236,7 +235,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let removes = counting(|decision| matches!(decision, Decision::Release));
     let risky = tally.found().filter(|it| it.statuses.contains(&None));
     let risky = risky.count();
-    let would_gate = would_gate(tally, basis);
+    let would_gate = would_gate(basis.rule, tally.matched(), tally.found());
     let joining = joining(tally, basis.rule);
     let wrong = remarks(&basis.backing.findings).into_iter();
     let nodes = |number| counted(number, "node");
@@ -288,11 +287,15 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     }
 }
 
-/// Which nodes the rule would gate at once if it were no dry run.
-fn would_gate<'a>(tally: &Tally<'_>, basis: Basis<'a>) -> WouldGate<'a> {
-    let mut would_gate = WouldGate::of(tally.matched());
-    let conditions = basis.rule.spec.as_ref().map(|spec| &spec.conditions);
-    for found in tally.found() {
+/// Which of these nodes, of so many that it selects, a dry run would gate at once if it were none.
+pub(super) fn would_gate<'a, 'f>(
+    rule: &'a Rule,
+    selected: usize,
+    found: impl Iterator<Item = &'f Found>,
+) -> WouldGate<'a> {
+    let mut would_gate = WouldGate::of(selected);
+    let conditions = rule.spec.as_ref().map(|spec| &spec.conditions);
+    for found in found {
         if matches!(found.standing, Standing::DryRun(Decision::Gate)) {
             let statuses = conditions.iter().copied().flatten().zip(&found.statuses);
             let missing = statuses.filter(|(requirement, status)| {

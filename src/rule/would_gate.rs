@@ -12,8 +12,6 @@ pub struct WouldGate<'a> {
     pub at_least: bool,
     /// The number of evaluated nodes.
     pub selected: usize,
-    /// Whether there are more nodes that were not evaluated.
-    pub more: bool,
     /// On how many of these nodes each condition type is missing.
     missing: BTreeMap<&'a str, usize>,
 }
@@ -39,7 +37,6 @@ impl<'a> WouldGate<'a> {
 impl fmt::Display for WouldGate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let least = if self.at_least { "at least " } else { "" };
-        let first = if self.more { "the first " } else { "" };
         let (gated, selected) = (self.gated, self.selected);
         let (are, they) = if gated == 1 {
             ("is", "it")
@@ -48,7 +45,7 @@ impl fmt::Display for WouldGate<'_> {
         };
         write!(
             f,
-            "{least}{gated} of {first}{selected} selected nodes {are} unmet and not held"
+            "{least}{gated} of {selected} selected nodes {are} unmet and not held"
         )?;
         // Of several that are missing on equally many nodes, the first by name.
         let most = self
@@ -83,10 +80,10 @@ mod tests {
         );
         would_gate.add(["C"]);
         would_gate.add(["C"]);
-        (would_gate.at_least, would_gate.more) = (true, true);
+        would_gate.at_least = true;
         assert_eq!(
             would_gate.to_string(),
-            "at least 5 of the first 5 selected nodes are unmet and not held (3 have never reported C): they would be \
+            "at least 5 of 5 selected nodes are unmet and not held (3 have never reported C): they would be \
              gated at once"
         );
     }

@@ -6,7 +6,6 @@ mod review;
 mod server;
 mod surroundings;
 mod warnings;
-mod would_gate;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use kube::Client;
 use tracing::info;
 
 use crate::condition::CriticalComponentClass;
+use crate::engine::Readers;
 use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
@@ -56,6 +56,7 @@ pub(crate) fn start(
     client: &Client,
     classes: &[CriticalComponentClass],
     passing_taints: Vec<String>,
+    readers: Readers,
     report: impl Fn(Option<String>) + Send + 'static,
 ) -> Result<(), ServeError> {
     let address = args.webhook_bind_address.0.ok_or(ServeError::NoAddress)?;
@@ -86,7 +87,7 @@ pub(crate) fn start(
         connections: 384,
         certificates: Some(certificates),
         clients,
-        router: server::router(client.clone(), Arc::from(classes), passing_taints),
+        router: server::router(client.clone(), Arc::from(classes), passing_taints, readers),
     };
     tokio::spawn(server.serve(listener));
     Ok(())

@@ -15,6 +15,7 @@ use futures::future::OptionFuture;
 use kube::Client;
 use kube::core::Status;
 use serde_json::json;
+use tokio::task::block_in_place;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -22,6 +23,7 @@ use super::envelope::{Envelope, ReviewRequest};
 use super::review::{Proposal, review};
 use super::surroundings::{Surroundings, Surveyor};
 use crate::condition::CriticalComponentClass;
+use crate::engine::Readers;
 use crate::serve::{Peer, Permits};
 
 /// The path of the API server's requests.
@@ -49,6 +51,7 @@ pub(super) fn router(
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
     passing_taints: Vec<String>,
+    readers: Readers,
 ) -> Router {
     Router::new()
         .route(PATH, post(answer))
@@ -56,7 +59,12 @@ pub(super) fn router(
         .with_state(Webhook {
             turns: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
             long: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
-            surveyor: Arc::new(Surveyor::new(client, classes.clone(), passing_taints)),
+            surveyor: Arc::new(Surveyor::new(
+                client,
+                classes.clone(),
+                passing_taints,
+                readers,
+            )),
             classes,
         })
 }
@@ -124,7 +132,9 @@ impl Webhook {
             _ if subject.faults.is_empty() => Surroundings::default(),
             _ => self.surveyor.other_rules().await,
         };
-        review(&subject, &self.classes, &surroundings).map_err(|why| {
+        // It may plan for every node of the cluster.
+        let judged = block_in_place(|| review(&subject, &self.classes, &surroundings));
+        judged.map_err(|why| {
             info!(rule, "rule rejected: {why}");
             forbidden(&why)
         })

@@ -1,28 +1,35 @@
-//! The cluster state that a review needs, read from the API server for each request: rules change rarely, and a cache may lack
-//! a recent write. Anyone who can reach the webhook can trigger these reads, so their number is limited.
+//! The cluster state that a review needs. Nodes and `CSINode`s are the engine's. Rules and `DaemonSet`s are read from the API server
+//! for each request: a cache may lack a rule that was written a moment ago, and the engine watches only some `DaemonSet`s. Anyone
+//! who can reach the webhook can trigger these reads, so their number is limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
+use jiff::Timestamp;
 use kube::api::ListParams;
+use kube::runtime::reflector::Store;
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tracing::debug;
 
 use crate::cluster::{client, with_causes};
 use crate::condition::{CriticalComponentClass, Source};
+use crate::engine::Readers;
 use crate::finding::Around;
-use crate::object::{CsiNode, DaemonSet, Kind, Node, ObjectKey, RuleObject, Watched};
-use crate::rule::{CompiledSpec, RequiredCondition, Rule, RuleSet};
+use crate::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
+use crate::rule::{CompiledSpec, Rule, RuleSet};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
-/// The timeout of reads that only serve warnings.
+/// The timeout of what only serves warnings.
 const WARNINGS_DEADLINE: Duration = Duration::from_secs(2);
-const NODES: u32 = 500;
 /// The most `DaemonSet`s that are read. Where there are more, nothing is said of any.
 const DAEMON_SETS: u32 = 1_000;
+/// What an author is told of an instance that has just started.
+const NOT_LISTED: &str = "this instance of the webhook has just started and has not listed all nodes yet: no warning goes by nodes";
 /// The most lists under way, over all reviews.
 const READS: usize = 4;
 
@@ -34,19 +41,21 @@ pub(super) struct Surroundings {
     /// All of them; `None` if they could not be read, or are too many.
     pub(super) daemon_sets: Option<Vec<Watched<DaemonSet>>>,
     /// The CSI drivers that any node has registered, if the rule names one; `None` if it names none, or if not all `CSINode`s
-    /// were read.
+    /// have been listed yet.
     pub(super) csi_drivers: Option<BTreeSet<String>>,
-    /// A sample of nodes; `None` if they could not be read.
-    pub(super) nodes: Option<NodeSample>,
+    /// `None` if not all have been listed yet.
+    pub(super) nodes: Option<ListedNodes>,
+    /// What its author should know of what could not be looked at.
+    pub(super) gap: Option<&'static str>,
+    pub(super) now: Timestamp,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct NodeSample {
-    pub(super) nodes: Vec<Node>,
-    /// Whether the rule matches them. Otherwise it matches no node today, and these are others.
+pub(super) struct ListedNodes {
+    /// In order of their names.
+    pub(super) nodes: Vec<Kept<Node>>,
+    /// Whether the rule matches them. Otherwise it matches no node today, and these are all others.
     pub(super) selected: bool,
-    /// Whether more nodes exist that were not read.
-    pub(super) more: bool,
 }
 
 impl Surroundings {
@@ -63,7 +72,7 @@ impl Surroundings {
             named: BTreeMap::new(),
             labelled: BTreeMap::new(),
             lacks_slices: false,
-            nodes: self.nodes.as_ref().map(|it| it.nodes.iter()),
+            nodes: (self.nodes.as_ref()).map(|it| it.nodes.iter().map(|node| &**node)),
             csi_drivers: (self.csi_drivers.as_ref()).map(|it| it.iter().map(String::as_str)),
             with_future_nodes: true,
         };
@@ -85,7 +94,17 @@ impl Surroundings {
     }
 }
 
-impl NodeSample {
+impl ListedNodes {
+    /// Those of these nodes that the rule matches; all if it matches none.
+    fn of(spec: &CompiledSpec, all: &[Arc<Kept<Node>>]) -> Self {
+        let matches = |node: &&Arc<Kept<Node>>| spec.selector.matches(&node.labels);
+        let selected = all.iter().any(|node| matches(&node));
+        let nodes = all.iter().filter(|node| !selected || matches(node));
+        let mut nodes: Vec<_> = nodes.map(|node| Kept::clone(node)).collect();
+        nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Self { nodes, selected }
+    }
+
     pub(super) fn condition_types(&self) -> impl Iterator<Item = &str> {
         let conditions = self.nodes.iter().flat_map(|node| &node.conditions);
         conditions.map(|condition| &*condition.kind)
@@ -96,6 +115,7 @@ pub(super) struct Surveyor {
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
     passing_taints: Vec<String>,
+    readers: Readers,
     reads: Semaphore,
 }
 
@@ -104,11 +124,13 @@ impl Surveyor {
         client: Client,
         classes: Arc<[CriticalComponentClass]>,
         passing_taints: Vec<String>,
+        readers: Readers,
     ) -> Self {
         Self {
             client,
             classes,
             passing_taints,
+            readers,
             reads: Semaphore::new(READS),
         }
     }
@@ -117,17 +139,29 @@ impl Surveyor {
     ///
     /// Fails, with a remedy, if the rules cannot be listed. Everything else is left out if it cannot be read.
     pub(super) async fn survey(&self, spec: &CompiledSpec) -> Result<Surroundings, String> {
-        let (rules, daemon_sets, csi_drivers, nodes) = tokio::join!(
+        let names_driver = spec
+            .conditions
+            .iter()
+            .any(|it| matches!(it.source, Source::CsiDriver(_)));
+        let csi_nodes = OptionFuture::from(names_driver.then(|| all(&self.readers.csi_nodes)));
+        let (rules, daemon_sets, csi_nodes, nodes) = tokio::join!(
             self.rules(),
             in_time("DaemonSets", self.daemon_sets()),
-            in_time("CSINodes", self.csi_drivers(spec)),
-            in_time("nodes", self.nodes(spec)),
+            csi_nodes,
+            all(&self.readers.nodes),
         );
+        let drivers = |it: &Arc<Kept<CsiNode>>| it.drivers.clone().into_iter().map(|it| it.name);
+        let csi_drivers = csi_nodes
+            .flatten()
+            .map(|all| all.iter().flat_map(drivers).collect());
+        let is_unread = nodes.is_none() || names_driver && csi_drivers.is_none();
         Ok(Surroundings {
             rules: rules?,
             daemon_sets: daemon_sets.flatten(),
-            csi_drivers: csi_drivers.flatten(),
-            nodes,
+            csi_drivers,
+            nodes: nodes.map(|nodes| ListedNodes::of(spec, &nodes)),
+            gap: is_unread.then_some(NOT_LISTED),
+            now: Timestamp::now(),
         })
     }
 
@@ -174,37 +208,12 @@ impl Surveyor {
         let (daemon_sets, is_whole) = self.list(&some).await?;
         Ok(is_whole.then_some(daemon_sets))
     }
+}
 
-    /// The CSI drivers of all nodes, if the rule names any and there are not too many nodes.
-    async fn csi_drivers(&self, spec: &CompiledSpec) -> kube::Result<Option<BTreeSet<String>>> {
-        let is_driver = |it: &RequiredCondition| matches!(it.source, Source::CsiDriver(_));
-        if !spec.conditions.iter().any(is_driver) {
-            return Ok(None);
-        }
-        let some = ListParams::default().limit(NODES);
-        let (csi_nodes, is_whole) = self.list::<CsiNode>(&some).await?;
-        let csi_nodes = csi_nodes.into_iter().filter_map(|it| it.read().ok());
-        let drivers = csi_nodes.flat_map(|it| it.drivers);
-        let drivers = drivers.map(|driver| driver.name).collect();
-        Ok(is_whole.then_some(drivers))
-    }
-
-    /// Some nodes that the rule matches; any nodes if it matches none.
-    async fn nodes(&self, spec: &CompiledSpec) -> kube::Result<NodeSample> {
-        let some = ListParams::default().limit(NODES);
-        let selecting = some.clone().labels(&spec.selector.to_string());
-        let mut listed = self.list::<Node>(&selecting).await?;
-        let selected = !listed.0.is_empty();
-        if !selected {
-            listed = self.list(&some).await?;
-        }
-        let (nodes, is_whole) = listed;
-        Ok(NodeSample {
-            nodes: nodes.into_iter().filter_map(|it| it.read().ok()).collect(),
-            selected,
-            more: !is_whole,
-        })
-    }
+/// All objects of a store, unless its first list is not complete within [`WARNINGS_DEADLINE`].
+async fn all<T: Kind>(store: &Store<Kept<T>>) -> Option<Vec<Arc<Kept<T>>>> {
+    let is_ready = timeout(WARNINGS_DEADLINE, store.wait_until_ready()).await;
+    matches!(is_ready, Ok(Ok(()))).then(|| store.state())
 }
 
 /// The result of a read, unless it failed or took longer than [`WARNINGS_DEADLINE`].

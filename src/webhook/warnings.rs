@@ -1,9 +1,9 @@
 //! Warnings to the author of an accepted rule. Each says what to do, and fits the 256 characters that the API server passes on.
 
-use super::surroundings::{NodeSample, Surroundings};
-use super::would_gate::would_gate;
+use super::surroundings::{ListedNodes, Surroundings};
 use crate::api::{ConditionStatus, EnforcementMode, NodeReadinessRuleSpec};
 use crate::condition::{CriticalComponentClass, Source, is_under_our_domain};
+use crate::engine::foresee;
 use crate::finding::{Backing, Check, Finding, evicts, short_heartbeat};
 use crate::object::Node;
 use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
@@ -23,7 +23,11 @@ pub(super) fn warnings(
     let mut warnings = Vec::new();
     let nodes = surroundings.nodes.as_ref();
     let in_use = nodes.filter(|it| begins && it.selected);
-    warnings.extend(in_use.and_then(|nodes| fleet(rule, spec, nodes)));
+    warnings.extend(in_use.and_then(|nodes| {
+        let passing_taints = surroundings.rules.passing.configured.clone();
+        let would_gate = foresee(rule, &nodes.nodes, passing_taints, surroundings.now)?;
+        Some(format!("{would_gate}; {}", instead(spec)))
+    }));
     let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);
     let mut found: Vec<Finding> = evicts(&rule.name, spec).into_iter().collect();
     found.extend(heartbeat.and_then(|timeout| short_heartbeat(&rule.name, timeout)));
@@ -43,6 +47,7 @@ pub(super) fn warnings(
                 _ => None,
             }),
     );
+    warnings.extend(surroundings.gap.map(str::to_owned));
     warnings.into_iter().map(|it| cut(it, LONGEST)).collect()
 }
 
@@ -69,19 +74,16 @@ fn by_kind(found: &[Finding]) -> Vec<String> {
     warnings.collect()
 }
 
-/// Nodes in use that the rule would taint.
-fn fleet(rule: &Rule, spec: &CompiledSpec, nodes: &NodeSample) -> Option<String> {
-    let mut would_gate = would_gate(rule, spec, &nodes.nodes)?;
-    would_gate.more = nodes.more;
-    let instead = match spec.mode {
+/// What to do where the rule would gate nodes in use.
+fn instead(spec: &CompiledSpec) -> &'static str {
+    match spec.mode {
         EnforcementMode::BootstrapOnly => "nodegate.existingNodes: Leave leaves such nodes alone",
         EnforcementMode::Continuous => "a dry run tells more",
-    };
-    Some(format!("{would_gate}; {instead}"))
+    }
 }
 
 /// A condition that no node has.
-fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String> {
+fn unheard_of(nodes: &ListedNodes, kind: &str, counts_as: &str) -> Option<String> {
     if nodes.nodes.is_empty() || nodes.condition_types().any(|it| it == kind) {
         return None;
     }
@@ -92,7 +94,7 @@ fn unheard_of(nodes: &NodeSample, kind: &str, counts_as: &str) -> Option<String>
 }
 
 /// A minimum that no selected node reaches.
-fn too_few(nodes: &NodeSample, condition: &RequiredCondition) -> Option<String> {
+fn too_few(nodes: &ListedNodes, condition: &RequiredCondition) -> Option<String> {
     let minimum = condition.minimum.as_ref()?;
     let resource = condition.counted_resource()?;
     let units = |node: &Node| node.resources.units(resource);
@@ -107,7 +109,8 @@ fn too_few(nodes: &NodeSample, condition: &RequiredCondition) -> Option<String> 
     let none = none_of(nodes);
     Some(match minimum {
         Minimum::Number(number) => {
-            let most = nodes.nodes.iter().map(units).max().unwrap_or_default();
+            let most = nodes.nodes.iter().map(|node| units(node)).max();
+            let most = most.unwrap_or_default();
             format!("{none} has {number} {resource} to allocate today, and the most is {most}")
         }
         Minimum::FromLabel(label) if known().next().is_none() => {
@@ -120,12 +123,11 @@ fn too_few(nodes: &NodeSample, condition: &RequiredCondition) -> Option<String> 
 }
 
 /// That it is true of none of these nodes.
-fn none_of(nodes: &NodeSample) -> &'static str {
-    match (nodes.more, nodes.selected) {
-        (false, true) => "no node that the rule selects",
-        (false, false) => "no node",
-        (true, true) => "none of the first 500 nodes that the rule selects",
-        (true, false) => "none of the first 500 nodes",
+fn none_of(nodes: &ListedNodes) -> &'static str {
+    if nodes.selected {
+        "no node that the rule selects"
+    } else {
+        "no node"
     }
 }
 
@@ -133,7 +135,7 @@ fn none_of(nodes: &NodeSample) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::testing::{daemon_set, node, rule};
+    use crate::testing::{daemon_set, kept, node, rule};
 
     #[test]
     fn a_labelled_daemon_set_that_its_class_does_not_cover_is_warned_of() {
@@ -169,13 +171,12 @@ mod tests {
     fn a_taint_that_a_named_daemon_set_does_not_tolerate_is_warned_of() {
         let classes = Config::default().classes().unwrap();
         let agent = daemon_set("tools/agent").toleration("{key: readiness.k8s.io/gate}");
-        let node = |name: &str| node(name).taint("dedicated", "NoSchedule").build();
+        let node = |name: &str| kept(node(name).taint("dedicated", "NoSchedule").build());
         let surroundings = Surroundings {
             daemon_sets: Some(vec![agent.object()]),
-            nodes: Some(NodeSample {
+            nodes: Some(ListedNodes {
                 nodes: vec![node("a"), node("b")],
                 selected: true,
-                more: false,
             }),
             ..Surroundings::default()
         };

@@ -18,7 +18,7 @@ use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
 use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Scope, Source, Watch};
-use crate::engine::View;
+use crate::engine::Forecast;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::{ObjectKey, PodReady, RuleObject};
 
@@ -54,7 +54,7 @@ pub(crate) async fn snapshot(
         limits(source, leader.as_ref()),
         instances(source, with_instances)
     );
-    let mut view = View::new(classes, passing_taints, now(at));
+    let mut view = Forecast::new(classes, passing_taints, now(at));
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);
     for rule in &rules {
@@ -161,7 +161,7 @@ pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> 
 }
 
 /// Whether a list that the rules ask for is needed to this depth. Rules are listed before.
-fn is_needed(watch: Watch, view: &View, depth: Depth) -> bool {
+fn is_needed(watch: Watch, view: &Forecast, depth: Depth) -> bool {
     let (decides, is_outline) = (depth == Depth::Decisions, depth == Depth::Outline);
     let rules = view.cached_rules().values();
     let mut specs = rules.flat_map(|cached| &cached.rule.spec);

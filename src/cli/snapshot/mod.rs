@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Scope, Watch};
-use crate::engine::{RuleRemarks, View, says_all_suspended};
+use crate::engine::{Forecast, RuleRemarks, says_all_suspended};
 use crate::finding::{Finding, summed_up};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
@@ -28,7 +28,7 @@ pub(crate) use pod::{
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) at: Timestamp,
-    pub(crate) view: View,
+    pub(crate) view: Forecast,
     pub(super) listed: Vec<(Watch, Scope)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Scope)>,

@@ -29,6 +29,8 @@ pub(super) struct Components {
     /// The number of the next group of what a rule names.
     pub(super) next_group: usize,
     pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
+    /// Whether `CSINode`s are watched even if no rule depends on them.
+    pub(super) with_csi_nodes: bool,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     pub(super) unseen: BTreeSet<Watch>,
 }
@@ -86,7 +88,8 @@ impl Components {
         });
         let csi_nodes = (Watch::CsiNodes, Scope::default());
         for (watch, scope) in of_classes.chain([csi_nodes]).collect::<Vec<_>>() {
-            match (rules.depends_on(watch), views.has(watch)) {
+            let is_read = watch == Watch::CsiNodes && self.with_csi_nodes;
+            match (is_read || rules.depends_on(watch), views.has(watch)) {
                 (true, false) => {
                     views.begin(watch, scope, None);
                     self.unseen.insert(watch);

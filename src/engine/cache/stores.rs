@@ -19,7 +19,7 @@ use crate::object::{
 pub struct Readers {
     /// All nodes.
     pub nodes: Store<Kept<Node>>,
-    /// All `CSINode`s, while a rule depends on them.
+    /// All `CSINode`s, if they are watched.
     pub csi_nodes: Store<Kept<CsiNode>>,
 }
 

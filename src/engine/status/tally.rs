@@ -41,6 +41,22 @@ pub(crate) struct Found {
     would_repair: bool,
 }
 
+impl Found {
+    pub(crate) fn of(outcome: &Outcome<'_>) -> Self {
+        Self {
+            standing: outcome.standing.clone(),
+            statuses: outcome
+                .findings
+                .iter()
+                .map(ConditionOutcome::observed)
+                .collect(),
+            tainted: outcome.tainted,
+            unmet: !outcome.met && !outcome.is_to_be_seen(),
+            would_repair: outcome.would_repair(),
+        }
+    }
+}
+
 impl Record {
     /// The record of this rule among those of a node, created if missing.
     pub fn of<'r>(records: &'r mut Vec<Self>, rule: &Arc<str>) -> &'r mut Self {
@@ -62,17 +78,7 @@ impl Record {
 
     /// Notes an outcome; returns whether that is new.
     pub fn see(&mut self, outcome: &Outcome<'_>, now: Timestamp) -> bool {
-        let found = Some(Found {
-            standing: outcome.standing.clone(),
-            statuses: outcome
-                .findings
-                .iter()
-                .map(ConditionOutcome::observed)
-                .collect(),
-            tainted: outcome.tainted,
-            unmet: !outcome.met && !outcome.is_to_be_seen(),
-            would_repair: outcome.would_repair(),
-        });
+        let found = Some(Found::of(outcome));
         let is_news = self.found != found;
         if is_news {
             let holds = outcome.tainted || outcome.governs().is_some_and(Decision::holds);

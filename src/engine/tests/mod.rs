@@ -84,6 +84,7 @@ fn settings() -> Settings {
         passing_taints: Config::default().passing_taints(),
         publish_conditions: true,
         enable_karpenter: false,
+        watch_csi_nodes: false,
         concurrency: 64,
         rate: None,
         status_node_limit: 10,

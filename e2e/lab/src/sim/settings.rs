@@ -10,10 +10,10 @@ pub fn usual() -> Settings {
         classes: Config::default().classes().unwrap_or_default(),
         passing_taints: Config::default().passing_taints(),
         publish_conditions: true,
-        enable_karpenter: false,
         concurrency: 32,
         rate: None,
         status_node_limit: 100,
         disruption_limits: Limits::default(),
+        ..Settings::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Warnings to a rule's author.
 
 use super::*;
-use crate::webhook::surroundings::NodeSample;
+use crate::webhook::surroundings::ListedNodes;
 
 #[test]
 fn what_evicts_is_warned_of() {
@@ -45,63 +45,62 @@ fn what_evicts_is_warned_of() {
 
 #[test]
 fn a_condition_that_no_node_has_is_warned_of() {
-    let sample = |count: usize, selected, more, types: &[&str]| {
+    let sample = |count: usize, selected, types: &[&str]| {
         let types = types.iter();
         let node = testing::node("n").label("zone", "a").deleting();
         let node = types.fold(node, |node, kind| node.condition(kind, "True"));
         Surroundings {
-            nodes: Some(NodeSample {
-                nodes: vec![node.build(); count],
+            nodes: Some(ListedNodes {
+                nodes: vec![testing::kept(node.build()); count],
                 selected,
-                more,
             }),
             ..Surroundings::default()
         }
     };
     let drivers = |names: &[&str]| Surroundings {
         csi_drivers: Some(names.iter().map(ToString::to_string).collect()),
-        ..sample(2, true, false, &[])
+        ..sample(2, true, &[])
     };
     let of = |kind: &str, more: &str| {
         format!("spec: {{conditions: [{{type: {kind}, requiredStatus: 'True'{more}}}]}}")
     };
     for (condition, surroundings, expected) in [
-        (of("A", ""), sample(2, true, false, &["A"]), ""),
-        (of("A", ""), sample(0, false, false, &[]), ""),
+        (of("A", ""), sample(2, true, &["A"]), ""),
+        (of("A", ""), sample(0, false, &[]), ""),
         (of("A", ""), Surroundings::default(), ""),
         (
             of("test.io/CriticalPodsReady", ""),
-            sample(2, true, false, &["A"]),
+            sample(2, true, &["A"]),
             "",
         ),
         (
             of("B", ""),
-            sample(2, true, false, &["A"]),
+            sample(2, true, &["A"]),
             "no node that the rule selects has a condition of type 'B' today: it counts as 'Unknown' until something reports it",
         ),
         (
             of("B", ", defaultStatus: 'False'"),
-            sample(100, false, true, &["A"]),
-            "none of the first 500 nodes has a condition of type 'B' today: it counts as 'False' until something reports it",
+            sample(100, false, &["A"]),
+            "no node has a condition of type 'B' today: it counts as 'False' until something reports it",
         ),
         (
             of("test.io/Misspelt", ""),
-            sample(2, true, false, &["test.io/Misspelt"]),
+            sample(2, true, &["test.io/Misspelt"]),
             "nothing makes conditions of type test.io/Misspelt, though their prefix is Nodegate's: counted as absent on every node; check the spelling",
         ),
         (
             of("daemon-sets.nodegate.dev/a.b", ""),
-            sample(0, false, false, &[]),
+            sample(0, false, &[]),
             "no node reports daemon-sets.nodegate.dev/a.b, and Nodegate makes no conditions with that prefix: counted as absent on every node; check the spelling",
         ),
         (
             of("bench.nodegate.dev/A", ""),
-            sample(2, true, false, &["bench.nodegate.dev/A"]),
+            sample(2, true, &["bench.nodegate.dev/A"]),
             "",
         ),
         (
             of("csidriver.nodegate.dev/", ""),
-            sample(2, true, false, &[]),
+            sample(2, true, &[]),
             "nothing makes conditions of type csidriver.nodegate.dev/, though their prefix is Nodegate's: counted as absent on every node; check the spelling",
         ),
         (
@@ -116,7 +115,7 @@ fn a_condition_that_no_node_has_is_warned_of() {
         ),
         (
             of("csidriver.nodegate.dev/a.csi", ""),
-            sample(2, true, false, &[]),
+            sample(2, true, &[]),
             "",
         ),
     ] {
@@ -132,48 +131,46 @@ fn a_condition_that_no_node_has_is_warned_of() {
 
 #[test]
 fn a_minimum_that_no_node_reaches_is_warned_of() {
-    let sample = |nodes: &[testing::NodeBuilder], more| Surroundings {
-        nodes: Some(NodeSample {
-            nodes: nodes.iter().map(testing::NodeBuilder::build).collect(),
+    let sample = |nodes: &[testing::NodeBuilder]| Surroundings {
+        nodes: Some(ListedNodes {
+            nodes: nodes.iter().map(|it| testing::kept(it.build())).collect(),
             selected: !nodes.is_empty(),
-            more,
         }),
         ..Surroundings::default()
     };
-    let node = |amount: &str| testing::node("n").allocatable("nvidia.com/gpu", amount);
+    let node = |amount: &str| {
+        let node = testing::node("n").allocatable("nvidia.com/gpu", amount);
+        node.deleting()
+    };
     let labelled = |amount: &str, label: &str| node(amount).label("gpu.count", label);
     let (eight, by_label) = (
         "nodegate: {minimum: 8}",
         "nodegate: {minimumFromLabel: gpu.count}",
     );
-    for (minimum, nodes, more, expected) in [
-        (eight, vec![], false, ""),
-        (eight, vec![node("7"), node("8")], false, ""),
+    for (minimum, nodes, expected) in [
+        (eight, vec![], ""),
+        (eight, vec![node("7"), node("8")], ""),
         (
             eight,
             vec![node("7"), node("4")],
-            false,
             "no node that the rule selects has 8 nvidia.com/gpu to allocate today, and the most is 7",
         ),
-        (by_label, vec![node("8"), labelled("8", "8")], false, ""),
+        (by_label, vec![node("8"), labelled("8", "8")], ""),
         (
             by_label,
             vec![node("8"), labelled("8", "many")],
-            false,
             "no node that the rule selects has a label gpu.count with a number today: none meets the minimum",
         ),
         (
             by_label,
             vec![labelled("7", "8")],
-            true,
-            "none of the first 500 nodes that the rule selects has as many nvidia.com/gpu to allocate today as its \
-             label gpu.count says",
+            "no node that the rule selects has as many nvidia.com/gpu to allocate today as its label gpu.count says",
         ),
     ] {
         let rule = format!(
             "spec: {{conditions: [{{type: resource.nodegate.dev/nvidia.com/gpu, requiredStatus: 'True', {minimum}}}]}}"
         );
-        let warnings = warnings(&rule, &sample(&nodes, more));
+        let warnings = warnings(&rule, &sample(&nodes));
         assert_eq!(warnings.join("; "), expected, "{minimum}");
     }
 }
@@ -254,13 +251,12 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
     const WARNING: &str = "1 of 2 selected nodes is unmet and not held (1 has never reported A): it would be gated at \
                            once; nodegate.existingNodes: Leave leaves such nodes alone";
     let surroundings = || Surroundings {
-        nodes: Some(NodeSample {
+        nodes: Some(ListedNodes {
             nodes: vec![
-                testing::node("a").condition("A", "True").build(),
-                testing::node("b").condition("B", "True").build(),
+                testing::kept(testing::node("a").condition("A", "True").build()),
+                testing::kept(testing::node("b").condition("B", "True").build()),
             ],
             selected: true,
-            more: false,
         }),
         ..Surroundings::default()
     };

@@ -4,17 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::cache::{Broken, Cache, CachedRule};
 use super::io::{Effect, Now, Seen};
 use super::map::Map;
 use super::rules::{guard_for, observe};
 use super::settings::Settings;
-use super::status::remarks;
-use crate::condition::{CriticalComponentClass, Scope, Watch};
+use super::status::{Found, remarks, would_gate};
+use crate::api::ConditionPolicy;
+use crate::condition::{CriticalComponentClass, Observations, Scope, Source, Watch};
 use crate::finding::{Backing, Finding};
 use crate::guard::{Limits, Report};
-use crate::object::Node;
+use crate::object::{Kept, Node};
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
+use crate::repair::Karpenter;
 use crate::rule::{Rule, RuleSet};
 
 /// Lists that were made just now are not stale.
@@ -31,13 +35,13 @@ pub(crate) struct RuleRemarks {
 
 /// A view of a listed cluster.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct Forecast {
     cache: Cache,
     now: Now,
     limits: Limits,
 }
 
-impl View {
+impl Forecast {
     /// An empty view. Everything wanted must be listed, even if empty, before plans are made.
     pub(crate) fn new(
         classes: Vec<CriticalComponentClass>,
@@ -115,7 +119,7 @@ impl View {
     pub(crate) fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CURRENT,
-            nodes_as_of: jiff::Timestamp::MAX,
+            nodes_as_of: Timestamp::MAX,
             census: self.cache.census(),
             repair_after: None,
             ..self.cache.cluster()
@@ -136,14 +140,8 @@ impl View {
     }
 
     pub(crate) fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
-        let history = NodeHistory {
-            is_known: false,
-            memories: &[],
-            may_gate: &[],
-            watching_since: self.now.wall,
-        };
-        let state = self.node(name)?;
-        Some(plan::plan(self.cluster(), state, history, self.now.wall))
+        let (state, now) = (self.node(name)?, self.now.wall);
+        Some(plan::plan(self.cluster(), state, first_sight(now), now))
     }
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
@@ -194,6 +192,78 @@ impl View {
     }
 }
 
+/// The history of a controller that has just started.
+fn first_sight(now: Timestamp) -> NodeHistory<'static> {
+    NodeHistory {
+        is_known: false,
+        memories: &[],
+        may_gate: &[],
+        watching_since: now,
+    }
+}
+
+/// Which of these nodes, all selected, a rule would gate as soon as it acts. Says nothing if it would gate none, or if that depends
+/// on more than the nodes themselves.
+pub(crate) fn foresee(
+    rule: &Rule,
+    nodes: &[Kept<Node>],
+    passing_taints: Vec<String>,
+    now: Timestamp,
+) -> Option<String> {
+    let spec = rule.spec.as_ref().ok().filter(|spec| !spec.dry_run)?;
+    let mut seen = spec.clone();
+    seen.conditions.retain(|it| {
+        let source = &it.source;
+        matches!(source, Source::Node | Source::Nobody | Source::Resource(_))
+    });
+    let is_whole = seen.conditions.len() == spec.conditions.len();
+    // With `AnyOf`, a condition that is unknown here may be the one that is met.
+    if seen.conditions.is_empty() || !is_whole && spec.policy == ConditionPolicy::AnyOf {
+        return None;
+    }
+    // A dry run needs no finalizer.
+    seen.dry_run = true;
+    let rule = Arc::new(Rule {
+        spec: Ok(seen),
+        in_force_since: Some(now),
+        ..rule.clone()
+    });
+    let rules = RuleSet::new([rule.clone()], passing_taints);
+    let (daemon_sets, pods, slices) = Default::default();
+    let observations = Observations::default();
+    let cluster = ClusterState {
+        classes: &[],
+        named: &[],
+        daemon_sets: &daemon_sets,
+        rules: &rules,
+        publish_conditions: false,
+        stale: &CURRENT,
+        unseen: &CURRENT,
+        nodes_as_of: Timestamp::MAX,
+        census: None,
+        repair_after: None,
+    };
+    let found = nodes.iter().filter_map(|node| {
+        let state = NodeState {
+            node,
+            csi_node: None,
+            pods: &pods,
+            slices: &slices,
+            selecting: &[0],
+            observations: &observations,
+            joined: None,
+            knows_rules: true,
+            karpenter: Karpenter::Disabled,
+        };
+        let plan = plan::plan(cluster, state, first_sight(now), now);
+        plan.outcomes.first().map(Found::of)
+    });
+    let found: Vec<_> = found.collect();
+    let mut would_gate = would_gate(&rule, nodes.len(), found.iter());
+    would_gate.at_least = !is_whole;
+    (would_gate.gated > 0).then(|| would_gate.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -201,10 +271,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::config::Config;
     use crate::engine::io::Object;
-    use crate::testing::{at, node, rule};
+    use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, kept, node, rule};
 
-    fn list(view: &mut View, watch: Watch, object: Option<Object>) {
+    fn list(view: &mut Forecast, watch: Watch, object: Option<Object>) {
         view.listing(watch);
         if let Some(object) = object {
             view.apply(Seen::Apply(object));
@@ -221,7 +292,7 @@ mod tests {
         let rule = rule("r").waits_for("Net");
         let rule = rule.nodegate("heartbeatTimeout: 10m");
         let node = node("n").condition("Net", "True");
-        let mut view = View::new(Vec::new(), Vec::new(), now(0));
+        let mut view = Forecast::new(Vec::new(), Vec::new(), now(0));
         for (watch, _) in view.wanted() {
             let object = match watch {
                 Watch::Rules => Some(Object::Rule(rule.object())),
@@ -245,7 +316,7 @@ mod tests {
             wall: at(0),
             monotonic: Instant::now(),
         };
-        let mut view = View::new(Vec::new(), Vec::new(), now);
+        let mut view = Forecast::new(Vec::new(), Vec::new(), now);
         let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
         let odd = Object::Node(serde_json::from_value(odd).unwrap());
         list(&mut view, Watch::Nodes, Some(odd));
@@ -254,5 +325,86 @@ mod tests {
         assert_eq!(view.unreadable(), [why]);
         let left_alone = view.left_alone("n").map(ToString::to_string);
         assert_eq!(left_alone.as_deref(), Some(why));
+    }
+
+    fn count(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> Option<String> {
+        let rule = rule.build(&Config::default().classes().unwrap());
+        let nodes: Vec<_> = nodes.iter().map(|node| kept(node.build())).collect();
+        let text = foresee(&rule, &nodes, Vec::new(), at(200))?;
+        Some(text.split(" selected").next().unwrap().to_owned())
+    }
+
+    #[test]
+    fn nodes_that_are_not_held_and_do_not_meet_the_conditions_are_counted() {
+        let gate = || rule("r").created(at(100)).bootstrap_only().waits_for("Net");
+        let nodes = [
+            node("met").condition("Net", "True"),
+            node("unmet").condition("Net", "False"),
+            node("silent"),
+            node("held").taint(GATE, "NoSchedule"),
+            node("done").completed("r-uid"),
+            node("going").deleting(),
+            node("new").created(at(100)),
+        ];
+        for (name, rule, expected) in [
+            ("bootstrap-only", gate(), Some("3 of 7")),
+            (
+                "continuous",
+                gate().spec("enforcementMode: continuous"),
+                Some("4 of 7"),
+            ),
+            (
+                "leaves those that are older",
+                gate().nodegate("existingNodes: Leave"),
+                Some("1 of 7"),
+            ),
+            (
+                "with another reason",
+                gate().spec("conditions: [{type: Net, requiredStatus: 'True', nodegate: {reasons: [Done]}}]"),
+                Some("4 of 7"),
+            ),
+            (
+                "with components",
+                gate().waits_for("node.gardener.cloud/CriticalPodsReady"),
+                Some("at least 3 of 7"),
+            ),
+            (
+                "of components alone",
+                rule("r").waits_for("node.gardener.cloud/CriticalPodsReady"),
+                None,
+            ),
+            ("a dry run", gate().dry_run(), None),
+            ("suspended", gate().nodegate("suspend: true"), None),
+            ("remove-only", gate().remove_only(), None),
+            (
+                "with a grace period",
+                rule("r").waits_for("Net").nodegate("gracePeriod: 1m"),
+                None,
+            ),
+            (
+                "with a limit",
+                rule("r").waits_for("Net").nodegate("disruption: {}"),
+                None,
+            ),
+            (
+                "any of them",
+                rule("r")
+                    .waits_for("Net")
+                    .waits_for("Other")
+                    .spec("conditionPolicy: anyOf"),
+                Some("4 of 7"),
+            ),
+            (
+                "any of them, not all seen",
+                rule("r")
+                    .waits_for("Net")
+                    .waits_for("csidriver.nodegate.dev/a")
+                    .spec("conditionPolicy: anyOf"),
+                None,
+            ),
+        ] {
+            assert_eq!(count(&rule, &nodes).as_deref(), expected, "{name}");
+        }
+        assert_eq!(count(&gate(), &nodes[..1]), None, "nobody");
     }
 }
