@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::kind::ResourceKind;
-use super::watched::{Kind, Object, Unreadable, lenient};
+use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::text::{cut, printable};
 
 /// The most drivers, or waits for drivers, of one node that are read. Real nodes have a few; one request of a kubelet can name
@@ -128,7 +128,7 @@ impl Kind for CsiNode {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let drivers = object.spec.take().and_then(|spec| spec.drivers);
         let drivers = drivers.into_iter().flatten().take(MOST_DRIVERS + 1);
         let mut drivers: Vec<_> = drivers

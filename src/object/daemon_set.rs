@@ -11,7 +11,7 @@ use super::kind::ResourceKind;
 use super::meta::ObjectKey;
 use super::pod::Pod;
 use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
-use super::watched::{Kind, Object, Unreadable};
+use super::watched::{Kind, Lean, Unreadable};
 use crate::selector::{self, Requirement, Selector};
 
 /// Leaves out a `DaemonSet` that has it with value `true` where a rule waits for all.
@@ -166,7 +166,7 @@ impl Kind for DaemonSet {
     type Spec = Spec;
     type Status = IgnoredAny;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let Some(Spec { selector, template }) = object.spec.take() else {
             return Err(Unreadable::new("spec is missing"));
         };

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::kind::ResourceKind;
 use super::node::Node;
-use super::watched::{Kind, Object, Unreadable, lenient};
+use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
@@ -65,7 +65,7 @@ pub struct NodePool {
 
 /// The annotation of a node, a `NodeClaim` or a `NodePool` that forbids repair, if there is one. Karpenter accepts only `true`;
 /// here anything but `false` forbids, so that a typo does not cost a node.
-pub(super) fn forbids_repair(object: &Object<impl Kind>) -> Option<&'static str> {
+pub(super) fn forbids_repair(object: &Lean<impl Kind>) -> Option<&'static str> {
     let forbids = |key: &&str| object.annotation(key).is_some_and(|it| it != "false");
     [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR]
         .into_iter()
@@ -103,7 +103,7 @@ impl Kind for NodeClaim {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let spec = object.spec.take().unwrap_or_default();
         let status = object.status.take().unwrap_or_default();
         let condition = |wanted: &str| {
@@ -144,7 +144,7 @@ impl Kind for NodePool {
     type Spec = IgnoredAny;
     type Status = IgnoredAny;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         Ok(Self {
             name: object.name(),
             do_not_repair: forbids_repair(object),

@@ -11,7 +11,7 @@ use super::karpenter;
 use super::kind::ResourceKind;
 use super::resources::Resources;
 use super::taint::Taint;
-use super::watched::{Kind, Object, Unreadable, lenient};
+use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::api::{ConditionStatus, TaintEffect};
 
@@ -184,7 +184,7 @@ impl Kind for Node {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let spec = object.spec.take().unwrap_or_default();
         let status = object.status.take().unwrap_or_default();
         let mut conditions = status.conditions.unwrap_or_default();

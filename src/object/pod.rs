@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::csi_node::MOST_DRIVERS;
 use super::kind::ResourceKind;
 use super::meta::ObjectKey;
-use super::watched::{Kind, Object, Unreadable, lenient};
+use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::text::quoted;
 
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -103,7 +103,7 @@ impl Kind for Pod {
     type Spec = Spec;
     type Status = Status;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let spec = object.spec.take();
         let status = object.status.take().unwrap_or_default();
         let mut conditions = status.conditions.iter().flatten();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::kind::ResourceKind;
-use super::watched::{Kind, Object, Unreadable};
+use super::watched::{Kind, Lean, Unreadable};
 
 /// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,7 +55,7 @@ impl Kind for ResourceSlice {
     type Spec = Spec;
     type Status = IgnoredAny;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let spec = object.spec.take().unwrap_or_default();
         let devices = spec.devices.unwrap_or_default();
         let keeps_off = |it: &DeviceTaint| it.effect == "NoSchedule" || it.effect == "NoExecute";

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::kind::ResourceKind;
-use super::watched::{Kind, Object, Unreadable};
+use super::watched::{Kind, Lean, Unreadable};
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
 /// A `NodeReadinessRule` on the wire.
@@ -13,7 +13,7 @@ use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 /// An older CRD, or the upstream project's, may accept specs that these types cannot represent. Such a spec is kept as the
 /// decoder's error.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(from = "Object<Self>")]
+#[serde(from = "Lean<Self>")]
 pub struct RuleObject {
     pub metadata: ObjectMeta,
     /// The spec, or why it is unreadable.
@@ -38,8 +38,8 @@ impl RuleObject {
     }
 }
 
-impl From<Object<Self>> for RuleObject {
-    fn from(object: Object<Self>) -> Self {
+impl From<Lean<Self>> for RuleObject {
+    fn from(object: Lean<Self>) -> Self {
         Self::new(object.metadata, object.spec, object.status)
     }
 }
@@ -67,7 +67,7 @@ impl Kind for RuleObject {
     type Spec = Value;
     type Status = Value;
 
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable> {
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         object.uid()?;
         let (spec, status) = (object.spec.take(), object.status.take());
         Ok(Self::new(object.metadata.clone(), spec, status))

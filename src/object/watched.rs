@@ -44,7 +44,7 @@ pub trait Kind: Clone + Debug + 'static {
     ///
     /// # Errors
     /// The object lacks what nothing can be said without.
-    fn read(object: &mut Object<Self>) -> Result<Self, Unreadable>;
+    fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable>;
 
     /// The node that the object is bound to, if it is.
     fn node_name(&self) -> Option<&str> {
@@ -65,7 +65,7 @@ impl<T: Kind> Watched<T> {
     /// The object of this JSON.
     pub fn of(json: &str) -> Self {
         // Errors without the field's path cost less, and are rare.
-        let object = serde_json::from_str::<Object<T>>(json);
+        let object = serde_json::from_str::<Lean<T>>(json);
         let read = object.map_err(|_| misfit::<T>(json)).and_then(|mut it| {
             if it.name().is_empty() {
                 return Err(Unreadable::new("metadata.name is missing"));
@@ -125,15 +125,15 @@ impl From<RuleObject> for Watched<RuleObject> {
 
 /// An object without the fields that are not read.
 #[derive(Debug, Deserialize)]
-#[serde(bound = "")]
-pub struct Object<T: Kind> {
+#[serde(bound = "", expecting = "an object")]
+pub struct Lean<T: Kind> {
     #[serde(default, deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
     pub(super) spec: Option<T::Spec>,
     pub(super) status: Option<T::Status>,
 }
 
-impl<T: Kind> Object<T> {
+impl<T: Kind> Lean<T> {
     pub(super) fn name(&self) -> Arc<str> {
         meta::name(&self.metadata)
     }
@@ -196,7 +196,7 @@ impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
 /// The field that does not decode, and why. The place in the text would differ with each version of the object.
 fn misfit<T: Kind>(json: &str) -> Unreadable {
     let decoder = &mut serde_json::Deserializer::from_str(json);
-    let decoded = serde_path_to_error::deserialize::<_, Object<T>>(decoder);
+    let decoded = serde_path_to_error::deserialize::<_, Lean<T>>(decoder);
     let why = decoded.err().map(|error| error.to_string());
     let why = why.unwrap_or_default();
     Unreadable::new(why.split(" at line ").next().unwrap_or_default())
