@@ -381,7 +381,7 @@ impl Cache {
             // If a class has several namespaces, its watch covers all namespaces.
             Object::Pod(group, _) if !self.components.covers(group, &key.namespace) => {}
             Object::Pod(group, it) => {
-                self.read(watch, key, it, |cache, it| cache.put_pod(group, it))
+                self.read(watch, key, it, |cache, it| cache.put_pod(group, it));
             }
             Object::DaemonSet(group, it) => {
                 self.read(watch, key, it, |cache, it| cache.put_daemon_set(group, it));
@@ -609,7 +609,7 @@ impl Cache {
         let joined = self.freshness.earliest_join(&self.views, now);
         let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
         let entry = self.nodes.entry(&name);
-        if entry.put_node(node, joined, is_late, &self.rules.set, now) {
+        if entry.put_node(&node, joined, is_late, &self.rules.set, now) {
             self.turn.mark(&name);
         }
     }

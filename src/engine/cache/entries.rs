@@ -43,7 +43,7 @@ impl Entry {
     /// may have been missed.
     pub(super) fn put_node(
         &mut self,
-        node: Kept<Node>,
+        node: &Kept<Node>,
         joined: Option<Timestamp>,
         is_late: bool,
         rules: &RuleSet,
@@ -59,13 +59,13 @@ impl Entry {
         }
         self.seen = Some(now.monotonic);
         let observations = &mut self.observations;
-        let is_alive = observations.see(known, &node, &rules.followed, now.wall);
-        observations.see_deadlines(&node, &rules.repairing);
+        let is_alive = observations.see(known, node, &rules.followed, now.wall);
+        observations.see_deadlines(node, &rules.repairing);
         if is_late {
             observations.saw_late(now.wall);
             self.missed_changes(now.wall);
         }
-        is_alive || known.is_none_or(|it| is_news(it, &node, &rules.counted))
+        is_alive || known.is_none_or(|it| is_news(it, node, &rules.counted))
     }
 
     /// Keeps a node of which a patch has changed metadata alone.
