@@ -29,6 +29,8 @@ use crate::{Key, Kind};
 const TOLD: Time = s(260);
 /// All views are current again within this time after a fault: a watch is retried within a second and confirmed within three.
 const REGAINED: Time = s(5);
+/// A repair that a limit has blocked is judged again after this time at the latest.
+const BLOCKED: Time = s(5 * 60);
 
 /// The command line agrees with the controller.
 pub struct Agreement;
@@ -73,7 +75,7 @@ fn judge(
             continue;
         }
         // The command line itself says that it cannot know when late nodes are repaired.
-        if repairs(moment, it) && is_settling(moment) {
+        if repairs(moment, it) && (is_settling(moment) || may_be_blocked(moment, it)) {
             continue;
         }
         if may_have_missed_heartbeats(moment, it) {
@@ -113,6 +115,12 @@ fn repairs(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
 fn is_settling(moment: &Moment<'_>) -> bool {
     let mut ends = moment.faults.iter().filter_map(Fault::ends);
     ends.any(|end| moment.cluster.now() <= (end + REGAINED) * 2)
+}
+
+/// Whether a limit may have blocked the node's repair while there was a fault, of which the command line does not know.
+fn may_be_blocked(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
+    let mut ends = moment.faults.iter().filter_map(Fault::ends);
+    it.state == State::Releasing && ends.any(|end| moment.cluster.now() <= end + REGAINED + BLOCKED)
 }
 
 /// Whether only a watcher can know what the rule concludes from a reboot: one before the bootstrap was completed, of which
