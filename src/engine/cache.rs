@@ -512,7 +512,7 @@ impl Cache {
             }
         }
         if before == Some(Phase::Unlisted) {
-            self.stores.are_complete(watch);
+            self.stores.complete(watch);
         }
         self.current(watch, asked, now);
         let is_karpenters = matches!(watch, Watch::NodeClaims | Watch::NodePools);

@@ -65,7 +65,7 @@ impl<T: Kind> Shelf<T> {
     }
 
     /// Tells readers that the first list is complete. All that it has shown is there already, and stays.
-    fn is_complete(&mut self) {
+    fn complete(&mut self) {
         for kept in self.store.state() {
             let event = Event::InitApply(Kept::clone(&kept));
             self.writer.apply_watcher_event(&event);
@@ -155,10 +155,10 @@ impl Stores {
     }
 
     /// Notes that the first list of a watch is complete.
-    pub(super) fn are_complete(&mut self, watch: Watch) {
+    pub(super) fn complete(&mut self, watch: Watch) {
         match watch {
-            Watch::Nodes => self.nodes.is_complete(),
-            Watch::CsiNodes => self.csi_nodes.is_complete(),
+            Watch::Nodes => self.nodes.complete(),
+            Watch::CsiNodes => self.csi_nodes.complete(),
             _ => {}
         }
     }
