@@ -1,4 +1,5 @@
-//! The part of a kubelet that kwok lacks: it registers a CSI driver on the node some time after the driver's pod is Ready.
+//! The part of a kubelet that kwok lacks: it registers a CSI driver on the node some time after the driver's pod is Ready, and the
+//! CNI's, so that the story shows that a node waits for the driver alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +22,7 @@ const QUICKEST: Duration = Duration::from_millis(1500);
 const STEP: Duration = Duration::from_millis(700);
 const STEPS: u32 = 3;
 
-/// Registers the driver on each node whose driver pod becomes Ready, while polled.
+/// Registers the driver on each node whose driver pod and CNI pod become Ready, while polled.
 ///
 /// # Errors
 ///
@@ -35,7 +36,8 @@ pub(super) async fn register_drivers(show: &Show, client: &Client) -> Result<()>
             let world = world.borrow_and_update();
             let nodes = world.nodes.iter();
             nodes
-                .filter(|(name, node)| node.csi_ready && !begun.contains(*name))
+                .filter(|(_, node)| node.csi_ready && node.cni_ready.is_some())
+                .filter(|(name, _)| !begun.contains(*name))
                 .map(|(name, _)| name.clone())
                 .collect()
         };
