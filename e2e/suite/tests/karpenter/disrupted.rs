@@ -9,7 +9,7 @@ use nodegate_suite::gates::{gated_within, opened_within};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{NodePoolBuilder, node_pool, rule};
 use nodegate_testbed::sights::count_taints;
-use nodegate_testbed::{Witness, eventually, never};
+use nodegate_testbed::{Witness, eventually, eventually_eq, never};
 use serde_json::json;
 
 use super::{INITIALIZED, PATIENCE, READY, World};
@@ -19,6 +19,9 @@ const KEY: &str = "readiness.k8s.io/in-use";
 /// Longer than Karpenter takes to disrupt a node: it checks every ten seconds, and carries out a decision after another
 /// fifteen.
 const LEFT_ALONE: Duration = Duration::from_secs(35);
+
+/// Longer than Karpenter gathers pending pods before it makes a node for them: it may not have seen yet that they run.
+const BEGUN: Duration = Duration::from_secs(11);
 
 fn pool(name: &str) -> NodePoolBuilder {
     let disruption = json!({
@@ -61,14 +64,23 @@ async fn a_node_that_a_continuous_rule_closes_is_kept_while_it_is_of_use_and_tak
     world.apply(pool("kept")).await?;
     world.run_pods("kept", 3).await?;
     let name = open_node(&world, "kept").await?;
+    tokio::time::sleep(BEGUN).await;
+    let only = vec![Some(name.clone())];
+    eventually_eq("the claims' nodes", PATIENCE, only, async || {
+        Ok(world.claims("kept").await?.into_values().collect())
+    })
+    .await?;
     let claims = world.claims("kept").await?;
 
     // Closed while its pods run: they stay, and so does the node.
     set_node_condition(client, &name, READY, "False").await?;
     gated_within(client, &name, KEY, PATIENCE).await?;
-    never("a node comes or goes", LEFT_ALONE, async || {
+    never("it is not left alone", LEFT_ALONE, async || {
+        let now = world.claims("kept").await?;
+        ensure!(now == claims, "claims {claims:?} have become {now:?}");
         let node = nodegate_testbed::sights::node(client, &name).await?;
-        Ok(world.claims("kept").await? != claims || !is_closed(&node))
+        ensure!(is_closed(&node), "it has opened: {:?}", node.spec);
+        Ok(false)
     })
     .await?;
     world.running("kept", 3).await?;
