@@ -1,10 +1,14 @@
-//! How fast a rule may gate nodes. Names and semantics are those of the Kubernetes node lifecycle controller
+//! How fast a rule may gate nodes, and how many as it comes into force. Names and semantics are those of the Kubernetes node lifecycle controller
 //! (`pkg/controller/nodelifecycle`).
 
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-/// How fast a continuous rule may taint nodes that were not held, zone by zone.
+use super::node_share::NodeShare;
+
+/// How fast a continuous rule may taint nodes that were not held, zone by zone, and how many of them any rule may taint as it
+/// comes into force.
 ///
 /// What is absent falls back to the controller's flags.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq)]
@@ -46,4 +50,16 @@ pub struct Disruption {
         "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50",
     ))]
     pub large_cluster_size_threshold: Option<i32>,
+
+    /// How many nodes in use the rule may gate as it comes into force: when it is created, edited or resumed, or ends to be a dry
+    /// run. A node is in use if no rule's taint kept pods off it before. If the rule would gate more, it gates none of them, gets
+    /// the condition `HeldBack`, and goes on once they are few enough, or this is raised. A number of nodes or a percentage of
+    /// those in use, rounded up; 3 nodes may always be gated. Nodes that join are gated in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<IntOrString>", extend("maxLength" = 4))]
+    #[x_kube(validation = (
+        "type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",
+        "maxFirstGated must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 10%",
+    ))]
+    pub max_first_gated: Option<NodeShare>,
 }

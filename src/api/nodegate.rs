@@ -65,8 +65,8 @@ pub struct NodegateSpec {
     ))]
     pub heartbeat_timeout: Option<Duration>,
 
-    /// How fast the rule may gate nodes that have been ready. Only with `enforcementMode: continuous`. Absent: as fast as their
-    /// conditions change.
+    /// How fast the rule may gate nodes that have been ready; with `enforcementMode: bootstrap-only`, only how many as it comes
+    /// into force. Absent: as fast as their conditions change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 
@@ -132,6 +132,12 @@ pub struct NodegateStatus {
     /// How many nodes the last attempt failed on; `failedNodes` lists some of them.
     #[schemars(range(min = 0))]
     pub failed_node_count: i32,
+
+    /// The generation of the rule for which it was decided that it may gate nodes in use, where `maxFirstGated` or the controller's
+    /// default limits that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub allowed_generation: Option<i64>,
 }
 
 const SPEC_FIELDS: [&str; 8] = [

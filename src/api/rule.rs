@@ -118,8 +118,8 @@ pub const MAX_CONDITIONS: usize = 32;
     validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !self.?nodegate.?gracePeriod.hasValue()")
         .message("gracePeriod cannot be used with enforcementMode bootstrap-only, which gates a node only while it starts: leave it out, or use enforcementMode continuous")
         .field_path(".nodegate.gracePeriod"),
-    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !self.?nodegate.?disruption.hasValue()")
-        .message("disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous")
+    validation = Rule::new("self.enforcementMode != 'bootstrap-only' || !self.?nodegate.?disruption.hasValue() || (has(self.nodegate.disruption.maxFirstGated) && !has(self.nodegate.disruption.evictionRate) && !has(self.nodegate.disruption.secondaryEvictionRate) && !has(self.nodegate.disruption.unhealthyZoneThreshold) && !has(self.nodegate.disruption.largeClusterSizeThreshold))")
+        .message("disruption cannot be used with enforcementMode bootstrap-only, except for maxFirstGated alone: leave the rest out, or use enforcementMode continuous")
         .field_path(".nodegate.disruption"),
     validation = Rule::new("self.enforcementMode != 'continuous' || !self.?nodegate.?repair.hasValue()")
         .message("repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only")

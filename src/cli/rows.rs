@@ -502,6 +502,9 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             "its grace period ends at {}, judged by the times on the node",
             clock(until)
         ),
+        Decision::Wait(WaitReason::FirstGating) => {
+            "the rule gates no node in use, since it would gate too many at once: see its condition HeldBack".into()
+        }
         Decision::Wait(WaitReason::Disruption) => {
             "its disruption limit holds it back: see the rule's condition DisruptionLimited".into()
         }

@@ -227,6 +227,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
             &client,
             &classes,
             config.passing_taints(),
+            args.disruption,
             engine.readers(),
             report,
         )?;

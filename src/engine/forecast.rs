@@ -11,7 +11,7 @@ use super::io::{Effect, Now, Seen};
 use super::map::Map;
 use super::rules::{guard_for, observe};
 use super::settings::Settings;
-use super::status::{Found, remarks, would_gate};
+use super::status::{Found, remarks, says_held_back, would_gate};
 use crate::api::ConditionPolicy;
 use crate::condition::{CriticalComponentClass, Observations, Scope, Source, Watch};
 use crate::finding::{Backing, Finding};
@@ -39,6 +39,8 @@ pub(crate) struct Forecast {
     cache: Cache,
     now: Now,
     limits: Limits,
+    /// UIDs of the rules of which their status says that they are held back.
+    held_back: Vec<Arc<str>>,
 }
 
 impl Forecast {
@@ -59,6 +61,7 @@ impl Forecast {
             cache: Cache::new(&settings, now),
             now,
             limits: Limits::default(),
+            held_back: Vec::new(),
         }
     }
 
@@ -114,6 +117,9 @@ impl Forecast {
             self.cache.select_rules(name, self.now.wall);
         }
         self.cache.trust_reporters(self.now.wall);
+        let rules = self.cache.rules.all.values();
+        let held_back = rules.filter(|it| says_held_back(&it.object.status, it.rule.generation));
+        self.held_back = held_back.map(|it| it.rule.uid.clone()).collect();
     }
 
     pub(crate) fn cluster(&self) -> ClusterState<'_> {
@@ -141,7 +147,11 @@ impl Forecast {
 
     pub(crate) fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let (state, now) = (self.node(name)?, self.now.wall);
-        Some(plan::plan(self.cluster(), state, first_sight(now), now))
+        let history = NodeHistory {
+            held_back: &self.held_back,
+            ..first_sight(now)
+        };
+        Some(plan::plan(self.cluster(), state, history, now))
     }
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
@@ -178,6 +188,25 @@ impl Forecast {
         }
     }
 
+    /// Why the rule would be held back if it came into force now; `None` if it would not be.
+    pub(crate) fn holds_back(&self, rule: &Rule) -> Option<String> {
+        let limit = self.limits.first(rule.live()?.ours.disruption.as_ref())?;
+        let history = NodeHistory {
+            held_back: std::slice::from_ref(&rule.uid),
+            ..first_sight(self.now.wall)
+        };
+        let found = self.cache.nodes.names().filter_map(|name| {
+            let plan = plan::plan(self.cluster(), self.node(name)?, history, self.now.wall);
+            let mut outcomes = plan.outcomes.iter();
+            outcomes.find(|it| it.rule.uid == rule.uid).map(Found::of)
+        });
+        let found: Vec<_> = found.collect();
+        let would_gate = would_gate(rule, found.len(), found.iter());
+        would_gate
+            .exceeds(limit)
+            .then(|| would_gate.held_back(limit))
+    }
+
     /// The report of the rule's disruption guard, if it has one, with no history.
     pub(crate) fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut guard = guard_for(rule.live(), None, self.limits)?;
@@ -198,6 +227,7 @@ fn first_sight(now: Timestamp) -> NodeHistory<'static> {
         is_known: false,
         memories: &[],
         may_gate: &[],
+        held_back: &[],
         watching_since: now,
     }
 }
@@ -208,6 +238,7 @@ pub(crate) fn foresee(
     rule: &Rule,
     nodes: &[Kept<Node>],
     passing_taints: Vec<String>,
+    limits: Limits,
     now: Timestamp,
 ) -> Option<String> {
     let spec = rule.spec.as_ref().ok().filter(|spec| !spec.dry_run)?;
@@ -261,6 +292,7 @@ pub(crate) fn foresee(
     let found: Vec<_> = found.collect();
     let mut would_gate = would_gate(&rule, nodes.len(), found.iter());
     would_gate.at_least = !is_whole;
+    would_gate.limit = limits.first(spec.ours.disruption.as_ref());
     (would_gate.gated > 0).then(|| would_gate.to_string())
 }
 

@@ -299,7 +299,9 @@ impl Engine {
             if !self.cache.turn.is_empty() || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
-            let granted = self.rules.grant_gating(&self.cache, now);
+            let (rules, nodes) = (&mut self.rules, &self.nodes);
+            let mut granted = rules.decide_first_gatings(&self.cache, nodes, &mut self.out);
+            granted.extend(rules.grant_gating(&self.cache, now));
             if granted.is_empty() {
                 break;
             }
@@ -344,6 +346,7 @@ impl Engine {
         let leading_since = self.leading_since.unwrap_or(now.wall);
         let (cluster, node) = (self.cache.cluster(), state.node);
         let may_gate = self.rules.may_gate(name, state.selecting, &self.cache);
+        let held_back = self.rules.held_back(state.selecting, &self.cache);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.write.is_under_way() {
             // The node is evaluated again when the write ends.
@@ -356,6 +359,7 @@ impl Engine {
             is_known: work.rules_seen > 0,
             memories: &memories,
             may_gate: &may_gate,
+            held_back: &held_back,
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);

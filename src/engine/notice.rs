@@ -105,6 +105,9 @@ topics! {
         "The API server refuses to change the rule's status.";
     CONFLICTED: Warning (status::CONFLICTED) "Evaluate" on "NodeReadinessRule",
         "An earlier rule governs the rule's taint on some of its nodes, or would on any node that both select.";
+    HELD_BACK: Warning (status::HELD_BACK) "HoldBack" on "NodeReadinessRule",
+        "The rule has come into force and would gate more nodes in use at once than it may: it gates none of them until they are \
+         fewer, or `maxFirstGated` is raised.";
     DISRUPTION_LIMITED: Warning "DisruptionLimited" "HoldBack" on "NodeReadinessRule",
         "The rule's disruption limit holds back nodes that are to be gated.";
     SHUT_OUT: Warning "DaemonSetsShutOut" "Evaluate" on "NodeReadinessRule",

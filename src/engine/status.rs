@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::error::EVALUATION_ERROR;
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, NodegateStatus, TaintPolicy, TaintStatus,
+    NodeReadinessRuleStatus, NodeShare, NodegateStatus, TaintPolicy, TaintStatus,
 };
 use crate::finding::Backing;
 use crate::guard::Report;
@@ -28,7 +28,9 @@ use crate::plan::{Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::text::{counted, cut, enumerated};
 use conditions::conditions;
-pub(crate) use conditions::{CONFLICTED, FIELDS_PRUNED, says_all_suspended};
+pub(crate) use conditions::{
+    CONFLICTED, FIELDS_PRUNED, HELD_BACK, says_all_suspended, says_held_back,
+};
 pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};
 pub(super) use tally::{Found, Record, Tally};
 pub(super) use written::WrittenStatus;
@@ -49,6 +51,17 @@ pub(crate) struct Prospects {
     pub blocked: usize,
 }
 
+/// The limit of what a rule may gate as it comes into force, and what was decided by it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FirstLimit {
+    /// The limit, if there is one.
+    pub limit: Option<NodeShare>,
+    /// Whether the rule is held back, since it would gate more.
+    pub is_exceeded: bool,
+    /// The generation for which the rule may gate nodes in use.
+    pub allowed: Option<i64>,
+}
+
 /// Inputs of a rule's status besides the tally.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
@@ -62,6 +75,8 @@ pub(crate) struct Basis<'a> {
     pub obstacle: Option<&'a str>,
     /// The report of the rule's disruption guard, if it has one.
     pub disruption: Option<&'a Report>,
+    /// The limit of what the rule may gate as it comes into force.
+    pub first_gating: FirstLimit,
     /// How many nodes the rule selects, if some have yet to be evaluated.
     pub selected: usize,
     /// The rules that govern nodes that this rule selects as well.
@@ -76,11 +91,16 @@ pub(crate) struct Basis<'a> {
 pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
     if rule.is_suspended() && rule.spec.is_ok() {
-        return NodeReadinessRuleStatus {
+        let mut status = NodeReadinessRuleStatus {
             observed_generation: Some(rule.generation.max(1)),
             conditions: conditions::suspended(tally, basis),
             ..basis.previous.clone()
         };
+        // When it goes on, it comes into force anew.
+        if let Some(ours) = &mut status.nodegate {
+            ours.allowed_generation = None;
+        }
+        return status;
     }
     let mut status = NodeReadinessRuleStatus {
         observed_generation: Some(rule.generation.max(1)),
@@ -94,6 +114,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
             held_nodes: count(held + lingering),
             released_nodes: count(matched - held),
             failed_node_count: count(tally.failures().count()),
+            allowed_generation: basis.first_gating.allowed,
         });
     }
     let mut budget = Budget(LIST_BUDGET);
@@ -235,7 +256,8 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let removes = counting(|decision| matches!(decision, Decision::Release));
     let risky = tally.found().filter(|it| it.statuses.contains(&None));
     let risky = risky.count();
-    let would_gate = would_gate(basis.rule, tally.matched(), tally.found());
+    let mut would_gate = would_gate(basis.rule, tally.matched(), tally.found());
+    would_gate.limit = basis.first_gating.limit;
     let joining = joining(tally, basis.rule);
     let wrong = remarks(&basis.backing.findings).into_iter();
     let nodes = |number| counted(number, "node");
@@ -287,7 +309,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     }
 }
 
-/// Which of these nodes, of so many that it selects, a dry run would gate at once if it were none.
+/// Which of these nodes, of so many that it selects, a rule would gate at once if it were no dry run, or were not held back.
 pub(super) fn would_gate<'a, 'f>(
     rule: &'a Rule,
     selected: usize,
@@ -296,7 +318,14 @@ pub(super) fn would_gate<'a, 'f>(
     let mut would_gate = WouldGate::of(selected);
     let conditions = rule.spec.as_ref().map(|spec| &spec.conditions);
     for found in found {
-        if matches!(found.standing, Standing::DryRun(Decision::Gate)) {
+        let (is_in_use, is_gated) = match found.standing {
+            Standing::DryRun(decision) => (true, decision == Decision::Gate),
+            Standing::Governs(Decision::Wait(reason)) => (true, reason == WaitReason::FirstGating),
+            Standing::Governs(decision) => (decision == Decision::NotHeld, false),
+            Standing::Conflicted { .. } => (false, false),
+        };
+        would_gate.in_use += usize::from(is_in_use && !found.tainted);
+        if is_gated {
             let statuses = conditions.iter().copied().flatten().zip(&found.statuses);
             let missing = statuses.filter(|(requirement, status)| {
                 status.is_none() && requirement.status_if_missing() != requirement.required

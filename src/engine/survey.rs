@@ -12,7 +12,7 @@ use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
 use crate::guard::Guard;
 use crate::object::Node;
-use crate::plan::Standing;
+use crate::plan::{Decision, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule};
 
 /// A gauge of the current state: its name, the names of its labels, and what it measures.
@@ -50,6 +50,8 @@ gauges! {
         "How long the rule has held the node that it has held longest.";
     SYNTHESIZED_CONDITIONS: "nodegate_synthesized_conditions" ["class", "type", "status"],
         "Nodes by class, synthesized condition and status.";
+    HELD_BACK_NODES: "nodegate_rule_held_back_nodes" ["rule"],
+        "Nodes in use that a rule does not gate because it would gate too many of them as it comes into force.";
     DISRUPTION_WAITING: "nodegate_disruption_waiting" ["rule", "zone"], "Nodes that a rule's disruption limit holds back.";
     DISRUPTION_ZONE_STATE: "nodegate_disruption_zone_state" ["rule", "zone", "state"],
         "1 for the state of a zone under a rule's disruption limit.";
@@ -197,6 +199,11 @@ impl Survey {
         let is_governed = |standing| matches!(standing, &Standing::Conflicted { .. });
         let governed = tally.nodes().filter(|it| is_governed(&it.2.standing));
         self.count(CONFLICTED, &[name], governed.count());
+        let waits = Standing::Governs(Decision::Wait(WaitReason::FirstGating));
+        let held_back = tally
+            .nodes()
+            .filter(|it| it.2.standing == waits && work.first_gating.is_refused());
+        self.count(HELD_BACK_NODES, &[name], held_back.count());
         let report = work.guard.as_ref().map(Guard::report);
         for zone in report.iter().flat_map(|report| &report.zones) {
             let (place, state) = (zone.zone.to_string(), zone.state.as_str());

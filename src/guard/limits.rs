@@ -1,10 +1,10 @@
-//! How fast nodes may be gated, and when a zone is disrupted. The numbers, names and defaults are those of the Kubernetes node
-//! lifecycle controller.
+//! How fast nodes may be gated, when a zone is disrupted, and how many nodes a rule may gate as it comes into force. The numbers,
+//! names and defaults of the first two are those of the Kubernetes node lifecycle controller.
 
 use clap::{Args as _, FromArgMatches};
 
 use super::zone::ZoneState;
-use crate::api::Disruption;
+use crate::api::{Disruption, NodeShare};
 
 /// How fast nodes may be gated, and when a zone is disrupted. The flags, for what a rule's `spec.nodegate.disruption` leaves out,
 /// are those of kube-controller-manager.
@@ -28,6 +28,11 @@ pub struct Limits {
     /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is gated
     #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.large_cluster_size_threshold)]
     pub large_cluster_size_threshold: usize,
+
+    /// Nodes in use, or their share, that a rule may gate as it comes into force, for example 10%: past that it gates none of
+    /// them. 3 may always be gated. Without it there is no limit
+    #[arg(long, value_name = "NODES")]
+    pub max_first_gated: Option<NodeShare>,
 }
 
 impl Limits {
@@ -37,6 +42,7 @@ impl Limits {
         secondary_eviction_rate: 0.01,
         unhealthy_zone_threshold: 0.55,
         large_cluster_size_threshold: 50,
+        max_first_gated: None,
     };
 
     /// Parses a controller's arguments; `None` if a limit is invalid. Other arguments are ignored.
@@ -83,7 +89,14 @@ impl Limits {
                 .map_or(defaults.large_cluster_size_threshold, |nodes| {
                     usize::try_from(nodes).unwrap_or_default()
                 }),
+            max_first_gated: defaults.first(Some(spec)),
         }
+    }
+
+    /// The limit of what a rule may gate as it comes into force; `self` applies to a rule that has none of its own.
+    pub fn first(self, spec: Option<&Disruption>) -> Option<NodeShare> {
+        let own = spec.and_then(|spec| spec.max_first_gated);
+        own.or(self.max_first_gated)
     }
 
     /// Nodes a second, 0 or more, that may be gated in a zone of this state and size, unless every zone is fully disrupted

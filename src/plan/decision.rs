@@ -29,6 +29,8 @@ pub enum WaitReason {
         /// When the grace period ends.
         until: Timestamp,
     },
+    /// The node is in use, and the rule has come into force: it may not gate such nodes yet, or would gate too many of them.
+    FirstGating,
     /// The disruption guard has not permitted it yet.
     Disruption,
     /// Evidence is stale.

@@ -59,7 +59,7 @@ impl Past<'_> {
 
     /// Whether the rule was in force when the node joined. If both are recent, the order of watch events proves nothing, but
     /// the API server's timestamps do.
-    fn was_in_force(&self) -> bool {
+    pub(super) fn was_in_force(&self) -> bool {
         let (Some(since), Some(joined)) = (self.rule.in_force_since, self.joined) else {
             return false;
         };

@@ -114,6 +114,8 @@ pub struct NodeHistory<'a> {
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard permits to gate the node now.
     pub may_gate: &'a [Arc<str>],
+    /// UIDs of the rules that may not gate a node in use yet.
+    pub held_back: &'a [Arc<str>],
     /// Since when this process has been the leader.
     pub watching_since: Timestamp,
 }

@@ -76,26 +76,33 @@ impl<'a> Draft<'a> {
         };
         let (met, findings) = evaluate(spec, &Facts { trust, ..*facts });
 
-        let (mut memory, mut held) = (None, None);
+        let mut memories = self.history.memories.iter();
+        let known = memories.find(|memory| memory.rule == rule.uid);
+        let past = Past {
+            rule,
+            created: self.node.created,
+            joined: self.state.joined,
+            memory: known,
+            is_known: self.history.is_known,
+            tainted,
+            owners,
+            met,
+        };
+        let is_held_back = self.history.held_back.contains(&rule.uid);
+        let mut memory = None;
+        // A bootstrap-only rule gates nodes as they join and reboot, and those that it found as it came into force.
+        let is_in_use = is_held_back && !past.was_in_force() && rebooted.is_none();
+        let mut held = is_in_use.then_some(WaitReason::FirstGating);
         if spec.mode == EnforcementMode::Continuous {
-            let mut memories = self.history.memories.iter();
-            let known = memories.find(|memory| memory.rule == rule.uid);
-            let past = Past {
-                rule,
-                created: self.node.created,
-                joined: self.state.joined,
-                memory: known,
-                is_known: self.history.is_known,
-                tainted,
-                owners,
-                met,
-            };
             let joining = past.is_joining(now);
             let unmet_since = past.unmet_since(spec.policy, &findings, now);
             let may_gate = self.history.may_gate.contains(&rule.uid);
             held = unmet_since
                 .filter(|_| !joining)
-                .and_then(|since| held_back(spec, &findings, since, may_gate, now));
+                .and_then(|since| match is_held_back {
+                    true => Some(WaitReason::FirstGating),
+                    false => held_back(spec, &findings, since, may_gate, now),
+                });
             // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
             let is_governed = governing.is_some() && !governs && !spec.dry_run;
             memory = Some(Memory {

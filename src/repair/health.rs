@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::deadline::Deadline;
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use crate::api::{ConditionStatus, MaxUnhealthy};
+use crate::api::{ConditionStatus, NodeShare};
 use crate::object::Node;
 use crate::object::karpenter::INITIALIZED_LABEL;
 use crate::rule::Rule;
@@ -57,7 +57,7 @@ impl GroupHealth {
     }
 
     /// Whether too many are unhealthy for a repair, counting the node in question.
-    pub fn exceeds(self, limit: MaxUnhealthy) -> bool {
+    pub fn exceeds(self, limit: NodeShare) -> bool {
         self.unhealthy.max(1) > limit.of(self.total)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
-use crate::api::{MaxUnhealthy, Repair, RepairAction};
+use crate::api::{NodeShare, Repair, RepairAction};
 use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
@@ -75,7 +75,7 @@ impl fmt::Display for Annotated<'_> {
 pub struct Blocked<'a> {
     pub group: Group<'a>,
     pub count: GroupHealth,
-    pub limit: MaxUnhealthy,
+    pub limit: NodeShare,
 }
 
 impl fmt::Display for Blocked<'_> {

@@ -1,7 +1,12 @@
-//! How many nodes a rule would gate at once when it takes effect: what its author should know beforehand.
+//! How many nodes in use a rule would gate at once when it takes effect: what its author should know beforehand.
 
 use std::collections::BTreeMap;
 use std::fmt;
+
+use crate::api::NodeShare;
+
+/// This many nodes may be gated, however few are in use.
+const ALWAYS: usize = 3;
 
 /// How many of a rule's nodes are not held, and do not meet its conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,6 +17,10 @@ pub struct WouldGate<'a> {
     pub at_least: bool,
     /// The number of evaluated nodes.
     pub selected: usize,
+    /// How many of them are in use: none of the rule's taint is on them, and they do not join just now.
+    pub in_use: usize,
+    /// The limit of what may be gated at once, if there is one.
+    pub limit: Option<NodeShare>,
     /// On how many of these nodes each condition type is missing.
     missing: BTreeMap<&'a str, usize>,
 }
@@ -23,6 +32,32 @@ impl<'a> WouldGate<'a> {
             selected,
             ..Self::default()
         }
+    }
+
+    /// Whether that is more than this limit.
+    pub fn exceeds(&self, limit: NodeShare) -> bool {
+        self.gated > limit.of(self.in_use).max(ALWAYS)
+    }
+
+    /// Why the rule gates none of these nodes, and how to go on, where this limit holds it back.
+    pub fn held_back(&self, limit: NodeShare) -> String {
+        let (gated, in_use, missing) = (self.gated, self.in_use, self.never_reported());
+        let of = if in_use == 1 { "node" } else { "nodes" };
+        format!(
+            "would gate {gated} of {in_use} {of} in use at once{missing}; at most {limit} are allowed: fix the rule, or allow them \
+             with spec.nodegate.disruption.maxFirstGated: 100%"
+        )
+    }
+
+    /// Which condition most of these nodes lack, in brackets after a blank. Of several that are missing on equally many nodes, the
+    /// first by name.
+    fn never_reported(&self) -> String {
+        let missing = self.missing.iter();
+        let most = missing.max_by(|(a, m), (b, n)| m.cmp(n).then(b.cmp(a)));
+        most.map_or_else(String::new, |(kind, nodes)| {
+            let have = if *nodes == 1 { "has" } else { "have" };
+            format!(" ({nodes} {have} never reported {kind})")
+        })
     }
 
     /// Counts a node, with the condition types that it lacks.
@@ -43,20 +78,18 @@ impl fmt::Display for WouldGate<'_> {
         } else {
             ("are", "they")
         };
+        let missing = self.never_reported();
         write!(
             f,
-            "{least}{gated} of {selected} selected nodes {are} unmet and not held"
+            "{least}{gated} of {selected} selected nodes {are} unmet and not held{missing}: {they} would be gated at once"
         )?;
-        // Of several that are missing on equally many nodes, the first by name.
-        let most = self
-            .missing
-            .iter()
-            .max_by(|(a, m), (b, n)| m.cmp(n).then(b.cmp(a)));
-        if let Some((kind, nodes)) = most {
-            let have = if *nodes == 1 { "has" } else { "have" };
-            write!(f, " ({nodes} {have} never reported {kind})")?;
+        match self.limit.filter(|limit| self.exceeds(*limit)) {
+            Some(limit) => write!(
+                f,
+                ", but at most {limit} are allowed: the rule would be held back"
+            ),
+            None => Ok(()),
         }
-        write!(f, ": {they} would be gated at once")
     }
 }
 

@@ -408,6 +408,7 @@ impl World {
             is_known: self.is_known,
             memories: &self.memories,
             may_gate: &self.may_gate,
+            held_back: &[],
             watching_since: at(0),
         }
     }

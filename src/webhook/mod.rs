@@ -15,10 +15,12 @@ use tracing::info;
 
 use crate::condition::CriticalComponentClass;
 use crate::engine::Readers;
+use crate::guard::Limits;
 use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
 use crate::serve::{ServeError, Server};
+use surroundings::Surveyor;
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
@@ -56,6 +58,7 @@ pub(crate) fn start(
     client: &Client,
     classes: &[CriticalComponentClass],
     passing_taints: Vec<String>,
+    limits: Limits,
     readers: Readers,
     report: impl Fn(Option<String>) + Send + 'static,
 ) -> Result<(), ServeError> {
@@ -87,7 +90,13 @@ pub(crate) fn start(
         connections: 384,
         certificates: Some(certificates),
         clients,
-        router: server::router(client.clone(), Arc::from(classes), passing_taints, readers),
+        router: server::router(Surveyor::new(
+            client.clone(),
+            Arc::from(classes),
+            passing_taints,
+            limits,
+            readers,
+        )),
     };
     tokio::spawn(server.serve(listener));
     Ok(())

@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
 use futures::future::OptionFuture;
-use kube::Client;
 use kube::core::Status;
 use serde_json::json;
 use tokio::task::block_in_place;
@@ -22,8 +21,6 @@ use tracing::{info, warn};
 use super::envelope::{Envelope, ReviewRequest};
 use super::review::{Proposal, review};
 use super::surroundings::{Surroundings, Surveyor};
-use crate::condition::CriticalComponentClass;
-use crate::engine::Readers;
 use crate::serve::{Peer, Permits};
 
 /// The path of the API server's requests.
@@ -44,28 +41,16 @@ struct Webhook {
     turns: Arc<Permits>,
     long: Arc<Permits>,
     surveyor: Arc<Surveyor>,
-    classes: Arc<[CriticalComponentClass]>,
 }
 
-pub(super) fn router(
-    client: Client,
-    classes: Arc<[CriticalComponentClass]>,
-    passing_taints: Vec<String>,
-    readers: Readers,
-) -> Router {
+pub(super) fn router(surveyor: Surveyor) -> Router {
     Router::new()
         .route(PATH, post(answer))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(Webhook {
             turns: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
             long: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
-            surveyor: Arc::new(Surveyor::new(
-                client,
-                classes.clone(),
-                passing_taints,
-                readers,
-            )),
-            classes,
+            surveyor: Arc::new(surveyor),
         })
 }
 
@@ -118,7 +103,7 @@ impl Webhook {
     /// The warnings about an accepted rule, or why it is rejected.
     async fn judge(&self, request: ReviewRequest) -> Result<Vec<String>, Status> {
         let rule = request.name.clone();
-        let Some(subject) = Proposal::of(request, &self.classes) else {
+        let Some(subject) = Proposal::of(request, self.surveyor.classes()) else {
             return Ok(Vec::new());
         };
         let surroundings = match &subject.rule.spec {
@@ -133,7 +118,7 @@ impl Webhook {
             _ => self.surveyor.other_rules().await,
         };
         // It may plan for every node of the cluster.
-        let judged = block_in_place(|| review(&subject, &self.classes, &surroundings));
+        let judged = block_in_place(|| review(&subject, self.surveyor.classes(), &surroundings));
         judged.map_err(|why| {
             info!(rule, "rule rejected: {why}");
             forbidden(&why)

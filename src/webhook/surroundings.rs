@@ -19,6 +19,7 @@ use crate::cluster::{client, with_causes};
 use crate::condition::{CriticalComponentClass, Source};
 use crate::engine::Readers;
 use crate::finding::Around;
+use crate::guard::Limits;
 use crate::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
 use crate::rule::{CompiledSpec, Rule, RuleSet};
 
@@ -47,6 +48,8 @@ pub(super) struct Surroundings {
     pub(super) nodes: Option<ListedNodes>,
     /// What its author should know of what could not be looked at.
     pub(super) gap: Option<&'static str>,
+    /// The controller's limits, for what the rule leaves out.
+    pub(super) limits: Limits,
     pub(super) now: Timestamp,
 }
 
@@ -115,6 +118,7 @@ pub(super) struct Surveyor {
     client: Client,
     classes: Arc<[CriticalComponentClass]>,
     passing_taints: Vec<String>,
+    limits: Limits,
     readers: Readers,
     reads: Semaphore,
 }
@@ -124,15 +128,21 @@ impl Surveyor {
         client: Client,
         classes: Arc<[CriticalComponentClass]>,
         passing_taints: Vec<String>,
+        limits: Limits,
         readers: Readers,
     ) -> Self {
         Self {
             client,
             classes,
             passing_taints,
+            limits,
             readers,
             reads: Semaphore::new(READS),
         }
+    }
+
+    pub(super) fn classes(&self) -> &[CriticalComponentClass] {
+        &self.classes
     }
 
     /// Reads the cluster state for a rule with this spec.
@@ -161,6 +171,7 @@ impl Surveyor {
             csi_drivers,
             nodes: nodes.map(|nodes| ListedNodes::of(spec, &nodes)),
             gap: is_unread.then_some(NOT_LISTED),
+            limits: self.limits,
             now: Timestamp::now(),
         })
     }

@@ -25,7 +25,8 @@ pub(super) fn warnings(
     let in_use = nodes.filter(|it| begins && it.selected);
     warnings.extend(in_use.and_then(|nodes| {
         let passing_taints = surroundings.rules.passing.configured.clone();
-        let would_gate = foresee(rule, &nodes.nodes, passing_taints, surroundings.now)?;
+        let (limits, now) = (surroundings.limits, surroundings.now);
+        let would_gate = foresee(rule, &nodes.nodes, passing_taints, limits, now)?;
         Some(format!("{would_gate}; {}", instead(spec)))
     }));
     let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);

@@ -198,6 +198,12 @@ fn of_rule(
         refusals.extend(changed.map(|field| format!("spec.{field} {rest}")));
     }
     preview.refusals = refusals.into_iter().collect();
+    if !preview.is_unchanged
+        && let Some(why) = rule.and_then(|rule| view.holds_back(rule))
+    {
+        let warning = format!("the controller will hold it back: it {why}");
+        preview.warnings.push(warning);
+    }
     preview
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Rules;
+use crate::api::EnforcementMode;
 use crate::engine::cache::Cache;
 use crate::guard::{Guard, Limits, Member, Zone};
 use crate::object::Node;
@@ -65,12 +66,12 @@ impl Rules {
             let waits = rule.is_suspended() || evidence_is_stale(rule, cluster);
             guard.next_grant(now).filter(|_| !waits)
         });
-        next.min()
+        next.chain(self.next_first_gating()).min()
     }
 }
 
 /// Whether anything that a rule depends on is stale, or has not been seen yet.
-fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
+pub(super) fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
     rule.active()
         .is_some_and(|spec| cluster.is_to_be_seen(spec) || cluster.stale_for(spec).next().is_some())
 }
@@ -81,7 +82,8 @@ pub(crate) fn guard_for(
     known: Option<Guard>,
     defaults: Limits,
 ) -> Option<Guard> {
-    let limits = Limits::of(spec?.ours.disruption.as_ref()?, defaults);
+    let spec = spec.filter(|spec| spec.mode == EnforcementMode::Continuous)?;
+    let limits = Limits::of(spec.ours.disruption.as_ref()?, defaults);
     let mut guard = known.unwrap_or_else(|| Guard::new(limits));
     guard.set_limits(limits);
     Some(guard)
@@ -114,7 +116,8 @@ fn member(outcome: &Outcome<'_>) -> Option<Member> {
         Decision::NotHeld => outcome.met.then_some(Member::Met),
         // During its grace period a node is unmet like any other, but may not be gated yet.
         Decision::Hold | Decision::Wait(WaitReason::Grace { .. }) => Some(Member::Held),
-        Decision::Gate | Decision::Wait(WaitReason::Disruption | WaitReason::Stale) => {
+        Decision::Gate
+        | Decision::Wait(WaitReason::FirstGating | WaitReason::Disruption | WaitReason::Stale) => {
             Some(Member::Waiting {
                 since: outcome.unmet_since()?,
             })

@@ -1,6 +1,7 @@
 //! The controller's work for rules themselves: finalizers, deletion, status, and what they do on their nodes.
 
 mod finalizers;
+mod first_gating;
 mod gating;
 mod outcomes;
 mod statuses;
@@ -11,16 +12,18 @@ use std::time::Instant;
 use tracing::{info, warn};
 
 use super::attempt::Attempt;
-use super::cache::Cache;
+use super::cache::{Cache, CachedRule};
 use super::count::RuleCount;
 use super::map::{Map, Set};
 use super::notice::{self, Notice};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
 use super::told::{Subject, Told};
+use crate::api::NodeShare;
 use crate::finding::Backing;
 use crate::guard::{Guard, Limits};
 use crate::rule::Rule;
+use first_gating::FirstGating;
 pub(crate) use gating::{guard_for, observe};
 
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
@@ -48,6 +51,9 @@ pub struct RuleWork {
     /// What stood behind the rule's conditions at the last status.
     pub(super) backing: Backing,
     pub(super) guard: Option<Guard>,
+    pub(super) first_gating: FirstGating,
+    /// The limit of the first gating, whether or not the rule is in force.
+    first_limit: Option<NodeShare>,
     told: Told,
     pub finalizers: Attempt,
     pub status: StatusWork,
@@ -71,6 +77,8 @@ impl RuleWork {
             cleaning_since: None,
             backing: Backing::default(),
             guard: None,
+            first_gating: FirstGating::default(),
+            first_limit: None,
             told: Told::default(),
             finalizers: Attempt::default(),
             status: StatusWork::default(),
@@ -104,19 +112,21 @@ impl Rules {
             stays
         });
         for cached in cache.rules.all.values() {
-            self.sync_rule(&cached.rule, cache.rules.generation, out);
+            self.sync_rule(cached, cache.rules.generation, out);
         }
     }
 
-    fn sync_rule(&mut self, rule: &Rule, generation: u64, out: &mut Outbox) {
-        let mut is_taken_over = false;
+    fn sync_rule(&mut self, cached: &CachedRule, generation: u64, out: &mut Outbox) {
+        let rule = &*cached.rule;
+        let (mut is_known, mut is_taken_over) = (true, false);
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
-            is_taken_over = rule.finalizer;
+            (is_known, is_taken_over) = (false, rule.finalizer);
             out.count_for(rule.name.clone(), RuleCount::Came);
             RuleWork::new(rule)
         });
         let spec = rule.active().filter(|_| !rule.deleting);
         work.guard = guard_for(spec, work.guard.take(), self.gating_limits);
+        work.sync_first_gating(cached, is_known, self.gating_limits);
         // Another process may just have gated nodes, or nobody could for a while.
         if (is_taken_over || rule.is_suspended())
             && let Some(guard) = &mut work.guard

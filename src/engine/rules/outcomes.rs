@@ -64,6 +64,7 @@ impl Rules {
     ) {
         if let Some(work) = self.works.get_mut(uid) {
             let guard = work.guard.as_mut();
+            work.first_gating.counts_anew();
             if guard.is_some_and(|guard| guard.forget(name)) || is_news {
                 work.status_changed(out);
             }
@@ -141,6 +142,9 @@ impl RuleWork {
         let has_work = plan.awaits_evidence(outcome.rule)
             || plan.changes().any(|it| *it.rule_uid == *self.uid);
         let recovered = record.failure.take_if(|_| !has_work).is_some();
+        if is_news {
+            self.first_gating.counts_anew();
+        }
         if is_news || counts_anew || recovered {
             self.status_changed(out);
         }

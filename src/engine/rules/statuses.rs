@@ -20,7 +20,9 @@ use crate::engine::outbox::{Job, Outbox};
 use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{self, Basis, CONFLICTED, OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
+use crate::engine::status::{
+    self, Basis, CONFLICTED, FirstLimit, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, Tally,
+};
 use crate::engine::told::Subject;
 use crate::guard::{Guard, Report};
 use crate::object::{Node, Version};
@@ -223,6 +225,11 @@ impl RuleWork {
             suspends_all: cache.rules.suspends_all,
             backing: &self.backing,
             disruption: disruption.as_ref(),
+            first_gating: FirstLimit {
+                limit: self.first_limit,
+                is_exceeded: self.first_gating.is_refused(),
+                allowed: self.first_gating.allowed(),
+            },
             selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
             governors: &governors,
             prospects: prospects(cache, tally, rule, out.now.wall),
@@ -238,14 +245,16 @@ impl RuleWork {
         let status = status::build(tally, basis);
         for (kind, topic) in [
             (CONFLICTED, &notice::CONFLICTED),
+            (HELD_BACK, &notice::HELD_BACK),
             (SHUT_OUT, &notice::SHUT_OUT),
             (OUTSIDE_NAMESPACES, &notice::OUTSIDE_NAMESPACES),
         ] {
             let mut conditions = status.conditions.iter();
             let wrong = conditions.find(|it| it.type_ == kind && it.status == "True");
-            // A conflict's message changes with each node.
+            // The messages of a conflict and of a rule that is held back change with each node.
             let words = wrong.map(|it| match kind {
                 CONFLICTED => (&it.reason, governors.concat()),
+                HELD_BACK => (&it.reason, String::new()),
                 _ => (&it.reason, it.message.clone()),
             });
             let subject = Subject::new(topic.reason);

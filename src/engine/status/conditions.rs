@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::Basis;
 use super::remarks::remarks;
 use super::tally::Tally;
+use super::{Basis, would_gate};
 use crate::api::NodeReadinessRuleStatus;
 use crate::object::whole_second;
 use crate::plan::Standing;
@@ -18,6 +18,7 @@ const ACCEPTED: &str = "Accepted";
 pub(crate) const CONFLICTED: &str = "Conflicted";
 const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
 const DISRUPTION_LIMITED: &str = "DisruptionLimited";
+pub(crate) const HELD_BACK: &str = "HeldBack";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
 const SUSPENDED: &str = "Suspended";
@@ -30,6 +31,12 @@ const ALL_SUSPENDED: &str = "AllRulesSuspended";
 pub(crate) fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
     let mut conditions = status.conditions.iter();
     conditions.any(|it| it.type_ == SUSPENDED && it.reason == ALL_SUSPENDED)
+}
+
+/// Whether a rule's status says that this generation of it is held back.
+pub(crate) fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions.any(|it| it.type_ == HELD_BACK && it.observed_generation == Some(generation))
 }
 
 /// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
@@ -62,12 +69,17 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     let is_suspended = rule.is_suspended();
     let remarks = remarks(&basis.backing.findings);
     let conflict = conflict(tally, spec, basis.governors);
+    let limit = basis.first_gating.limit;
+    let limit = limit.filter(|_| basis.first_gating.is_exceeded && !is_suspended);
+    let held_back =
+        limit.map(|limit| would_gate(rule, tally.matched(), tally.found()).held_back(limit));
     // `kubectl get -o wide` shows this message and no other.
-    let state = match (is_suspended, spec.dry_run, &conflict) {
+    let state = match (is_suspended, spec.dry_run, &held_back, &conflict) {
         (true, ..) => "the rule is suspended",
-        (false, true, _) => "the rule is a dry run: no node is changed",
-        (false, false, Some((_, message))) => message.as_str(),
-        (false, false, None) => "the rule is in force",
+        (false, true, ..) => "the rule is a dry run: no node is changed",
+        (false, false, Some(message), _) => &format!("the rule is held back: it {message}"),
+        (false, false, None, Some((_, message))) => message.as_str(),
+        (false, false, None, None) => "the rule is in force",
     };
     let wrong = remarks.iter().map(|it| it.message.clone());
     let parts: Vec<String> = std::iter::once(state.to_owned())
@@ -89,6 +101,9 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
             "no other rule governs the same taint".into(),
         ),
     });
+    if let Some(message) = held_back {
+        conditions.push(condition(HELD_BACK, true, "WouldGateTooMany", message));
+    }
     if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
         conditions.push(condition(REPAIR_UNAVAILABLE, true, "NoNodeClaims", message));

@@ -155,7 +155,7 @@ impl<'a> Tally<'a> {
         records.filter_map(|(node, record)| Some((*node, *record, record.found.as_ref()?)))
     }
 
-    pub(super) fn found(&self) -> impl Iterator<Item = &'a Found> {
+    pub(crate) fn found(&self) -> impl Iterator<Item = &'a Found> {
         self.nodes().map(|(.., found)| found)
     }
 

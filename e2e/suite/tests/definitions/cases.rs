@@ -98,7 +98,8 @@ const SELECTOR_VALUES: &str =
 const BOOTSTRAP_ANY_OF: &str = "conditionPolicy anyOf cannot be used with enforcementMode bootstrap-only: use allOf, or enforcementMode continuous";
 const BOOTSTRAP_DEFAULT: &str = "defaultStatus cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous";
 const BOOTSTRAP_GRACE: &str = "gracePeriod cannot be used with enforcementMode bootstrap-only, which gates a node only while it starts: leave it out, or use enforcementMode continuous";
-const BOOTSTRAP_DISRUPTION: &str = "disruption cannot be used with enforcementMode bootstrap-only: leave it out, or use enforcementMode continuous";
+const MAX_FIRST_GATED: &str = "maxFirstGated must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 10%";
+const BOOTSTRAP_DISRUPTION: &str = "disruption cannot be used with enforcementMode bootstrap-only, except for maxFirstGated alone: leave the rest out, or use enforcementMode continuous";
 const CONTINUOUS_REPAIR: &str = "repair cannot be used with enforcementMode continuous: leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_LEAVE: &str = "existingNodes Leave cannot be used with enforcementMode continuous, which gates any node whose conditions are unmet: use Gate or leave it out, or use enforcementMode bootstrap-only";
 const CONTINUOUS_REGATE: &str = "regateOn cannot be used with enforcementMode continuous, which gates a node at any time: leave it out, or use enforcementMode bootstrap-only";
@@ -196,6 +197,11 @@ pub(crate) const CASES: &[Case] = &[
     create("a default status while starting", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}").fails(BOOTSTRAP_DEFAULT),
     create("a grace period while starting", BOOTSTRAP, "{nodegate: {gracePeriod: 2m}}").fails(BOOTSTRAP_GRACE),
     create("disruption while starting", BOOTSTRAP, "{nodegate: {disruption: {}}}").fails(BOOTSTRAP_DISRUPTION),
+    create("rates while starting", BOOTSTRAP, "{nodegate: {disruption: {maxFirstGated: 3, evictionRate: 1}}}").fails(BOOTSTRAP_DISRUPTION),
+    create("a first share while starting", BOOTSTRAP, "{nodegate: {disruption: {maxFirstGated: 10%}}}"),
+    create("a first number", CONTINUOUS, "{nodegate: {disruption: {maxFirstGated: 0}}}"),
+    create("a first share above all", CONTINUOUS, "{nodegate: {disruption: {maxFirstGated: 101%}}}").fails(MAX_FIRST_GATED),
+    create("a negative first number", CONTINUOUS, "{nodegate: {disruption: {maxFirstGated: -1}}}").fails(MAX_FIRST_GATED),
     create("repair at any time", CONTINUOUS, "{nodegate: {repair: {readinessTTL: 15m}}}").fails(CONTINUOUS_REPAIR),
     create("gating after a reboot at any time", CONTINUOUS, "{nodegate: {regateOn: [Reboot]}}").fails(CONTINUOUS_REGATE),
     create("no gating after a reboot at any time", CONTINUOUS, "{nodegate: {regateOn: []}}"),

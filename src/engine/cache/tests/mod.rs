@@ -92,6 +92,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> (Decision, bool) {
         is_known: false,
         memories: &[],
         may_gate: &[],
+        held_back: &[],
         watching_since: at(0),
     };
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);

@@ -1,0 +1,175 @@
+//! The first gating of a rule that comes into force: how many nodes in use it may take away before somebody says yes.
+//!
+//! It waits until all nodes have been evaluated since, and then gates either all that are to be gated or, if they are more than its
+//! limit, none of them. That is decided anew, at most once a second, until it may; from then on only the disruption guard limits it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::gating::evidence_is_stale;
+use super::{RuleWork, Rules};
+use crate::api::NodeShare;
+use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::nodes::{NodeWork, Nodes, tally};
+use crate::engine::outbox::Outbox;
+use crate::engine::status::would_gate;
+use crate::guard::Limits;
+use crate::plan::{Decision, Standing, WaitReason};
+
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Whether a rule may gate nodes in use.
+#[derive(Debug, Default)]
+pub enum FirstGating {
+    /// It may: it has no limit, or is not in force.
+    #[default]
+    Unlimited,
+    /// It may, since this generation of it was decided on.
+    Allowed(i64),
+    /// It may not yet.
+    Open(OpenFirstGating),
+}
+
+#[derive(Debug)]
+pub struct OpenFirstGating {
+    generation: i64,
+    limit: NodeShare,
+    /// When the nodes were last counted, and were too many.
+    refused_at: Option<Instant>,
+    /// Whether what was counted may have changed since.
+    is_due: bool,
+}
+
+impl FirstGating {
+    /// Takes in a rule that is in force and has this limit, if it has one. `allowed`: the generation of it that an earlier process
+    /// has decided on.
+    fn sync(&mut self, generation: i64, limit: Option<NodeShare>, allowed: Option<i64>) {
+        let Some(limit) = limit else {
+            *self = Self::Unlimited;
+            return;
+        };
+        match self {
+            Self::Allowed(known) if *known == generation => {}
+            Self::Open(open) if open.generation == generation => open.limit = limit,
+            _ if allowed == Some(generation) => *self = Self::Allowed(generation),
+            _ => {
+                *self = Self::Open(OpenFirstGating {
+                    generation,
+                    limit,
+                    refused_at: None,
+                    is_due: true,
+                });
+            }
+        }
+    }
+
+    /// The generation for which it was decided that the rule may, for the rule's status.
+    pub fn allowed(&self) -> Option<i64> {
+        match self {
+            Self::Allowed(generation) => Some(*generation),
+            Self::Unlimited | Self::Open(_) => None,
+        }
+    }
+
+    /// Whether it may not, since too many nodes in use would be gated.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Open(open) if open.refused_at.is_some())
+    }
+
+    /// Notes that a node counts in another way.
+    pub fn counts_anew(&mut self) {
+        if let Self::Open(open) = self {
+            open.is_due = true;
+        }
+    }
+
+    /// When to count next, if it has to.
+    fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Open(open) if open.is_due => open.refused_at.map(|at| at + INTERVAL),
+            _ => None,
+        }
+    }
+}
+
+impl RuleWork {
+    /// Takes in the rule as it is. `is_known`: this process has seen it before, so that what an earlier one decided no longer
+    /// counts.
+    pub(super) fn sync_first_gating(
+        &mut self,
+        cached: &CachedRule,
+        is_known: bool,
+        limits: Limits,
+    ) {
+        let rule = &cached.rule;
+        let spec = rule.spec.as_ref().ok();
+        self.first_limit = spec.and_then(|spec| limits.first(spec.ours.disruption.as_ref()));
+        let is_in_force = rule.live().is_some() && !rule.is_suspended();
+        let limit = self.first_limit.filter(|_| is_in_force);
+        let status = cached.object.status.nodegate.as_ref();
+        let allowed = status.and_then(|it| it.allowed_generation);
+        self.first_gating
+            .sync(rule.generation, limit, allowed.filter(|_| !is_known));
+    }
+}
+
+impl Rules {
+    /// UIDs of those of these rules that may not gate nodes in use yet.
+    pub fn held_back(&self, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
+        let rules = cache.cluster().rules.rules();
+        let selecting = selecting.iter().map(|index| &rules[*index].uid);
+        let is_held_back = |uid: &&Arc<str>| {
+            let work = self.works.get(*uid);
+            work.is_some_and(|work| matches!(work.first_gating, FirstGating::Open(_)))
+        };
+        selecting.filter(is_held_back).cloned().collect()
+    }
+
+    /// Decides, now that no node waits to be evaluated. Returns the nodes that may be gated from now on.
+    pub fn decide_first_gatings(
+        &mut self,
+        cache: &Cache,
+        nodes: &Nodes,
+        out: &mut Outbox,
+    ) -> Vec<Arc<str>> {
+        let now = out.now.monotonic;
+        let generation = cache.rules.generation;
+        let is_unseen = |it: &Box<NodeWork>| it.rules_seen < generation && it.write.is_under_way();
+        let mut allowed = Vec::new();
+        for rule in cache.cluster().rules.rules() {
+            let Some(work) = self.works.get_mut(&rule.uid) else {
+                continue;
+            };
+            let FirstGating::Open(open) = &mut work.first_gating else {
+                continue;
+            };
+            let is_early = open.refused_at.is_some_and(|at| now < at + INTERVAL);
+            if !open.is_due
+                || is_early
+                || evidence_is_stale(rule, cache.cluster())
+                || nodes.values().any(is_unseen)
+            {
+                continue;
+            }
+            open.is_due = false;
+            let tally = tally(&rule.uid, nodes);
+            let would_gate = would_gate(rule, tally.matched(), tally.found());
+            if would_gate.exceeds(open.limit) {
+                open.refused_at = Some(now);
+            } else {
+                work.first_gating = FirstGating::Allowed(rule.generation);
+                let waits = Standing::Governs(Decision::Wait(WaitReason::FirstGating));
+                let waiting = tally.nodes().filter(|(.., found)| found.standing == waits);
+                allowed.extend(waiting.map(|(name, ..)| name.clone()));
+            }
+            work.status_changed(out);
+        }
+        allowed
+    }
+
+    /// When the next such decision is due.
+    pub(super) fn next_first_gating(&self) -> Option<Instant> {
+        let works = self.works.values();
+        works.filter_map(|work| work.first_gating.due()).min()
+    }
+}
