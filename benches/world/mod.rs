@@ -165,6 +165,7 @@ impl World {
             is_known: true,
             memories: &[],
             may_gate: &[],
+            held_back: &[],
             watching_since: self.now,
         };
         plan(cluster, state, history, self.now)

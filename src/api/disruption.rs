@@ -1,5 +1,5 @@
-//! How fast a rule may gate nodes, and how many as it comes into force. Names and semantics are those of the Kubernetes node lifecycle controller
-//! (`pkg/controller/nodelifecycle`).
+//! How fast a rule may gate nodes, with the names and semantics of the Kubernetes node lifecycle controller
+//! (`pkg/controller/nodelifecycle`), and how many as it comes into force.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;

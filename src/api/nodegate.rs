@@ -65,8 +65,8 @@ pub struct NodegateSpec {
     ))]
     pub heartbeat_timeout: Option<Duration>,
 
-    /// How fast the rule may gate nodes that have been ready; with `enforcementMode: bootstrap-only`, only how many as it comes
-    /// into force. Absent: as fast as their conditions change.
+    /// How fast the rule may gate nodes that have been ready, and how many as it comes into force. With `maxFirstGated` alone, and
+    /// where this is absent: as fast as their conditions change. With `enforcementMode: bootstrap-only`, `maxFirstGated` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disruption: Option<Disruption>,
 
@@ -138,6 +138,20 @@ pub struct NodegateStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub allowed_generation: Option<i64>,
+}
+
+impl NodegateSpec {
+    /// What limits how fast the rule gates nodes, if it asks for that. `maxFirstGated` alone does not.
+    pub fn guard(&self) -> Option<&Disruption> {
+        let first_alone = |it: &Disruption| {
+            let rest = Disruption {
+                max_first_gated: None,
+                ..*it
+            };
+            it.max_first_gated.is_some() && rest == Disruption::default()
+        };
+        self.disruption.as_ref().filter(|it| !first_alone(it))
+    }
 }
 
 const SPEC_FIELDS: [&str; 8] = [

@@ -503,7 +503,10 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             clock(until)
         ),
         Decision::Wait(WaitReason::FirstGating) => {
-            "the rule gates no node in use, since it would gate too many at once: see its condition HeldBack".into()
+            format!(
+            "the rule has come into force and may gate no node in use yet: see kubectl nodegate explain rule/{}",
+            rule.name
+        )
         }
         Decision::Wait(WaitReason::Disruption) => {
             "its disruption limit holds it back: see the rule's condition DisruptionLimited".into()

@@ -362,7 +362,7 @@ mod tests {
     fn count(rule: &RuleBuilder, nodes: &[NodeBuilder]) -> Option<String> {
         let rule = rule.build(&Config::default().classes().unwrap());
         let nodes: Vec<_> = nodes.iter().map(|node| kept(node.build())).collect();
-        let text = foresee(&rule, &nodes, Vec::new(), at(200))?;
+        let text = foresee(&rule, &nodes, Vec::new(), Limits::default(), at(200))?;
         Some(text.split(" selected").next().unwrap().to_owned())
     }
 

@@ -49,5 +49,5 @@ pub(crate) use forecast::{Forecast, RuleRemarks, foresee};
 pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
-pub(crate) use status::{REMARKS, says_all_suspended};
+pub(crate) use status::{REMARKS, says_all_suspended, says_held_back};
 pub(crate) use survey::{GAUGES, Reading};

@@ -220,7 +220,7 @@ pub(crate) fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     if spec.effect != TaintEffect::NoExecute || spec.ours.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
-    let limit = match spec.ours.disruption {
+    let limit = match spec.ours.guard() {
         Some(_) => "",
         None => ", or set spec.nodegate.disruption to limit how fast",
     };

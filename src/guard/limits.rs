@@ -200,12 +200,14 @@ mod tests {
             "--secondary-node-eviction-rate=0",
             "--unhealthy-zone-threshold=1",
             "--large-cluster-size-threshold=0",
+            "--max-first-gated=10%",
         ]);
         let expected = Limits {
             eviction_rate: 2.0,
             secondary_eviction_rate: 0.0,
             unhealthy_zone_threshold: 1.0,
             large_cluster_size_threshold: 0,
+            max_first_gated: Some(NodeShare::Percent(10)),
         };
         assert_eq!(limits.unwrap(), expected);
     }
@@ -225,6 +227,7 @@ mod tests {
             ("--unhealthy-zone-threshold=0", "above 0 and at most 1"),
             ("--unhealthy-zone-threshold=55", "above 0 and at most 1"),
             ("--large-cluster-size-threshold=-1", "invalid digit"),
+            ("--max-first-gated=10 %", "a percentage from 0% to 100%"),
         ] {
             let error = parse(&[flag]).unwrap_err();
             let name = flag.split('=').next().unwrap();
@@ -239,6 +242,7 @@ mod tests {
             secondary_eviction_rate: 4.0,
             unhealthy_zone_threshold: 0.3,
             large_cluster_size_threshold: 2,
+            max_first_gated: Some(NodeShare::Nodes(5)),
         };
         assert_eq!(Limits::of(&Disruption::default(), defaults), defaults);
         let one = Disruption {
@@ -255,8 +259,13 @@ mod tests {
             secondary_eviction_rate: Some(0.01),
             unhealthy_zone_threshold: Some(0.55),
             large_cluster_size_threshold: Some(50),
+            max_first_gated: Some(NodeShare::Percent(100)),
         };
-        assert_eq!(Limits::of(&all, defaults), Limits::default());
+        let expected = Limits {
+            max_first_gated: all.max_first_gated,
+            ..Limits::default()
+        };
+        assert_eq!(Limits::of(&all, defaults), expected);
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub(super) fn held_back(
     };
     match grace {
         Some(until) if now < until => Some(WaitReason::Grace { until }),
-        _ if spec.ours.disruption.is_some() && !may_gate => Some(WaitReason::Disruption),
+        _ if spec.ours.guard().is_some() && !may_gate => Some(WaitReason::Disruption),
         _ => None,
     }
 }

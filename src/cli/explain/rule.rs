@@ -100,6 +100,13 @@ fn next(
             "delete the rule, which releases its nodes, and create it again with that corrected",
             format!("kubectl delete nodereadinessrule {name}"),
         ),
+        RuleState::HeldBack => (
+            "fix the rule, or let it gate these nodes",
+            format!(
+                "kubectl patch nodereadinessrule {name} --type=merge -p \
+                 '{{\"spec\":{{\"nodegate\":{{\"disruption\":{{\"maxFirstGated\":\"100%\"}}}}}}}}'"
+            ),
+        ),
         RuleState::NotTakenOn => (
             "see whether a controller runs",
             "kubectl nodegate status".to_owned(),

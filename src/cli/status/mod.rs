@@ -14,7 +14,7 @@ use super::rows::{Lacking, NodeVerdict, RuleOnNode, State, first_of_nodes, lacki
 use super::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
 use crate::cluster::{Gap, ResourceKind};
-use crate::engine::{CachedRule, REMARKS, RuleRemarks};
+use crate::engine::{CachedRule, REMARKS, RuleRemarks, says_held_back};
 use crate::rule::{Rule, WhyStray};
 use crate::text::counted;
 
@@ -112,6 +112,8 @@ pub(super) enum RuleState {
     InForce,
     /// In force, and another rule governs its taint on some of its nodes, or on all.
     Conflicted,
+    /// Would gate too many nodes in use as it comes into force, and gates none of them.
+    HeldBack,
     DryRun,
     Suspended,
     Invalid,
@@ -198,10 +200,12 @@ impl RuleStatus {
         let is_held =
             |it: &&RuleOnNode| it.state.holds() || it.tainted && it.state != State::Releasing;
         let is_conflicted = own().any(|it| it.state == State::Conflicted);
+        let is_held_back = says_held_back(&cached.object.status, rule.generation);
         let remarks = snapshot.remarks(rule);
         Self {
             rule: rule.name.clone(),
             state: match RuleState::of(rule) {
+                RuleState::InForce if is_held_back => RuleState::HeldBack,
                 RuleState::InForce if is_conflicted => RuleState::Conflicted,
                 state => state,
             },
@@ -294,6 +298,7 @@ impl RuleState {
         match self {
             Self::InForce => (Look::Good, "in force"),
             Self::Conflicted => (Look::Bad, "conflicted"),
+            Self::HeldBack => (Look::Bad, "held back"),
             Self::DryRun => (Look::Poor, "dry run"),
             Self::Suspended => (Look::Poor, "suspended"),
             Self::Invalid => (Look::Bad, "invalid"),

@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether a rule may gate nodes in use.
 #[derive(Debug, Default)]
-pub enum FirstGating {
+pub(crate) enum FirstGating {
     /// It may: it has no limit, or is not in force.
     #[default]
     Unlimited,
@@ -31,7 +31,7 @@ pub enum FirstGating {
 }
 
 #[derive(Debug)]
-pub struct OpenFirstGating {
+pub(crate) struct OpenFirstGating {
     generation: i64,
     limit: NodeShare,
     /// When the nodes were last counted, and were too many.
@@ -64,7 +64,7 @@ impl FirstGating {
     }
 
     /// The generation for which it was decided that the rule may, for the rule's status.
-    pub fn allowed(&self) -> Option<i64> {
+    pub(crate) fn allowed(&self) -> Option<i64> {
         match self {
             Self::Allowed(generation) => Some(*generation),
             Self::Unlimited | Self::Open(_) => None,
@@ -72,12 +72,12 @@ impl FirstGating {
     }
 
     /// Whether it may not, since too many nodes in use would be gated.
-    pub fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         matches!(self, Self::Open(open) if open.refused_at.is_some())
     }
 
     /// Notes that a node counts in another way.
-    pub fn counts_anew(&mut self) {
+    pub(crate) fn counts_anew(&mut self) {
         if let Self::Open(open) = self {
             open.is_due = true;
         }

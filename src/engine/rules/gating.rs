@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Rules;
-use crate::api::EnforcementMode;
 use crate::engine::cache::Cache;
 use crate::guard::{Guard, Limits, Member, Zone};
 use crate::object::Node;
@@ -82,8 +81,7 @@ pub(crate) fn guard_for(
     known: Option<Guard>,
     defaults: Limits,
 ) -> Option<Guard> {
-    let spec = spec.filter(|spec| spec.mode == EnforcementMode::Continuous)?;
-    let limits = Limits::of(spec.ours.disruption.as_ref()?, defaults);
+    let limits = Limits::of(spec?.ours.guard()?, defaults);
     let mut guard = known.unwrap_or_else(|| Guard::new(limits));
     guard.set_limits(limits);
     Some(guard)

@@ -67,6 +67,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         prospects: Prospects::default(),
         obstacle: None,
         disruption: None,
+        first_gating: FirstLimit::default(),
         selected: 0,
         governors: &[],
         node_limit: 100,
@@ -93,6 +94,7 @@ fn counts_are_exact_and_held_nodes_come_first() {
         held_nodes: 1,
         released_nodes: 2,
         failed_node_count: 1,
+        allowed_generation: None,
     };
     assert_eq!(status.nodegate, Some(counts));
     let evaluated: Vec<_> = status

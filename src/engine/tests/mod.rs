@@ -9,6 +9,7 @@ mod cluster;
 mod components;
 mod conditions;
 mod figures;
+mod first_gating;
 mod freshness;
 mod holds;
 mod lives;

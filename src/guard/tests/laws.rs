@@ -22,18 +22,21 @@ const LIMITS: [Limits; 3] = [
         secondary_eviction_rate: 0.01,
         unhealthy_zone_threshold: 0.55,
         large_cluster_size_threshold: 5,
+        max_first_gated: None,
     },
     Limits {
         eviction_rate: 3.0,
         secondary_eviction_rate: 0.7,
         unhealthy_zone_threshold: 0.3,
         large_cluster_size_threshold: 0,
+        max_first_gated: None,
     },
     Limits {
         eviction_rate: 0.3,
         secondary_eviction_rate: 0.0,
         unhealthy_zone_threshold: 1.0,
         large_cluster_size_threshold: 50,
+        max_first_gated: None,
     },
 ];
 

@@ -121,7 +121,7 @@ fn guarded(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Optio
     // A stale watch may still show the rule without its limits.
     let as_of = |revision| {
         let mut rules = moment.rules(revision).into_iter();
-        rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.ours.disruption.is_some())
+        rules.find(|rule| owners.contains(&rule.uid.as_str()) && rule.ours.guard().is_some())
     };
     as_of(first)?;
     as_of(write.change.revision - 1).map(|rule| (*rule).clone())

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bootstrap::owners;
 use super::disruption::zone;
+use super::first_gating;
 use super::ledger::{Glances, is_ours};
 use super::longest_age;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_introduced};
@@ -197,7 +198,8 @@ fn governed(
     }
 }
 
-/// Whether an unmet node need not be held yet: its grace period lasts, or the disruption guard holds it back.
+/// Whether an unmet node need not be held yet: its grace period lasts, the rule is held back, or the disruption guard holds the node
+/// back.
 fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId) -> bool {
     let now = moment.cluster.now();
     let spare = longest_age(moment);
@@ -217,7 +219,11 @@ fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId
     let has_turned = moment.was_ever(name, period, moment.cluster.revision() + 1, |facts| {
         !is_wanted(facts)
     });
-    has_turned || rule.ours.disruption.is_some() && is_held_back(moment, facts, rule)
+    let object = Key::cluster(Kind::NodeReadinessRule, &rule.name);
+    let object = moment.cluster.get(&object);
+    has_turned
+        || object.is_some_and(|it| first_gating::is_held_back(&it))
+        || rule.ours.guard().is_some() && is_held_back(moment, facts, rule)
 }
 
 /// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were gated

@@ -7,6 +7,7 @@ mod claims;
 mod deletion;
 mod disruption;
 mod end;
+mod first_gating;
 mod foreign;
 mod forgery;
 mod gatings;
@@ -54,6 +55,10 @@ pub fn all() -> Laws {
         (
             "a guarded rule gates no more nodes than its rates allow",
             Box::new(disruption::Disruption::default()),
+        ),
+        (
+            "a rule that comes into force gates no more nodes in use than its limit",
+            Box::new(first_gating::FirstGating::default()),
         ),
         (
             "a joining node runs no workload",

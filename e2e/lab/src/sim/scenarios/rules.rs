@@ -3,12 +3,19 @@
 use serde_json::json;
 
 use super::ends::End::{Gated, Gone, Held, PutOn};
-use super::objects::{GATE, OTHER_GATE, READY, SECOND, rule, rule_key};
+use super::objects::{GATE, OTHER_GATE, READY, Rule, SECOND, rule, rule_key};
 use super::{Base, booting, joining};
 use crate::Kind;
 use crate::sim::actors::Order::{Say, SayGood};
-use crate::sim::actors::{Deed, Kubelets, Operator, Reporter, Which};
+use crate::sim::actors::{Deed, Kubelets, Machine, Operator, Reporter, Which};
 use crate::sim::time::s;
+
+/// A rule that may gate a tenth of the nodes in use as it comes into force.
+fn limited() -> Rule {
+    rule("network")
+        .continuous()
+        .nodegate("disruption", json!({"maxFirstGated": "10%"}))
+}
 
 /// Two nodes are unhealthy from the start; later one of them recovers, and another one fails.
 fn turning() -> Reporter {
@@ -45,6 +52,41 @@ pub(super) const ALL: &[Base] = &[
                 .acts(reporter.then(s(45), "n-3", SayGood))
         },
         &[Gated(GATE, 2), PutOn(GATE, 1), Held(GATE, &["n-2"])],
+    ),
+    Base::new(
+        "first-blow: a rule comes that would gate most nodes in use: it gates none of them, holds one that joins, and goes on once few are left",
+        s(130),
+        |it| {
+            let mut reporter = Reporter::new(READY);
+            for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"] {
+                reporter = reporter.ails(node);
+            }
+            for node in ["n-0", "n-1", "n-2", "n-3"] {
+                reporter = reporter.then(s(110), node, SayGood);
+            }
+            let mut machines = booting(8, s(5), s(1));
+            machines.push(Machine::new("n-8").zone("c").boots(s(90)));
+            it.nodes(Kubelets::new(machines))
+                .acts(Operator::default().creates(s(70), limited()))
+                .acts(reporter)
+        },
+        &[PutOn(GATE, 3), Held(GATE, &["n-4", "n-5"])],
+    ),
+    Base::new(
+        "first-blow-allowed: a rule comes that would gate all nodes in use, and is allowed to",
+        s(110),
+        |it| {
+            let yes = json!({"spec": {"nodegate": {"disruption": {"maxFirstGated": "100%"}}}});
+            let operator = Operator::default()
+                .creates(s(60), limited())
+                .edits(s(90), rule_key("network"), yes);
+            let mut reporter = Reporter::new(READY);
+            for node in ["n-0", "n-1", "n-2", "n-3", "n-4"] {
+                reporter = reporter.ails(node);
+            }
+            it.nodes(joining(5)).acts(operator).acts(reporter)
+        },
+        &[PutOn(GATE, 5), Held(GATE, &["n-0", "n-1", "n-2", "n-3", "n-4"])],
     ),
     Base::new(
         "rule-suspended: a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",

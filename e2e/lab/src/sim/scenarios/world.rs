@@ -212,6 +212,12 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         it = perhaps(30, it, "conditionPolicy", &[json!("anyOf")]);
         it = perhaps(30, it, "nodegate.gracePeriod", &[json!("10s"), json!("1m")]);
         it = perhaps(15, it, "nodegate.disruption", &[json!({})]);
+        it = perhaps(
+            15,
+            it,
+            "nodegate.disruption",
+            &[json!({"maxFirstGated": "10%"})],
+        );
     } else {
         it = perhaps(50, it, "nodegate.regateOn", &[json!(["Reboot"])]);
         it = perhaps(15, it, "nodegate.existingNodes", &[json!("Leave")]);
