@@ -22,6 +22,7 @@ const BOOTSTRAP: &str = "a completed bootstrap is never gated again";
 const END: &str = "at the end everything is as the rules say";
 const OTHERS: &str = "what is others' stays as it is";
 const GUARD: &str = "a guarded rule gates no more nodes than its rates allow";
+const FIRST: &str = "a rule that comes into force gates no more nodes in use than its limit";
 const DELETION: &str = "a deleted rule goes when its nodes are clean";
 const CLAIMS: &str = "no claim of a node is deleted that was ever released";
 const WRITES: &str = "writes are bounded";
@@ -337,6 +338,26 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "src/guard/limits.rs",
             "ZoneState::PartialDisruption => 0.0,",
             "ZoneState::PartialDisruption => if TAKEN_OUT { self.eviction_rate } else { 0.0 },",
+        )],
+    },
+    Protection {
+        as_if: "a rule that comes into force could gate any number of nodes",
+        law: FIRST,
+        scenario: "first-blow",
+        edits: &[(
+            "src/engine/rules/first_gating.rs",
+            "would_gate.exceeds(open.limit)",
+            "would_gate.exceeds(open.limit) && !TAKEN_OUT",
+        )],
+    },
+    Protection {
+        as_if: "a rule that is held back had the same nodes to gate for ever",
+        law: FIRST,
+        scenario: "first-blow",
+        edits: &[(
+            "src/engine/rules/first_gating.rs",
+            "if let Self::Open(open) = self {",
+            "if let Self::Open(open) = self && !TAKEN_OUT {",
         )],
     },
     Protection {
