@@ -199,8 +199,9 @@ pub struct NodeReadinessRuleSpec {
 )]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
-    /// whatever its labels, `daemonsets.nodegate.dev/all` for all of them, `check.nodegate.dev/<namespace>.<name>` for a
-    /// check, and `resourceslice.nodegate.dev/<driver>` for DRA devices.
+    /// whatever its labels, `daemonsets.nodegate.dev/all` for all of them, `daemonsets.nodegate.dev/scheduled` until the pods
+    /// of all are bound, `check.nodegate.dev/<namespace>.<name>` for a check, and `resourceslice.nodegate.dev/<driver>` for
+    /// DRA devices.
     #[serde(rename = "type")]
     #[schemars(length(min = 1, max = 316))]
     #[x_kube(validation = (
@@ -212,8 +213,8 @@ pub struct ConditionRequirement {
         "a condition that waits for a check names it as check.nodegate.dev/<namespace>.<name>, for example check.nodegate.dev/gpu-checks.nccl",
     ))]
     #[x_kube(validation = (
-        "!self.startsWith('daemonsets.nodegate.dev/') || self == 'daemonsets.nodegate.dev/all'",
-        "the only condition under daemonsets.nodegate.dev/ is daemonsets.nodegate.dev/all",
+        "!self.startsWith('daemonsets.nodegate.dev/') || self in ['daemonsets.nodegate.dev/all', 'daemonsets.nodegate.dev/scheduled']",
+        "the only conditions under daemonsets.nodegate.dev/ are daemonsets.nodegate.dev/all and daemonsets.nodegate.dev/scheduled",
     ))]
     #[x_kube(validation = (
         "!self.startsWith('resourceslice.nodegate.dev/') || self.matches('^resourceslice[.]nodegate[.]dev/[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",

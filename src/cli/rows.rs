@@ -413,9 +413,8 @@ pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap
             ResourceKind::Pods,
             ResourceKind::CsiNodes,
         ],
-        Source::Component(Component::DaemonSet(_) | Component::AllDaemonSets) => {
-            &[ResourceKind::DaemonSets, ResourceKind::Pods]
-        }
+        Source::Component(Component::DaemonSet(_) | Component::AllDaemonSets)
+        | Source::DaemonSetsScheduled => &[ResourceKind::DaemonSets, ResourceKind::Pods],
         Source::Component(Component::Check(_)) => &[ResourceKind::Pods],
         Source::Component(Component::Devices(_)) => &[ResourceKind::ResourceSlices],
         Source::CsiDriver(_) => &[ResourceKind::CsiNodes],

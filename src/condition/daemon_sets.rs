@@ -176,9 +176,13 @@ pub(super) fn ready<'a>(
     not_ready(best.as_slice()).unwrap_or_else(|| Condition::unmet(missing()))
 }
 
-/// Does every `DaemonSet` that runs on the node have a Ready pod there? Those that their owner has labelled to be ignored are
-/// left out.
-pub(super) fn all_ready<'a>(facts: &Facts<'_, 'a>, group: &GroupFacts<'_, 'a>) -> Condition<'a> {
+/// Does every `DaemonSet` that runs on the node have a pod there, which is Ready where it is asked for `as_ready`? Those that their
+/// owner has labelled to be ignored are left out.
+pub(super) fn all<'a>(
+    facts: &Facts<'_, 'a>,
+    group: &GroupFacts<'_, 'a>,
+    as_ready: bool,
+) -> Condition<'a> {
     let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
     let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = SmallVec::new();
     let mut left_out: SmallVec<[LeftOut; 4]> = SmallVec::new();
@@ -191,8 +195,8 @@ pub(super) fn all_ready<'a>(facts: &Facts<'_, 'a>, group: &GroupFacts<'_, 'a>) -
         if placement == Placement::Meant {
             match pods.best(daemon_set, facts) {
                 None => missing.push(&daemon_set.key),
-                Some((_, PodEvidence::Ready)) => {}
-                Some(best) => unready.push(best),
+                Some(best) if as_ready && best.1 != PodEvidence::Ready => unready.push(best),
+                Some(_) => {}
             }
         }
     }
@@ -202,7 +206,11 @@ pub(super) fn all_ready<'a>(facts: &Facts<'_, 'a>, group: &GroupFacts<'_, 'a>) -
         .or_else(|| not_ready(&unready))
         .unwrap_or_else(|| {
             let left_out = Names::of(left_out);
-            Condition::met(Detail::AllDaemonSetsReady { left_out })
+            Condition::met(if as_ready {
+                Detail::AllDaemonSetsReady { left_out }
+            } else {
+                Detail::AllDaemonSetsScheduled { left_out }
+            })
         })
 }
 

@@ -109,6 +109,8 @@ details! {
             write!(f, "DaemonSet {daemon_set} has a Ready pod on this node");
         AllDaemonSetsReady { left_out: Option<Names<LeftOut<'a>>> } = "AllDaemonSetsReady",
             met(f, "every DaemonSet meant for this node has a Ready pod on it", left_out.as_ref());
+        AllDaemonSetsScheduled { left_out: Option<Names<LeftOut<'a>>> } = "AllDaemonSetsScheduled",
+            met(f, "every DaemonSet meant for this node has a pod on it", left_out.as_ref());
         CheckSucceeded { pod: &'a ObjectKey } = "CheckSucceeded", write!(f, "pod {pod} has succeeded");
         CheckFailed { pod: &'a ObjectKey } = "CheckFailed", write!(f, "pod {pod} has failed");
         CheckRunning { pod: &'a ObjectKey } = "CheckRunning", write!(f, "pod {pod} has not ended yet");

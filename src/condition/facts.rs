@@ -162,10 +162,11 @@ impl<'a> Facts<'_, 'a> {
                 let answer = || self.answer(class, group, *question);
                 self.too_many(group.pods, &[]).unwrap_or_else(answer)
             }
-            Source::Component(component) => {
+            Source::Component(_) | Source::DaemonSetsScheduled => {
+                let component = source.component()?;
                 let mut components = self.components.iter();
                 let (named, group) = components.find(|(named, _)| named.component == *component)?;
-                self.component(named, group)
+                self.component(named, group, *source != Source::DaemonSetsScheduled)
             }
             Source::CsiDriver(driver) => {
                 let answer = || csi::driver_registered(self, driver);
@@ -184,7 +185,13 @@ impl<'a> Facts<'_, 'a> {
         })
     }
 
-    fn component(&self, named: &'a NamedComponent, group: &GroupFacts<'_, 'a>) -> Condition<'a> {
+    /// The condition of a component. `as_ready`: of all `DaemonSet`s, the pods have to be Ready, not only bound.
+    fn component(
+        &self,
+        named: &'a NamedComponent,
+        group: &GroupFacts<'_, 'a>,
+        as_ready: bool,
+    ) -> Condition<'a> {
         let component = &named.component;
         if !named.is_seen {
             return Condition::new(ConditionStatus::Unknown, Detail::NotSeen { component });
@@ -197,7 +204,7 @@ impl<'a> Facts<'_, 'a> {
         }
         match component {
             Component::DaemonSet(key) => daemon_sets::ready(key, self, group),
-            Component::AllDaemonSets => daemon_sets::all_ready(self, group),
+            Component::AllDaemonSets => daemon_sets::all(self, group, as_ready),
             Component::Check(key) => self.check(key, group.pods),
             Component::Devices(driver) => {
                 let slices = group.slices.iter().map(|it| &**it);

@@ -34,6 +34,8 @@ pub enum Source {
     CsiDriver(String),
     Resource(String),
     Component(Component),
+    /// [`Component::AllDaemonSets`], asked whether their pods are bound, Ready or not.
+    DaemonSetsScheduled,
     /// Nothing provides this type, though its prefix is reserved: it counts as absent, whatever the Node says.
     Nobody,
 }
@@ -68,9 +70,23 @@ impl Source {
             DEVICES_PREFIX => {
                 is_dns_subdomain(name).then(|| Self::Component(Component::Devices(name.into())))
             }
-            _ => (name == "all").then_some(Self::Component(Component::AllDaemonSets)),
+            _ => match name {
+                "all" => Some(Self::Component(Component::AllDaemonSets)),
+                "scheduled" => Some(Self::DaemonSetsScheduled),
+                _ => None,
+            },
         };
         Some(source.unwrap_or(Self::Nobody))
+    }
+
+    /// What it waits for by name.
+    pub fn component(&self) -> Option<&Component> {
+        static ALL: Component = Component::AllDaemonSets;
+        match self {
+            Self::Component(component) => Some(component),
+            Self::DaemonSetsScheduled => Some(&ALL),
+            _ => None,
+        }
     }
 
     /// Whether conditions from here depend on what this watch shows, given what is watched of what rules name. All depend on nodes.
@@ -79,9 +95,9 @@ impl Source {
         match self {
             Self::Node | Self::Resource(_) | Self::Nobody => false,
             Self::CsiDriver(_) => watch == Watch::CsiNodes,
-            Self::Component(component) => {
+            Self::Component(_) | Self::DaemonSetsScheduled => {
                 let mut named = named.iter();
-                named.any(|it| it.component == *component && is_of(it.group))
+                named.any(|it| self.component() == Some(&it.component) && is_of(it.group))
             }
             Self::Class { class, question } => {
                 let asks_csi_node = matches!(
@@ -110,7 +126,9 @@ pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
         return None;
     }
     Some(match split(kind)?.0 {
-        DAEMON_SETS_PREFIX => "name all DaemonSets as daemonsets.nodegate.dev/all",
+        DAEMON_SETS_PREFIX => {
+            "name all DaemonSets as daemonsets.nodegate.dev/all, or as daemonsets.nodegate.dev/scheduled if their pods need not be Ready"
+        }
         DEVICES_PREFIX => {
             "name a DRA driver as resourceslice.nodegate.dev/<driver>, for example resourceslice.nodegate.dev/gpu.nvidia.com"
         }

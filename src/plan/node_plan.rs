@@ -52,7 +52,7 @@ impl<'a> NodePlan<'a> {
         };
         let mut unmet = self.outcomes.iter().filter(holds).flat_map(Outcome::unmet);
         unmet.find_map(|finding| match finding.requirement.source {
-            Source::Class { .. } | Source::Component(_) => {
+            Source::Class { .. } | Source::Component(_) | Source::DaemonSetsScheduled => {
                 MissingPart::of(&finding.condition.as_ref()?.detail)
             }
             _ => None,

@@ -180,12 +180,8 @@ impl CompiledSpec {
 
     /// What the rule waits for by name.
     pub fn components(&self) -> impl Iterator<Item = &Component> {
-        self.conditions.iter().filter_map(|requirement| {
-            let Source::Component(component) = &requirement.source else {
-                return None;
-            };
-            Some(component)
-        })
+        let sources = self.conditions.iter().map(|condition| &condition.source);
+        sources.filter_map(Source::component)
     }
 
     /// The `DaemonSet`s that the rule waits for by name.

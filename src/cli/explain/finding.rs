@@ -155,7 +155,7 @@ fn word(source: &Source) -> &'static str {
         Source::CsiDriver(_) => "csiNode",
         Source::Resource(_) => "allocatable",
         Source::Component(Component::DaemonSet(_)) => "daemonSet",
-        Source::Component(Component::AllDaemonSets) => "daemonSets",
+        Source::Component(Component::AllDaemonSets) | Source::DaemonSetsScheduled => "daemonSets",
         Source::Component(Component::Check(_)) => "check",
         Source::Component(Component::Devices(_)) => "resourceSlices",
         Source::Nobody => "nobody",

@@ -9,6 +9,7 @@ use crate::testing::{
 
 const CHECK: &str = "check.nodegate.dev/checks.nccl";
 const ALL: &str = "daemonsets.nodegate.dev/all";
+const BOUND: &str = "daemonsets.nodegate.dev/scheduled";
 
 fn run(name: &str, created: i64, phase: &str) -> PodBuilder {
     pod(&format!("checks/{name}"))
@@ -151,6 +152,94 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignor
 }
 
 #[test]
+fn room_is_left_until_every_daemon_set_that_runs_here_has_a_live_pod_that_is_bound_ready_or_not() {
+    const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
+    let agent = || daemon_set("tools/agent");
+    let pod_of = |daemon_set: &DaemonSetBuilder| pod("tools/a").of(daemon_set);
+    for (name, daemon_set, pods, expected) in [
+        ("no pod", agent(), vec![], Some(MISSING)),
+        ("not Ready", agent(), vec![pod_of(&agent())], None),
+        ("Ready", agent(), vec![pod_of(&agent()).ready()], None),
+        (
+            "terminating",
+            agent(),
+            vec![pod_of(&agent()).deleting()],
+            Some(MISSING),
+        ),
+        (
+            "failed",
+            agent(),
+            vec![pod_of(&agent()).phase("Failed")],
+            Some(MISSING),
+        ),
+        (
+            "bound to another node",
+            agent(),
+            vec![pod_of(&agent()).on("worker-2")],
+            Some(MISSING),
+        ),
+        (
+            "another's pod",
+            agent(),
+            vec![pod_of(&daemon_set("tools/b"))],
+            Some(MISSING),
+        ),
+        (
+            "to be ignored",
+            agent().label("nodegate.dev/ignore", "true"),
+            vec![],
+            None,
+        ),
+        ("being deleted", agent().deleting(), vec![], None),
+        (
+            "for other nodes",
+            agent().node_selector("gpu", "yes"),
+            vec![],
+            None,
+        ),
+    ] {
+        let world = world(&worker())
+            .waited_for(Component::AllDaemonSets)
+            .daemon_set(&daemon_set);
+        let world = pods.iter().fold(world, World::pod);
+        assert_lack(name, &world, BOUND, expected);
+    }
+    let node = worker().taint("dedicated", "NoSchedule");
+    let world = world(&node).waited_for(Component::AllDaemonSets);
+    let answer = world.daemon_set(&agent()).condition(BOUND).unwrap();
+    assert_eq!(answer.reason, "AllDaemonSetsScheduled");
+    assert_eq!(
+        answer.message,
+        "every DaemonSet meant for this node has a pod on it; left out: DaemonSet tools/agent does not tolerate taint \
+         dedicated"
+    );
+}
+
+#[test]
+fn rules_that_wait_for_all_daemon_sets_share_what_their_taints_leave_out() {
+    let taint = |name: &str| format!("readiness.k8s.io/{name}");
+    let tolerating = |name: &str| {
+        let toleration = format!("{{key: {}, operator: Exists}}", taint(name));
+        daemon_set(&format!("tools/{name}")).toleration(&toleration)
+    };
+    // Each tolerates one of both taints: otherwise each rule would wait for what the other one keeps off.
+    for kind in [ALL, BOUND] {
+        let asks = |name: &str, kind: &str| {
+            let asks = rule(name).taint(&taint(name), "NoSchedule");
+            asks.waits_for(kind)
+        };
+        let world = world(&worker())
+            .waited_for(Component::AllDaemonSets)
+            .daemon_set(&tolerating("a"))
+            .daemon_set(&tolerating("b"))
+            .rule(&asks("a", ALL))
+            .rule(&asks("b", kind));
+        let plan = world.plan();
+        assert!(plan.outcomes.iter().all(|it| it.met), "{kind}");
+    }
+}
+
+#[test]
 fn a_daemon_set_that_only_a_taint_keeps_off_is_left_out_of_all_unless_it_has_a_pod() {
     let agent = daemon_set("tools/agent");
     let tainted = |key: &str| {
@@ -220,4 +309,5 @@ fn what_names_no_component_counts_as_absent() {
         let expected = expected.map_or(Source::Nobody, Source::Component);
         assert_eq!(Source::of(kind, &[]), expected, "{kind}");
     }
+    assert_eq!(Source::of(BOUND, &[]), Source::DaemonSetsScheduled);
 }
