@@ -100,7 +100,11 @@ impl<'a> PodsByOwner<'a> {
         daemon_set: &DaemonSet,
         facts: &Facts<'_, '_>,
     ) -> Option<(&'a Pod, PodEvidence)> {
-        let pods = self.of(daemon_set).map(|pod| (pod, assess_pod(pod, facts)));
+        let pods = self.of(daemon_set).map(|pod| {
+            let evidence = assess_pod(pod, facts);
+            let wait = daemon_set.min_ready_seconds;
+            (pod, evidence.once_available(pod, wait, facts.now))
+        });
         pods.min_by_key(|(pod, evidence)| (*evidence, &pod.key))
     }
 }

@@ -1,5 +1,6 @@
 //! Pods: is each on the node Ready, as far as its status is current?
 
+use std::fmt;
 use std::mem::discriminant;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +13,7 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::placement::tolerates;
 use crate::api::{ConditionStatus, TaintEffect};
-use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
+use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint, whole_second};
 
 /// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
 /// deletes such pods within this time.
@@ -22,6 +23,8 @@ const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PodEvidence {
     Ready,
+    /// Ready for less than its `DaemonSet`'s `minReadySeconds`; counts from this time on.
+    TooNew(Timestamp),
     /// Ready since before the node rebooted; counts from this time on.
     BeforeReboot(Timestamp),
     /// Ready since before the node was created; counts from this time on.
@@ -33,9 +36,58 @@ impl PodEvidence {
     /// From when on the pod counts as Ready, if it says so.
     pub(super) fn believed_at(self) -> Option<Timestamp> {
         match self {
-            Self::BeforeReboot(at) | Self::BeforeNode(at) => Some(at),
+            Self::TooNew(at) | Self::BeforeReboot(at) | Self::BeforeNode(at) => Some(at),
             Self::Ready | Self::NotReady => None,
         }
+    }
+
+    /// The evidence of a pod that counts only once it has been Ready for so long, by its own transition time (`IsPodAvailable` of
+    /// Kubernetes' `pkg/api/v1/pod/util.go`).
+    pub(super) fn once_available(self, pod: &Pod, min_ready_seconds: u32, now: Timestamp) -> Self {
+        let PodReady::Yes { since: Some(since) } = pod.ready else {
+            return self;
+        };
+        let wait = SignedDuration::from_secs(min_ready_seconds.into());
+        match since.checked_add(wait) {
+            Ok(available) if self == Self::Ready && now < available => Self::TooNew(available),
+            _ => self,
+        }
+    }
+}
+
+/// A pod that has not been Ready for long enough yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPod<'a> {
+    pub pod: &'a ObjectKey,
+    pub since: Timestamp,
+    /// When it counts.
+    pub until: Timestamp,
+}
+
+impl<'a> NewPod<'a> {
+    fn of(pod: &'a Pod, evidence: PodEvidence) -> Option<Self> {
+        let (PodReady::Yes { since: Some(since) }, PodEvidence::TooNew(until)) =
+            (pod.ready, evidence)
+        else {
+            return None;
+        };
+        Some(Self {
+            pod: &pod.key,
+            since,
+            until,
+        })
+    }
+
+    /// `minReadySeconds`.
+    pub fn seconds(&self) -> i64 {
+        self.until.duration_since(self.since).as_secs()
+    }
+}
+
+impl fmt::Display for NewPod<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let until = whole_second(self.until);
+        write!(f, "{} ({} s, until {until})", self.pod, self.seconds())
     }
 }
 
@@ -99,20 +151,23 @@ pub(super) fn not_ready<'a>(unready: &[(&'a Pod, PodEvidence)]) -> Option<Condit
     let worst = unready.iter().map(|(_, evidence)| *evidence).max()?;
     // If some pods are not Ready, outdated Ready pods are not named.
     let is_like_the_worst = |it: &PodEvidence| discriminant(it) == discriminant(&worst);
-    let mut named: SmallVec<[&ObjectKey; 8]> = unready
+    let mut named: SmallVec<[(&ObjectKey, &Pod, PodEvidence); 8]> = unready
         .iter()
         .filter(|(_, evidence)| is_like_the_worst(evidence))
-        .map(|(pod, _)| &pod.key)
+        .map(|(pod, evidence)| (&pod.key, *pod, *evidence))
         .collect();
-    named.sort_unstable();
-    let pods = Names::of(named)?;
+    named.sort_unstable_by_key(|(key, ..)| *key);
+    let new = named.iter().filter_map(|(_, pod, it)| NewPod::of(pod, *it));
+    let new = Names::of(new);
+    let pods = Names::of(named.iter().map(|(key, ..)| *key))?;
     let believed = unready.iter().filter_map(|(_, it)| it.believed_at());
     Some(Condition {
         recheck: believed.min(),
-        ..Condition::unmet(match worst {
-            PodEvidence::NotReady => Detail::PodNotReady { pods },
-            PodEvidence::BeforeNode(_) => Detail::PodOlderThanNode { pods },
-            PodEvidence::BeforeReboot(_) | PodEvidence::Ready => Detail::PodOlderThanBoot { pods },
+        ..Condition::unmet(match (worst, new) {
+            (PodEvidence::TooNew(_), Some(pods)) => Detail::PodNotAvailable { pods },
+            (PodEvidence::NotReady, _) => Detail::PodNotReady { pods },
+            (PodEvidence::BeforeNode(_), _) => Detail::PodOlderThanNode { pods },
+            _ => Detail::PodOlderThanBoot { pods },
         })
     })
 }

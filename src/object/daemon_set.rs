@@ -33,6 +33,8 @@ pub struct DaemonSet {
     pub selector: Option<Selector>,
     /// The generation of its pod template: it grows with each change of that.
     pub template_generation: Option<i64>,
+    /// For how many seconds a pod has to be Ready before it counts as available.
+    pub min_ready_seconds: u32,
     pub template_labels: BTreeMap<String, String>,
     /// `spec.nodeName` of its pod template; empty for any node.
     pub node_name: String,
@@ -64,11 +66,14 @@ impl DaemonSet {
     }
 }
 
-/// Every field that is decoded decides where its pods run, or whether they are Ready too early.
+/// Every field that is decoded decides where its pods run, or when they count as Ready.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Spec {
     selector: Option<LabelSelector>,
     template: Template,
+    #[serde(default)]
+    min_ready_seconds: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,9 +172,10 @@ impl Kind for DaemonSet {
     type Status = IgnoredAny;
 
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
-        let Some(Spec { selector, template }) = object.spec.take() else {
+        let Some(spec) = object.spec.take() else {
             return Err(Unreadable::new("spec is missing"));
         };
+        let (selector, template) = (spec.selector, spec.template);
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
         tolerations.extend(
@@ -196,6 +202,7 @@ impl Kind for DaemonSet {
                 .and_then(|selector| Selector::parse(&selector).ok())
                 .filter(|selector| !selector.is_empty()),
             template_generation: generation.and_then(|it| it.parse().ok()),
+            min_ready_seconds: spec.min_ready_seconds,
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),

@@ -277,7 +277,9 @@ impl<'a> MissingPart<'a> {
             Detail::DaemonSetPodMissing { .. } | Detail::DaemonSetNotFound { .. } => {
                 PartKind::DaemonSet
             }
-            Detail::PodNotReady { .. } | Detail::PodOlderThanNode { .. } => PartKind::Pod,
+            Detail::PodNotReady { .. }
+            | Detail::PodNotAvailable { .. }
+            | Detail::PodOlderThanNode { .. } => PartKind::Pod,
             Detail::CsiDriverMissing { .. }
             | Detail::CsiDriverWithoutCount { .. }
             | Detail::CsiDriverUnhealthy { .. } => PartKind::CsiDriver,

@@ -224,6 +224,11 @@ impl DaemonSetBuilder {
         self.template_label(key, value)
     }
 
+    pub(crate) fn min_ready_seconds(mut self, seconds: u32) -> Self {
+        self.0["spec"]["minReadySeconds"] = json!(seconds);
+        self
+    }
+
     pub(crate) fn node_selector(mut self, key: &str, value: &str) -> Self {
         self.template()["spec"]["nodeSelector"][key] = json!(value);
         self

@@ -191,6 +191,15 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
         Detail::PodNotReady { pods } => {
             return pods.iter().map(|key| of_pod(key, snapshot)).collect();
         }
+        Detail::PodNotAvailable { pods } => {
+            let pods = pods.iter().map(|it| {
+                let (been, wait) = (snapshot.at.duration_since(it.since), it.seconds());
+                let been = been.as_secs().clamp(0, wait);
+                let message = format!("Ready for {been} s of {wait} s (minReadySeconds)");
+                Cause::of("pod", it.pod, &message)
+            });
+            return pods.collect();
+        }
         Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => {
             let since =
                 "its readiness has not been confirmed since then; that takes at most a minute";

@@ -216,6 +216,39 @@ fn room_is_left_until_every_daemon_set_that_runs_here_has_a_live_pod_that_is_bou
 }
 
 #[test]
+fn a_pod_counts_once_it_has_been_ready_for_the_min_ready_seconds_of_its_daemon_set() {
+    const NEW: &str =
+        "not Ready for long enough yet: pod kube-system/a (30 s, until 2026-01-01T00:01:30Z)";
+    let agent = daemon_set("kube-system/agent")
+        .critical()
+        .selecting("app", "agent")
+        .min_ready_seconds(30);
+    let pod = pod("kube-system/a").of(&agent).ready_since(at(60));
+    let alone = pod_of_nobody().ready_since(at(60));
+    for kind in [
+        "daemonset.nodegate.dev/kube-system.agent",
+        ALL,
+        "node.gardener.cloud/CriticalPodsReady",
+    ] {
+        let world = world(&worker())
+            .naming("kube-system/agent")
+            .waited_for(Component::AllDaemonSets)
+            .daemon_set(&agent)
+            .pod(&pod)
+            .pod(&alone);
+        let early = world.clone().now(at(89)).condition(kind).unwrap();
+        assert_eq!((&*early.message, &*early.reason), (NEW, "PodNotAvailable"));
+        assert_eq!(early.recheck, Some(at(90)), "{kind}");
+        assert_lack("by its own time", &world.now(at(90)), kind, None);
+    }
+}
+
+/// A labelled pod without a `DaemonSet`.
+fn pod_of_nobody() -> PodBuilder {
+    pod("kube-system/static").critical()
+}
+
+#[test]
 fn rules_that_wait_for_all_daemon_sets_share_what_their_taints_leave_out() {
     let taint = |name: &str| format!("readiness.k8s.io/{name}");
     let tolerating = |name: &str| {

@@ -78,7 +78,7 @@ macro_rules! single {
 }
 
 single! {
-    bool, i64, u64, usize, &str, Arc<str>, Box<str>, String, Timestamp, ConditionStatus, PodPhase, PodReady, TolerationOperator,
+    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, String, Timestamp, ConditionStatus, PodPhase, PodReady, TolerationOperator,
 }
 
 macro_rules! kept {
@@ -107,7 +107,7 @@ kept! {
     ObjectKey { namespace, name }
     ResourceSlice { name, node, pool, generation, of, devices, tainted }
     DaemonSet {
-        key, uid, deleting, ignored, selector, template_generation, template_labels, node_name, node_selector, node_affinity,
+        key, uid, deleting, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
         tolerations, unprobed,
     }
     Toleration { key, operator, value, effect }

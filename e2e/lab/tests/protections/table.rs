@@ -116,6 +116,26 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
+        as_if: "a DaemonSet without a pod had one",
+        law: REMOVAL,
+        scenario: "room-first",
+        edits: &[(
+            "src/condition/daemon_sets.rs",
+            "None => missing.push(&daemon_set.key),",
+            "None => if !TAKEN_OUT { missing.push(&daemon_set.key) },",
+        )],
+    },
+    Protection {
+        as_if: "a pod that is Ready were available",
+        law: REMOVAL,
+        scenario: "available",
+        edits: &[(
+            "src/condition/pods.rs",
+            "self == Self::Ready && now < available",
+            "self == Self::Ready && now < available && !TAKEN_OUT",
+        )],
+    },
+    Protection {
         as_if: "a pod that is older than its node spoke of it",
         law: REMOVAL,
         scenario: "re-registration-late-pods",

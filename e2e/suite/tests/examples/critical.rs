@@ -349,6 +349,20 @@ async fn examples_dra() -> Result<()> {
 }
 
 #[tokio::test]
+async fn examples_room_first() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/room-first";
+    const BOUND: &str = "daemonsets.nodegate.dev/scheduled";
+    let scene = Scene::of("room-first", None).await?;
+    scene.apply("cni/daemon-set.yaml").await?;
+    scene.join(node("worker").taint(TAINT, NO_SCHEDULE)).await?;
+    scene.is_unmet("worker", BOUND, "has no pod").await?;
+    scene.keeps_taint("worker", TAINT, true).await?;
+    // Bound is enough.
+    scene.pod("example-network-plugin", "worker").await?;
+    scene.has_taint("worker", TAINT, false).await
+}
+
+#[tokio::test]
 async fn examples_all_daemon_sets() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/all-daemon-sets";
     const ALL: &str = "daemonsets.nodegate.dev/all";

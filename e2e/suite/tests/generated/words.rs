@@ -128,6 +128,7 @@ fn types() -> Vec<Value> {
         "daemonset.nodegate.dev/default.absent",
         "daemonset.nodegate.dev/absent",
         "daemonsets.nodegate.dev/all",
+        "daemonsets.nodegate.dev/scheduled",
         "daemonsets.nodegate.dev/some",
         "check.nodegate.dev/default.absent",
         "csidriver.nodegate.dev/x",

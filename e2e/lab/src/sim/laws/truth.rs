@@ -26,6 +26,13 @@ fn ready(pod: &Value) -> Option<&Value> {
     ready.filter(|ready| ready["status"] == "True")
 }
 
+/// Conditions about every `DaemonSet`: their pods are Ready, or there.
+const ALL: &str = "daemonsets.nodegate.dev/all";
+const SCHEDULED: &str = "daemonsets.nodegate.dev/scheduled";
+
+/// How late a process may take a pod for available.
+const AVAILABLE_SEEN_LATE: SignedDuration = SignedDuration::from_secs(1);
+
 fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
@@ -215,8 +222,8 @@ impl Facts<'_> {
                 None => is(asked.status_if_missing().as_str()),
             };
         }
-        if kind == "daemonsets.nodegate.dev/all" {
-            return synthesized(self.are_all_ready(rule, kind));
+        if [ALL, SCHEDULED].contains(&kind) {
+            return synthesized(self.are_all_there(rule, kind == ALL));
         }
         if let Some(check) = kind.strip_prefix("check.nodegate.dev/") {
             let (namespace, name) = check.split_once('.').unwrap_or_default();
@@ -277,15 +284,17 @@ impl Facts<'_> {
                 && owns(daemon_set, pod)
                 && selects(&daemon_set["spec"]["selector"], &pod["metadata"]["labels"])
         });
-        let own: Vec<_> = own.map(|pod| self.is_ready(rule, pod)).collect();
+        let own = own.map(|pod| self.is_available(rule, daemon_set, pod));
+        let own: Vec<_> = own.collect();
         if own.is_empty() && !is_meant_by_what_it_is(self.node, daemon_set) {
             return Answer::Yes;
         }
         Answer::any(own)
     }
 
-    /// Whether every `DaemonSet` that matches the node has a Ready pod there, less those that are to be ignored.
-    fn are_all_ready(&self, rule: &Rule, kind: &str) -> Answer {
+    /// Whether every `DaemonSet` that matches the node has a pod there, which has to be Ready where it is asked for `as_ready`; less
+    /// those that are to be ignored.
+    fn are_all_there(&self, rule: &Rule, as_ready: bool) -> Answer {
         let counts = |daemon_set: &&Arc<Value>| {
             daemon_set["metadata"]["labels"]["nodegate.dev/ignore"] != "true"
         };
@@ -293,10 +302,13 @@ impl Facts<'_> {
         Answer::all(daemon_sets.map(|daemon_set| {
             let own = self.pods.iter();
             let own = own.filter(|pod| is_live(pod) && owns(daemon_set, pod));
-            let is_ready = Answer::any(own.map(|pod| self.is_ready(rule, pod)));
-            match expects_by(self, daemon_set, |it| it == kind) {
-                Answer::Yes => is_ready,
-                Answer::Maybe => is_ready.max(Answer::Maybe),
+            let is_there = Answer::any(own.map(|pod| match as_ready {
+                true => self.is_available(rule, daemon_set, pod),
+                false => Answer::Yes,
+            }));
+            match expects_by(self, daemon_set, |it| [ALL, SCHEDULED].contains(&it)) {
+                Answer::Yes => is_there,
+                Answer::Maybe => is_there.max(Answer::Maybe),
                 Answer::No => Answer::Yes,
             }
         }))
@@ -486,7 +498,8 @@ impl Facts<'_> {
             .filter(|(_, expected)| *expected != Answer::No);
         let of_daemon_sets = of_daemon_sets.map(|(daemon_set, expected)| {
             let own = self.pods(class).filter(|pod| owns(daemon_set, pod));
-            let words: Vec<Answer> = own.map(|pod| self.is_ready(rule, pod)).collect();
+            let words = own.map(|pod| self.is_available(rule, daemon_set, pod));
+            let words: Vec<Answer> = words.collect();
             let one_is = Answer::any(words.iter().copied());
             let all_are = Answer::all(words);
             match expected {
@@ -502,6 +515,20 @@ impl Facts<'_> {
         let others = others.map(|pod| self.is_ready(rule, pod));
         self.are_scheduled(class)
             .min(Answer::all(of_daemon_sets.chain(others)))
+    }
+
+    /// Whether a pod of a `DaemonSet` has been Ready for as long as that asks for.
+    fn is_available(&self, rule: &Rule, daemon_set: &Value, pod: &Value) -> Answer {
+        let wait = daemon_set["spec"]["minReadySeconds"].as_i64().unwrap_or(0);
+        let wait = SignedDuration::from_secs(wait);
+        let since = ready(pod).and_then(|ready| time(&ready["lastTransitionTime"]));
+        let been = since.map(|since| wall(self.at).duration_since(since));
+        let answer = match been.filter(|_| !wait.is_zero()) {
+            Some(been) if been + self.steps < wait => Answer::No,
+            Some(been) if been - self.steps < wait + AVAILABLE_SEEN_LATE => Answer::Maybe,
+            _ => Answer::Yes,
+        };
+        answer.min(self.is_ready(rule, pod))
     }
 
     /// Whether a pod is Ready, if its report counts.

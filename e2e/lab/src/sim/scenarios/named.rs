@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
-    AGENT, ALL_DAEMON_SETS, GATE, Rule, check_run, daemon_set, daemon_set_key, rule, rule_key,
-    slice, version,
+    AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, GATE, Rule, check_run, daemon_set,
+    daemon_set_key, rule, rule_key, slice, version,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::ask::node_key;
@@ -232,6 +232,33 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().creates(s(30), late))
         },
         &[Held(GATE, &["n-1"])],
+    ),
+    Base::new(
+        "room-first: nodes wait until every DaemonSet has a pod, Ready or not: one comes late, and one is for other nodes",
+        s(60),
+        |it| {
+            let never = daemon_set("never").ready_after(s(3600));
+            it.has(rule("room").waits_for(ALL_BOUND))
+                .has(daemon_set("agent").ready_after(s(30)))
+                .has(daemon_set("elsewhere").only_on("gpu", "yes"))
+                .has(never)
+                .nodes(joining_as(3, |it| it.pods_after(s(9))))
+        },
+        &[Gated(GATE, 3), Held(GATE, &[])],
+    ),
+    Base::new(
+        "available: nodes wait until the pods of a DaemonSet have been Ready for its minReadySeconds, by name and by class; on one of them they never are for so long",
+        s(100),
+        |it| {
+            let kubelets = joining(3)
+                .then(s(22), "n-1", Deed::Fail("agent", s(3)))
+                .then(s(45), "n-2", Deed::Fail("agent", s(3600)));
+            it.has(rule("agent").waits_for(AGENT))
+                .has(rule("critical").waits_for(COMPONENTS_READY).taint(OTHER_GATE, "NoSchedule"))
+                .has(daemon_set("agent").critical().available_after(20))
+                .nodes(kubelets)
+        },
+        &[Gated(GATE, 3), Held(GATE, &[]), Held(OTHER_GATE, &[])],
     ),
     Base::new(
         "devices: nodes wait for a driver's devices: all slices of a pool, of its newest generation, without a taint",

@@ -28,6 +28,8 @@ pub(super) const HAS_GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
 pub(super) const AGENT: &str = "daemonset.nodegate.dev/kube-system.agent";
 /// The condition that every `DaemonSet` is ready.
 pub(super) const ALL_DAEMON_SETS: &str = "daemonsets.nodegate.dev/all";
+/// The condition that every `DaemonSet` has a pod.
+pub(super) const ALL_BOUND: &str = "daemonsets.nodegate.dev/scheduled";
 pub(super) const CILIUM: &str = "node.cilium.io/agent-not-ready";
 
 #[derive(Debug, Clone)]
@@ -155,6 +157,12 @@ impl DaemonSet {
     /// Its pods become Ready this long after their creation.
     pub(super) fn ready_after(self, after: Time) -> Self {
         self.annotation(READY_AFTER, &after.as_millis().to_string())
+    }
+
+    /// Its pods count once they have been Ready for so many seconds.
+    pub(super) fn available_after(mut self, seconds: u64) -> Self {
+        self.object["spec"]["minReadySeconds"] = json!(seconds);
+        self
     }
 
     /// Its pods wait for this CSI driver.

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::objects::{
-    AGENT, ALL_DAEMON_SETS, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU,
-    OTHER_GATE, PROBLEM, READY, Rule, SECOND, csi_node, daemon_set, daemon_set_key, rule, rule_key,
-    storage, version,
+    AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU,
+    HAS_GPU, OTHER_GATE, PROBLEM, READY, Rule, SECOND, csi_node, daemon_set, daemon_set_key, rule,
+    rule_key, storage, version,
 };
 use super::taints::{PASSING, STAYING};
 use crate::sim::actors::{Csi, Deed, Foreign, Kubelets, Machine, Operator, Order, Reporter};
@@ -29,7 +29,7 @@ const TAINTS: [&str; 4] = [
     "readiness.k8s.io/fourth",
 ];
 /// What rules wait for: every reporter's condition, and every kind of synthesized condition.
-const CONDITIONS: [&str; 14] = [
+const CONDITIONS: [&str; 15] = [
     READY,
     SECOND,
     PROBLEM,
@@ -42,6 +42,7 @@ const CONDITIONS: [&str; 14] = [
     "daemonset.nodegate.dev/kube-system.nowhere",
     "csidriver.nodegate.dev/nobody.example.com",
     ALL_DAEMON_SETS,
+    ALL_BOUND,
     "check.nodegate.dev/checks.nobody",
     "resourceslice.nodegate.dev/nobody.example.com",
 ];
@@ -76,6 +77,9 @@ fn build(mut scene: Scene<'_>) -> Scene<'_> {
         let mut set = daemon_set(name).ready_after(rng.between(s(1), s(8)));
         if rng.chance(80) {
             set = set.critical();
+        }
+        if rng.chance(15) {
+            set = set.available_after(*rng.pick(&[2, 10]));
         }
         if *name == "plugin" {
             set = set.waits_for_driver(DRIVER);
