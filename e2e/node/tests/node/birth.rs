@@ -12,7 +12,7 @@ use kube_realnode::node::{NAME, Setup, options};
 use kube_realnode::{RealNode, Times};
 use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::changes::delete_node;
-use nodegate_testbed::fixtures::daemon_set;
+use nodegate_testbed::fixtures::{RuleBuilder, daemon_set, rule};
 use nodegate_testbed::install::config;
 use nodegate_testbed::sights::{count_taints, is_ready, node, pods_on};
 use nodegate_testbed::{Witness, eventually, never};
@@ -116,6 +116,36 @@ async fn closes_what_is_tried(scene: &Scene, file: &Path) -> Result<bool> {
     let arguments = ["create", "--dry-run=server", "-o", "json", "-f", &file];
     let made = scene.cluster.kubectl(&arguments).await?;
     Ok(made.contains(TAINT))
+}
+
+#[test]
+fn room_is_kept_until_the_pods_of_all_daemon_sets_are_bound_and_not_until_they_are_ready()
+-> Result<()> {
+    const ROOM: &str = "readiness.k8s.io/room";
+    alone(async || {
+        let room = rule("room", ROOM).waits_for("daemonsets.nodegate.dev/scheduled");
+        let ready = rule("ready", TAINT).waits_for("daemonsets.nodegate.dev/all");
+        let rules = [room, ready].map(RuleBuilder::bootstrap_only);
+        let scene = Scene::start(options(), rules.into()).await?;
+        let witness = Witness::of_nodes(&scene.client).await?;
+        let mut real =
+            RealNode::prepare(&scene.cluster, closed().taint(ROOM, "NoSchedule")).await?;
+        let times = Times::since("the kubelet is started");
+        real.start_kubelet()?;
+        times
+            .until("it has registered", async || {
+                Ok(node(&scene.client, NAME).await.is_ok())
+            })
+            .await?;
+        scene.opens(&times, ROOM).await?;
+        scene.opens(&times, TAINT).await?;
+        let history = scene.history(&witness).await?;
+        let has = |node: &Node, key| count_taints(node, key) == 1;
+        let mut states = history.iter();
+        let is_between = states.any(|node| !has(node, ROOM) && has(node, TAINT));
+        ensure!(is_between, "it had its room no sooner than all were Ready");
+        Ok(())
+    })
 }
 
 #[test]

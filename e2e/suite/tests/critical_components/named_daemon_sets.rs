@@ -77,6 +77,7 @@ async fn a_daemon_set_is_waited_for_by_its_name() -> Result<()> {
     let _controller = Controller::start(&cluster, &[]).await?;
     let client = cluster.client().await?;
     another_controllers_taint_releases_nobody(&client).await?;
+    a_pod_counts_once_it_is_available(&client).await?;
     an_update_closes_a_node_again_where_the_rule_says_so(&client).await
 }
 
@@ -109,6 +110,37 @@ async fn another_controllers_taint_releases_nobody(client: &Client) -> Result<()
         stays_gated(client, node, &pool.taint()).await?;
     }
     Ok(())
+}
+
+/// For as long as the `DaemonSet` controller does not call it available.
+async fn a_pod_counts_once_it_is_available(client: &Client) -> Result<()> {
+    let pool = Pool::new(client, "available");
+    pool.rule(pool.name).bootstrap_only().create(client).await?;
+    pool.daemon_set().never_ready().create(client).await?;
+    let daemon_sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
+    let (how, wait) = (
+        PatchParams::default(),
+        json!({"spec": {"minReadySeconds": 10}}),
+    );
+    daemon_sets
+        .patch(pool.name, &how, &Patch::Merge(wait))
+        .await?;
+    pool.node().create(client).await?;
+    pool.set_ready(true).await?;
+    let kind = format!("daemonset.nodegate.dev/{NAMESPACE}.{}", pool.name);
+    let new = Some("PodNotAvailable".to_owned());
+    eventually_eq("why it is held", SOON, new, async || {
+        let condition = sights::node_condition(client, pool.name, &kind).await?;
+        Ok(condition.and_then(|it| it.reason))
+    })
+    .await?;
+    stays_gated(client, pool.name, &pool.taint()).await?;
+    eventually_open(client, pool.name, &pool.taint()).await?;
+    eventually_eq("available pods", SOON, Some(1), async || {
+        let status = daemon_sets.get(pool.name).await?.status;
+        Ok(status.and_then(|it| it.number_available))
+    })
+    .await
 }
 
 async fn an_update_closes_a_node_again_where_the_rule_says_so(client: &Client) -> Result<()> {
