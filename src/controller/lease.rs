@@ -138,7 +138,7 @@ impl Election {
                         } else {
                             warn!(
                                 lease = LEASE_NAME,
-                                holder,
+                                holder = leader,
                                 "following a leader that is not Nodegate: nothing is done until that one stops"
                             );
                         }
