@@ -1,5 +1,5 @@
-//! `DaemonSet`s that a node waits for, by class or by name: has each that runs on this node a pod there, is one Ready, and of
-//! which revision?
+//! `DaemonSet`s that a node waits for, by class or by name: has each that runs on this node a pod there, is one available, and
+//! of which revision?
 
 use std::fmt;
 
@@ -94,17 +94,14 @@ impl<'a> PodsByOwner<'a> {
             .filter(|pod| daemon_set.owns(pod))
     }
 
-    /// The live pod of this `DaemonSet` that is nearest to Ready.
+    /// The live pod of this `DaemonSet` that is nearest to available.
     pub(super) fn best(
         &self,
         daemon_set: &DaemonSet,
         facts: &Facts<'_, '_>,
     ) -> Option<(&'a Pod, PodEvidence)> {
-        let pods = self.of(daemon_set).map(|pod| {
-            let evidence = assess_pod(pod, facts);
-            let wait = daemon_set.min_ready_seconds;
-            (pod, evidence.once_available(pod, wait, facts.now))
-        });
+        let assess = |pod| (pod, assess_pod(pod, Some(daemon_set), facts));
+        let pods = self.of(daemon_set).map(assess);
         pods.min_by_key(|(pod, evidence)| (*evidence, &pod.key))
     }
 }
@@ -140,10 +137,10 @@ pub(super) fn scheduled<'a>(
     })
 }
 
-/// Does this `DaemonSet` have a Ready pod on the node, or does it not run there by what the node is?
+/// Does this `DaemonSet` have an available pod on the node, or does it not run there by what the node is?
 ///
 /// To name a `DaemonSet` is to demand it. One that does not tolerate a taint that stays, or that of a rule that waits for it, cannot
-/// start while the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is Ready for other reasons.
+/// start while the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is available for other reasons.
 pub(super) fn ready<'a>(
     key: &'a ObjectKey,
     facts: &Facts<'_, 'a>,
@@ -180,8 +177,8 @@ pub(super) fn ready<'a>(
     not_ready(best.as_slice()).unwrap_or_else(|| Condition::unmet(missing()))
 }
 
-/// Does every `DaemonSet` that runs on the node have a pod there, which is Ready where it is asked for `as_ready`? Those that their
-/// owner has labelled to be ignored are left out.
+/// Does every `DaemonSet` that runs on the node have a live pod there, and an available one if that is asked for (`as_ready`)? Those
+/// that their owner has labelled to be ignored are left out.
 pub(super) fn all<'a>(
     facts: &Facts<'_, 'a>,
     group: &GroupFacts<'_, 'a>,

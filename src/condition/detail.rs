@@ -8,7 +8,7 @@ use super::devices::Devices;
 use super::facts::Amount;
 use super::groups::Component;
 use super::names::Names;
-use super::pods::NewPod;
+use super::pods::TooNew;
 use crate::api::{ConditionStatus, Duration};
 use crate::object::{ObjectKey, Taint, UnhealthyStorage};
 
@@ -126,7 +126,7 @@ details! {
         PodsReady = "PodsReady", f.write_str("every critical pod on this node is Ready");
         PodNotReady { pods: Names<&'a ObjectKey> } = "PodNotReady",
             pods.write(f, "pod * is not Ready", "pods * are not Ready");
-        PodNotAvailable { pods: Names<NewPod<'a>> } = "PodNotAvailable",
+        PodNotAvailable { pods: Names<TooNew<'a>> } = "PodNotAvailable",
             pods.write(f, "not Ready for long enough yet: pod *", "not Ready for long enough yet: pods *");
         PodOlderThanNode { pods: Names<&'a ObjectKey> } = "PodOlderThanNode", pods.write(
             f,

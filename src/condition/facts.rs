@@ -185,7 +185,7 @@ impl<'a> Facts<'_, 'a> {
         })
     }
 
-    /// The condition of a component. `as_ready`: of all `DaemonSet`s, the pods have to be Ready, not only bound.
+    /// The condition of a component. `as_ready`: of all `DaemonSet`s, the pods have to be available, not only bound.
     fn component(
         &self,
         named: &'a NamedComponent,

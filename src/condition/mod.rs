@@ -30,6 +30,7 @@ pub(crate) use observations::Reboot;
 pub(crate) use placement::{
     PassingTaints, Placement, can_share_a_node, placement, selects, tolerates,
 };
+pub(crate) use pods::TooNew;
 pub(crate) use source::{
     RESERVED_PREFIXES, Source, counts_something, is_ours, is_under_our_domain, names_nothing,
 };

@@ -13,7 +13,7 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::placement::tolerates;
 use crate::api::{ConditionStatus, TaintEffect};
-use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint, whole_second};
+use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
 
 /// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
 /// deletes such pods within this time.
@@ -23,8 +23,11 @@ const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PodEvidence {
     Ready,
-    /// Ready for less than its `DaemonSet`'s `minReadySeconds`; counts from this time on.
-    TooNew(Timestamp),
+    /// Ready, but not yet for this number of seconds, as its `DaemonSet` asks: until this time.
+    TooNew {
+        until: Timestamp,
+        seconds: u32,
+    },
     /// Ready since before the node rebooted; counts from this time on.
     BeforeReboot(Timestamp),
     /// Ready since before the node was created; counts from this time on.
@@ -36,65 +39,51 @@ impl PodEvidence {
     /// From when on the pod counts as Ready, if it says so.
     pub(super) fn believed_at(self) -> Option<Timestamp> {
         match self {
-            Self::TooNew(at) | Self::BeforeReboot(at) | Self::BeforeNode(at) => Some(at),
+            Self::TooNew { until: at, .. } | Self::BeforeReboot(at) | Self::BeforeNode(at) => {
+                Some(at)
+            }
             Self::Ready | Self::NotReady => None,
         }
     }
-
-    /// The evidence of a pod that counts only once it has been Ready for so long, by its own transition time (`IsPodAvailable` of
-    /// Kubernetes' `pkg/api/v1/pod/util.go`).
-    pub(super) fn once_available(self, pod: &Pod, min_ready_seconds: u32, now: Timestamp) -> Self {
-        let PodReady::Yes { since: Some(since) } = pod.ready else {
-            return self;
-        };
-        let wait = SignedDuration::from_secs(min_ready_seconds.into());
-        match since.checked_add(wait) {
-            Ok(available) if self == Self::Ready && now < available => Self::TooNew(available),
-            _ => self,
-        }
-    }
 }
 
-/// A pod that has not been Ready for long enough yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewPod<'a> {
+/// A pod that has not been Ready for the `minReadySeconds` of its `DaemonSet` yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooNew<'a> {
     pub pod: &'a ObjectKey,
-    pub since: Timestamp,
-    /// When it counts.
-    pub until: Timestamp,
+    seconds: u32,
+    until: Timestamp,
 }
 
-impl<'a> NewPod<'a> {
-    fn of(pod: &'a Pod, evidence: PodEvidence) -> Option<Self> {
-        let (PodReady::Yes { since: Some(since) }, PodEvidence::TooNew(until)) =
-            (pod.ready, evidence)
-        else {
-            return None;
-        };
-        Some(Self {
-            pod: &pod.key,
-            since,
-            until,
-        })
-    }
-
-    /// `minReadySeconds`.
-    pub fn seconds(&self) -> i64 {
-        self.until.duration_since(self.since).as_secs()
+impl TooNew<'_> {
+    /// How far it has come at this time.
+    pub fn progress(&self, now: Timestamp) -> String {
+        let seconds = self.seconds;
+        let ready = SignedDuration::from_secs(seconds.into()) - self.until.duration_since(now);
+        let ready = ready.as_secs().max(0);
+        format!("Ready for {ready} s of {seconds} s (minReadySeconds)")
     }
 }
 
-impl fmt::Display for NewPod<'_> {
+impl fmt::Display for TooNew<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = whole_second(self.until);
-        write!(f, "{} ({} s, until {until})", self.pod, self.seconds())
+        let (pod, seconds, until) = (self.pod, self.seconds, self.until);
+        write!(f, "{pod} ({seconds} s, until {until})")
     }
 }
 
-/// How far a pod's Ready condition counts at this time.
-pub(super) fn assess_pod(pod: &Pod, facts: &Facts<'_, '_>) -> PodEvidence {
+/// How far a pod's Ready condition counts at this time. If it is one of a `DaemonSet`, it has to be available: `IsPodAvailable` of
+/// `k8s.io/kubernetes/pkg/api/v1/pod`.
+pub(super) fn assess_pod(
+    pod: &Pod,
+    daemon_set: Option<&DaemonSet>,
+    facts: &Facts<'_, '_>,
+) -> PodEvidence {
+    let seconds = daemon_set.map_or(0, |it| it.min_ready_seconds);
     let since = match pod.ready {
         PodReady::No => return PodEvidence::NotReady,
+        // Never available, in Kubernetes either.
+        PodReady::Yes { since: None } if seconds > 0 => return PodEvidence::NotReady,
         PodReady::Yes { since: None } => return PodEvidence::Ready,
         PodReady::Yes { since: Some(since) } => since,
     };
@@ -104,13 +93,20 @@ pub(super) fn assess_pod(pod: &Pod, facts: &Facts<'_, '_>) -> PodEvidence {
     {
         return PodEvidence::BeforeNode(believed);
     }
-    match facts.trust.distrusts_pods_until(facts.now) {
-        Some(believed) if facts.trust.is_from_before(since) => PodEvidence::BeforeReboot(believed),
-        _ => PodEvidence::Ready,
+    if let Some(believed) = facts.trust.distrusts_pods_until(facts.now)
+        && facts.trust.is_from_before(since)
+    {
+        return PodEvidence::BeforeReboot(believed);
     }
+    let until = since.checked_add(SignedDuration::from_secs(seconds.into()));
+    let until = until.unwrap_or(Timestamp::MAX);
+    if seconds > 0 && facts.now < until {
+        return PodEvidence::TooNew { until, seconds };
+    }
+    PodEvidence::Ready
 }
 
-/// Does each `DaemonSet` that the node waits for have at least one Ready pod, and is every other critical pod Ready?
+/// Does each `DaemonSet` that the node waits for have at least one available pod, and is every other critical pod Ready?
 pub(super) fn ready<'a>(
     facts: &Facts<'_, 'a>,
     class: &'a CriticalComponentClass,
@@ -141,7 +137,11 @@ pub(super) fn ready<'a>(
     let is_going = |pod: &Pod| evicted.iter().any(|daemon_set| daemon_set.owns(pod));
     let others = group.pods.iter().map(|it| &**it);
     let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_going(pod));
-    unready.extend(others.map(|pod| (pod, assess_pod(pod, facts))));
+    unready.extend(others.map(|pod| {
+        let mut owners = group.daemon_sets.values();
+        let owner = owners.find(|it| it.owns(pod)).map(|it| &**it);
+        (pod, assess_pod(pod, owner, facts))
+    }));
     unready.retain(|(_, evidence)| *evidence != PodEvidence::Ready);
     not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))
 }
@@ -151,23 +151,31 @@ pub(super) fn not_ready<'a>(unready: &[(&'a Pod, PodEvidence)]) -> Option<Condit
     let worst = unready.iter().map(|(_, evidence)| *evidence).max()?;
     // If some pods are not Ready, outdated Ready pods are not named.
     let is_like_the_worst = |it: &PodEvidence| discriminant(it) == discriminant(&worst);
-    let mut named: SmallVec<[(&ObjectKey, &Pod, PodEvidence); 8]> = unready
+    let mut alike: SmallVec<[&(&Pod, PodEvidence); 8]> = unready
         .iter()
         .filter(|(_, evidence)| is_like_the_worst(evidence))
-        .map(|(pod, evidence)| (&pod.key, *pod, *evidence))
         .collect();
-    named.sort_unstable_by_key(|(key, ..)| *key);
-    let new = named.iter().filter_map(|(_, pod, it)| NewPod::of(pod, *it));
-    let new = Names::of(new);
-    let pods = Names::of(named.iter().map(|(key, ..)| *key))?;
+    alike.sort_unstable_by_key(|(pod, _)| &pod.key);
+    let too_new = alike.iter().filter_map(|(pod, evidence)| match *evidence {
+        PodEvidence::TooNew { until, seconds } => Some(TooNew {
+            pod: &pod.key,
+            seconds,
+            until,
+        }),
+        _ => None,
+    });
+    let pods = Names::of(alike.iter().map(|(pod, _)| &pod.key))?;
     let believed = unready.iter().filter_map(|(_, it)| it.believed_at());
+    let detail = match worst {
+        PodEvidence::NotReady => Detail::PodNotReady { pods },
+        PodEvidence::BeforeNode(_) => Detail::PodOlderThanNode { pods },
+        PodEvidence::BeforeReboot(_) => Detail::PodOlderThanBoot { pods },
+        PodEvidence::TooNew { .. } | PodEvidence::Ready => Detail::PodNotAvailable {
+            pods: Names::of(too_new)?,
+        },
+    };
     Some(Condition {
         recheck: believed.min(),
-        ..Condition::unmet(match (worst, new) {
-            (PodEvidence::TooNew(_), Some(pods)) => Detail::PodNotAvailable { pods },
-            (PodEvidence::NotReady, _) => Detail::PodNotReady { pods },
-            (PodEvidence::BeforeNode(_), _) => Detail::PodOlderThanNode { pods },
-            _ => Detail::PodOlderThanBoot { pods },
-        })
+        ..Condition::unmet(detail)
     })
 }

@@ -81,10 +81,9 @@ impl Source {
 
     /// What it waits for by name.
     pub fn component(&self) -> Option<&Component> {
-        static ALL: Component = Component::AllDaemonSets;
         match self {
             Self::Component(component) => Some(component),
-            Self::DaemonSetsScheduled => Some(&ALL),
+            Self::DaemonSetsScheduled => Some(&Component::AllDaemonSets),
             _ => None,
         }
     }

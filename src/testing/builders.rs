@@ -308,6 +308,12 @@ impl PodBuilder {
         self
     }
 
+    /// Ready, and its kubelet does not say since when.
+    pub(crate) fn ready_undated(mut self) -> Self {
+        self.0["status"]["conditions"] = json!([{ "type": "Ready", "status": "True" }]);
+        self
+    }
+
     /// Makes the pod wait for a CSI driver, by Gardener's annotation.
     pub(crate) fn waits_for_driver(self, driver: &str) -> Self {
         let key = format!("node.gardener.cloud/wait-for-csi-node-{driver}");

@@ -11,7 +11,7 @@ use crate::cli::rows::gap;
 use crate::cli::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
-use crate::condition::{Component, Counted, Detail, Source};
+use crate::condition::{Component, Counted, Detail, Source, TooNew};
 use crate::object::{Node, ObjectKey};
 use crate::plan::ConditionOutcome;
 
@@ -192,13 +192,9 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
             return pods.iter().map(|key| of_pod(key, snapshot)).collect();
         }
         Detail::PodNotAvailable { pods } => {
-            let pods = pods.iter().map(|it| {
-                let (been, wait) = (snapshot.at.duration_since(it.since), it.seconds());
-                let been = been.as_secs().clamp(0, wait);
-                let message = format!("Ready for {been} s of {wait} s (minReadySeconds)");
-                Cause::of("pod", it.pod, &message)
-            });
-            return pods.collect();
+            let pods = pods.iter();
+            let of = |it: &TooNew| Cause::of("pod", it.pod, it.progress(snapshot.at));
+            return pods.map(of).collect();
         }
         Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => {
             let since =

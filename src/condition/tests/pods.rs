@@ -1,10 +1,12 @@
 //! When pods count as Ready.
 
+use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::{
     CNI_MISSING, COMPONENTS, DRIVERS, READY, SCHEDULED, assert_lack, cni, cni_pod, worker,
 };
+use crate::condition::{Component, Detail};
 use crate::testing::{Builder, PodBuilder, World, at, daemon_set, pod, rule, world};
 
 #[test]
@@ -111,6 +113,207 @@ fn critical_pods_have_to_be_ready() {
         ),
     ] {
         assert_lack(name, &world, READY, expected);
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
+    const NAMED: &str = "daemonset.nodegate.dev/kube-system.cni";
+    const ALL: &str = "daemonsets.nodegate.dev/all";
+    let asking = |seconds| cni().selecting("app", "cni").min_ready_seconds(seconds);
+    let with = |seconds| {
+        let world = world(&worker()).naming("kube-system/cni");
+        let world = world.waited_for(Component::AllDaemonSets);
+        world.daemon_set(&asking(seconds))
+    };
+    let pod_of = |name: &str| pod(&format!("kube-system/{name}")).of(&asking(0));
+    let ready = |name: &str, since| pod_of(name).ready_since(at(since));
+    let one = "not Ready for long enough yet: pod kube-system/a (30 s, until 2026-01-01T00:02:10Z)";
+    let waits = Some(one);
+    for (name, world, expected, recheck) in [
+        (
+            "just now",
+            with(30).pod(&ready("a", 100)).now(at(100)),
+            waits,
+            Some(at(130)),
+        ),
+        (
+            "nearly for long enough",
+            with(30).pod(&ready("a", 100)).now(at(129)),
+            waits,
+            Some(at(130)),
+        ),
+        (
+            "for long enough",
+            with(30).pod(&ready("a", 100)).now(at(130)),
+            None,
+            None,
+        ),
+        (
+            "0 seconds",
+            with(0).pod(&ready("a", 100)).now(at(100)),
+            None,
+            None,
+        ),
+        (
+            "since an unknown time",
+            with(30).pod(&pod_of("a").ready_undated()),
+            Some("pod kube-system/a is not Ready"),
+            None,
+        ),
+        (
+            "since an unknown time, and 0 seconds",
+            with(0).pod(&pod_of("a").ready_undated()),
+            None,
+            None,
+        ),
+        (
+            "by a clock that is ahead",
+            with(30).pod(&ready("a", 100)).now(at(90)),
+            waits,
+            Some(at(130)),
+        ),
+        (
+            "beside an old one for long enough",
+            with(30)
+                .pod(&ready("a", 100))
+                .pod(&ready("b", 50))
+                .now(at(101)),
+            None,
+            None,
+        ),
+        (
+            "beside an older one, neither for long enough",
+            with(30)
+                .pod(&ready("a", 100))
+                .pod(&ready("b", 110))
+                .now(at(111)),
+            waits,
+            Some(at(130)),
+        ),
+        (
+            "beside one that is not Ready",
+            with(30)
+                .pod(&ready("a", 100))
+                .pod(&pod_of("b"))
+                .now(at(111)),
+            waits,
+            Some(at(130)),
+        ),
+        (
+            "since before the node was created, and not for long enough either",
+            with(90).pod(&ready("a", -10)).now(at(59)),
+            Some("pod kube-system/a has been Ready since before this node was created"),
+            Some(at(60)),
+        ),
+        (
+            "since before the node was created, which counts by then",
+            with(90).pod(&ready("a", -10)).now(at(60)),
+            Some(
+                "not Ready for long enough yet: pod kube-system/a (90 s, until 2026-01-01T00:01:20Z)",
+            ),
+            Some(at(80)),
+        ),
+    ] {
+        for kind in [READY, NAMED, ALL] {
+            assert_lack(name, &world, kind, expected);
+            let answer = world.condition(kind).unwrap();
+            assert_eq!(answer.recheck, recheck, "{name}: {kind}");
+        }
+        assert_lack(name, &world, "daemonsets.nodegate.dev/scheduled", None);
+    }
+    let early = with(30).pod(&ready("a", 100)).now(at(100));
+    assert_eq!(early.condition(ALL).unwrap().reason, "PodNotAvailable");
+    let for_ever = with(u32::MAX).pod(&pod_of("a").ready_since(Timestamp::MAX));
+    assert_eq!(
+        for_ever.condition(ALL).unwrap().recheck,
+        Some(Timestamp::MAX)
+    );
+}
+
+#[test]
+fn of_several_daemon_sets_each_pod_has_its_own_time_and_one_that_is_not_ready_comes_first() {
+    let proxy = daemon_set("kube-system/proxy")
+        .critical()
+        .min_ready_seconds(5);
+    let proxy_pod = pod("kube-system/proxy-1").of(&proxy);
+    let world = world(&worker())
+        .daemon_set(&cni().min_ready_seconds(30))
+        .daemon_set(&proxy)
+        .pod(&cni_pod().ready_since(at(100)));
+    let both = world.clone().pod(&proxy_pod.clone().ready_since(at(100)));
+    for (now, expected, recheck) in [
+        (
+            at(104),
+            Some(
+                "not Ready for long enough yet: pods kube-system/cni-1 (30 s, until 2026-01-01T00:02:10Z), \
+                 kube-system/proxy-1 (5 s, until 2026-01-01T00:01:45Z)",
+            ),
+            Some(at(105)),
+        ),
+        (
+            at(105),
+            Some(
+                "not Ready for long enough yet: pod kube-system/cni-1 (30 s, until 2026-01-01T00:02:10Z)",
+            ),
+            Some(at(130)),
+        ),
+        (at(130), None, None),
+    ] {
+        let both = both.clone().now(now);
+        assert_lack("both", &both, COMPONENTS, expected);
+        assert_eq!(both.condition(COMPONENTS).unwrap().recheck, recheck);
+    }
+    let one = world.pod(&proxy_pod).now(at(104));
+    let not_ready = "pod kube-system/proxy-1 is not Ready";
+    assert_lack("one", &one, READY, Some(not_ready));
+    assert_eq!(one.condition(READY).unwrap().recheck, Some(at(130)));
+}
+
+#[test]
+fn a_bare_pod_counts_at_once_and_one_of_a_daemon_set_that_is_not_waited_for_after_its_time() {
+    const LATE: &str =
+        "not Ready for long enough yet: pod kube-system/cni-1 (30 s, until 2026-01-01T00:02:10Z)";
+    let gate = rule("gate").waits_for(READY);
+    let bare = pod("kube-system/probe").critical().ready_since(at(100));
+    let own = cni_pod().ready_since(at(100));
+    let tolerant = || cni().toleration("{operator: Exists}");
+    for (name, daemon_set, pod, expected) in [
+        ("bare", cni(), &bare, None),
+        ("it does not tolerate the gate", cni(), &own, Some(LATE)),
+        (
+            "it is being deleted",
+            tolerant().deleting(),
+            &own,
+            Some(LATE),
+        ),
+    ] {
+        let world = world(&worker())
+            .daemon_set(&daemon_set.min_ready_seconds(30))
+            .rule(&gate);
+        assert_lack(name, &world.pod(pod).now(at(101)), READY, expected);
+    }
+}
+
+#[test]
+fn a_pod_says_how_far_it_has_come() {
+    for (now, expected) in [
+        (at(90), "Ready for 0 s of 30 s (minReadySeconds)"),
+        (at(104), "Ready for 4 s of 30 s (minReadySeconds)"),
+        (at(129), "Ready for 29 s of 30 s (minReadySeconds)"),
+    ] {
+        let world = world(&worker())
+            .daemon_set(&cni().min_ready_seconds(30))
+            .pod(&cni_pod().ready_since(at(100)))
+            .rule(&rule("r").waits_for(READY))
+            .now(now);
+        let plan = world.plan();
+        let condition = plan.outcomes[0].findings[0].condition.as_ref().unwrap();
+        let Detail::PodNotAvailable { pods } = &condition.detail else {
+            panic!("{condition:?}");
+        };
+        assert_eq!(pods.iter().next().unwrap().progress(now), expected);
     }
 }
 

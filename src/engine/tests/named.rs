@@ -94,6 +94,31 @@ fn once_it_is_seen_to_lack_its_pod_an_open_node_is_closed() {
 }
 
 #[test]
+fn a_timer_releases_a_node_once_its_pod_is_available_and_nothing_is_written_until_then() {
+    // A process that starts later waits only for the rest.
+    for (since, rest) in [(100, 30_000), (80, 10_000)] {
+        let mut bench = Bench::new(&[waits("r")], &[node("n")]);
+        let agent = agent().min_ready_seconds(30).json().clone();
+        bench.cluster.put(DAEMON_SETS, agent);
+        bench.lists(DAEMON_SETS);
+        put_pod(&mut bench, "n");
+        let mut pod = bench.cluster.get(PODS, "n").unwrap().clone();
+        pod["status"]["conditions"][0]["lastTransitionTime"] = json!(at(since));
+        bench.cluster.put(PODS, pod);
+        bench.lists(PODS);
+        bench.wait(5000);
+        assert_eq!(bench.taints("n").len(), 1, "{since}");
+        bench.asked();
+        bench.wait(rest - 5001);
+        let writes = |it: &String| ["node n", "conditions of n"].contains(&it.as_str());
+        assert!(!bench.asked().iter().any(writes), "{since}");
+        assert_eq!(bench.taints("n").len(), 1, "{since}");
+        bench.wait(2);
+        assert_eq!(bench.taints("n"), [""; 0], "{since}");
+    }
+}
+
+#[test]
 fn a_node_is_gated_once_what_its_rule_goes_by_is_current() {
     for (watch, waits_for_it) in [
         (PODS, true),

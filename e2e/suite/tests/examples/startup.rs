@@ -43,6 +43,15 @@ fn nodes_register_with_the_taint_of_the_rule() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_node_pool_makes_nodes_with_the_taint_of_room_first() -> Result<()> {
+    let rule: Value = read("room-first/rule.yaml")?;
+    let pool: Value = read("room-first/karpenter-node-pool.yaml")?;
+    let startup_taints = &pool["spec"]["template"]["spec"]["startupTaints"];
+    assert_eq!(*startup_taints, json!([rule["spec"]["taint"]]));
+    Ok(())
+}
+
 #[tokio::test]
 async fn examples_startup_taints() -> Result<()> {
     let kubelet: KubeletConfiguration = read("startup-taints/kubelet-configuration.yaml")?;

@@ -178,6 +178,7 @@ async fn an_api_server_takes_every_example_and_every_whole_manifest_in_the_docum
     }
     // Files for some users only, which are in no kustomization.
     for file in [
+        "room-first/karpenter-node-pool.yaml",
         "startup-taints/karpenter-node-pool.yaml",
         "your-stack/node-pools.yaml",
         "your-stack/class-rules.yaml",

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::ask::{condition, create, delete, is_going, items, name, node_key, taints, text, uid};
+use super::ask::{create, delete, is_going, items, name, node_key, taints, text, uid};
 use super::due::Soon;
 use super::placement::{admits, daemon_tolerations, keeps, selects};
 use crate::sim::actor::Actor;
@@ -148,27 +149,34 @@ impl DaemonSets {
             .into_iter()
             .flat_map(|nodes| nodes.keys().cloned())
             .collect();
-        let is_ready = |pod: &Value| !is_going(pod) && condition(pod, "Ready") == "True";
+        let now = cluster.wall();
+        let available_at = |pod: &Value| available_at(set, pod).filter(|_| !is_going(pod));
+        let is_available = |pod: &Value| available_at(pod).is_some_and(|at| at <= now);
         let is_new = |pod: &Value| pod["metadata"]["labels"][REVISION] == revision(set);
         let mut busy = 0;
         let mut old = Vec::new();
         for node in nodes {
             let pods = self.pods_on(cluster, set, &node);
             let has_old = pods.iter().any(|(_, pod)| !is_new(pod));
-            let new_is_ready = pods.iter().any(|(_, pod)| is_new(pod) && is_ready(pod));
+            let new_is_available = pods.iter().any(|(_, pod)| is_new(pod) && is_available(pod));
             let is_under_way = if surge > 0 {
-                pods.iter().any(|(_, pod)| is_new(pod)) && !new_is_ready
+                pods.iter().any(|(_, pod)| is_new(pod)) && !new_is_available
             } else {
-                !pods.is_empty() && !pods.iter().any(|(_, pod)| is_ready(pod))
+                !pods.is_empty() && !pods.iter().any(|(_, pod)| is_available(pod))
             };
+            let times = pods.iter().filter_map(|(_, pod)| available_at(pod));
+            if let Some(next) = times.filter(|at| *at > now).min() {
+                let wait = Time::try_from(next.duration_since(now)).unwrap_or_default();
+                self.soon.at(cluster.now() + wait);
+            }
             busy += u64::from(is_under_way);
             if has_old {
-                old.push((node, pods, new_is_ready, is_under_way));
+                old.push((node, pods, new_is_available, is_under_way));
             }
         }
-        for (node, pods, new_is_ready, is_under_way) in old {
+        for (node, pods, new_is_available, is_under_way) in old {
             let may_begin = busy < at_once && !is_under_way;
-            if surge > 0 && !new_is_ready {
+            if surge > 0 && !new_is_available {
                 let tolerations = daemon_tolerations(&set["spec"]["template"]);
                 // The real controller creates the pod, and the scheduler does not bind it.
                 let is_admitted = cluster
@@ -180,7 +188,7 @@ impl DaemonSets {
                 }
                 continue;
             }
-            // Replacing an old pod that is not Ready costs no availability.
+            // Replacing an old pod that is not available costs no availability.
             if surge == 0 && !may_begin && !is_under_way {
                 continue;
             }
@@ -232,6 +240,18 @@ impl Actor for DaemonSets {
             _ => {}
         }
     }
+}
+
+/// When the pod has been Ready for the `minReadySeconds` of its `DaemonSet`, if it is Ready.
+fn available_at(set: &Value, pod: &Value) -> Option<Timestamp> {
+    let mut conditions = items(&pod["status"]["conditions"]).iter();
+    let ready = conditions.find(|it| it["type"] == "Ready" && it["status"] == "True")?;
+    let seconds = set["spec"]["minReadySeconds"].as_i64().unwrap_or(0);
+    if seconds == 0 {
+        return Some(Timestamp::MIN);
+    }
+    let since: Timestamp = text(&ready["lastTransitionTime"]).parse().ok()?;
+    since.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
 fn owner(pod: &Value) -> Option<&str> {

@@ -9,6 +9,7 @@ const LABEL: &str = "node.gardener.cloud/critical-component";
 const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 const NAMED: &str = "daemonset.nodegate.dev/kube-system.cni";
 const ALL: &str = "daemonsets.nodegate.dev/all";
+const SCHEDULED: &str = "daemonsets.nodegate.dev/scheduled";
 
 fn daemon_set(fields: &Value) -> Value {
     let mut object = json!({
@@ -182,6 +183,50 @@ fn critical_pods_have_to_be_ready() {
         assert_eq!(met(&story), expected, "{name}");
         story.create_as_is(pod("bare", "nobody", &json!({})));
         assert_eq!(met(&story), No, "{name}, and another one is not");
+    }
+}
+
+#[test]
+fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds_and_a_bare_one_does_not() {
+    let slow = json!({ "spec": { "minReadySeconds": 30 } });
+    for (asked_at, expected) in [(10, No), (39, No), (40, Maybe), (69, Maybe), (70, Yes)] {
+        for (kind, expected) in [
+            (READY, expected),
+            (NAMED, expected),
+            (ALL, expected),
+            (SCHEDULED, Yes),
+        ] {
+            let mut story = world(kind);
+            story.create(daemon_set(&slow));
+            let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+            let mut pod = pod("p", &uid, &ready());
+            pod["metadata"]["labels"]["app"] = json!("cni");
+            story.create_as_is(pod);
+            story.at(asked_at);
+            assert_eq!(met(&story), expected, "{kind} {asked_at}");
+        }
+    }
+    let mut story = world(READY);
+    story.create_as_is(pod("bare", "nobody", &ready()));
+    assert_eq!(met(&story), Yes);
+}
+
+#[test]
+fn a_daemon_set_has_its_room_once_a_live_pod_of_it_is_bound() {
+    let ended = json!({ "status": { "phase": "Failed" } });
+    let elsewhere = json!({ "spec": { "nodeName": "another" } });
+    for (name, fields, expected) in [
+        ("bound", json!({}), Yes),
+        ("ready", ready(), Yes),
+        ("ended", ended, No),
+        ("elsewhere", elsewhere, No),
+    ] {
+        let mut story = world(SCHEDULED);
+        story.create(daemon_set(&json!({})));
+        assert_eq!(met(&story), No, "{name}");
+        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+        story.create_as_is(pod("p", &uid, &fields));
+        assert_eq!(met(&story), expected, "{name}");
     }
 }
 
