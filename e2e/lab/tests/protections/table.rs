@@ -126,13 +126,23 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
+        as_if: "a pod had its room only once it is Ready",
+        law: END,
+        scenario: "room-first",
+        edits: &[(
+            "src/condition/daemon_sets.rs",
+            "as_ready && best.1 != PodEvidence::Ready",
+            "best.1 != PodEvidence::Ready",
+        )],
+    },
+    Protection {
         as_if: "a pod that is Ready were available",
         law: REMOVAL,
         scenario: "available",
         edits: &[(
             "src/condition/pods.rs",
-            "self == Self::Ready && now < available",
-            "self == Self::Ready && now < available && !TAKEN_OUT",
+            "seconds > 0 && facts.now < until",
+            "false",
         )],
     },
     Protection {

@@ -30,8 +30,9 @@ fn ready(pod: &Value) -> Option<&Value> {
 const ALL: &str = "daemonsets.nodegate.dev/all";
 const SCHEDULED: &str = "daemonsets.nodegate.dev/scheduled";
 
-/// How late a process may take a pod for available.
-const AVAILABLE_SEEN_LATE: SignedDuration = SignedDuration::from_secs(1);
+/// For how long after a pod became available a node may be gated by what it was before: as long as evidence counts, and a write
+/// takes.
+const DECIDED_EARLIER: SignedDuration = SignedDuration::from_secs(30);
 
 fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
@@ -512,7 +513,14 @@ impl Facts<'_> {
             expected.any(|(daemon_set, expected)| *expected != Answer::No && owns(daemon_set, pod))
         };
         let others = self.pods(class).filter(|pod| !is_covered(pod));
-        let others = others.map(|pod| self.is_ready(rule, pod));
+        let others = others.map(|pod| {
+            let mut labelled = self.daemon_sets.iter().filter(|it| has(class, it));
+            let owner = labelled.find(|daemon_set| owns(daemon_set, pod));
+            owner.map_or_else(
+                || self.is_ready(rule, pod),
+                |daemon_set| self.is_available(rule, daemon_set, pod),
+            )
+        });
         self.are_scheduled(class)
             .min(Answer::all(of_daemon_sets.chain(others)))
     }
@@ -522,11 +530,13 @@ impl Facts<'_> {
         let wait = daemon_set["spec"]["minReadySeconds"].as_i64().unwrap_or(0);
         let wait = SignedDuration::from_secs(wait);
         let since = ready(pod).and_then(|ready| time(&ready["lastTransitionTime"]));
-        let been = since.map(|since| wall(self.at).duration_since(since));
-        let answer = match been.filter(|_| !wait.is_zero()) {
+        let answer = match since.map(|since| wall(self.at).duration_since(since)) {
+            _ if wait.is_zero() => Answer::Yes,
+            None => Answer::No,
+            // By any clock.
             Some(been) if been + self.steps < wait => Answer::No,
-            Some(been) if been - self.steps < wait + AVAILABLE_SEEN_LATE => Answer::Maybe,
-            _ => Answer::Yes,
+            Some(been) if been - self.steps < wait + DECIDED_EARLIER => Answer::Maybe,
+            Some(_) => Answer::Yes,
         };
         answer.min(self.is_ready(rule, pod))
     }

@@ -234,17 +234,25 @@ pub(super) const ALL: &[Base] = &[
         &[Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "room-first: nodes wait until every DaemonSet has a pod, Ready or not: one comes late, and one is for other nodes",
+        "room-first: nodes wait until every DaemonSet has a pod, Ready or not: one is for other nodes, and a taint that passes keeps one off a node",
         s(60),
         |it| {
+            let kubelets = joining_as(3, |it| {
+                if it.name == "n-1" {
+                    it.taint("ToBeDeletedByClusterAutoscaler", "NoSchedule")
+                } else {
+                    it
+                }
+            });
             let never = daemon_set("never").ready_after(s(3600));
             it.has(rule("room").waits_for(ALL_BOUND))
-                .has(daemon_set("agent").ready_after(s(30)))
+                .has(daemon_set("agent").ready_after(s(30)).tolerates(&[GATE]))
                 .has(daemon_set("elsewhere").only_on("gpu", "yes"))
                 .has(never)
-                .nodes(joining_as(3, |it| it.pods_after(s(9))))
+                .nodes(kubelets)
+                .workload(4)
         },
-        &[Gated(GATE, 3), Held(GATE, &[])],
+        &[Gated(GATE, 3), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "available: nodes wait until the pods of a DaemonSet have been Ready for its minReadySeconds, by name and by class; on one of them they never are for so long",
@@ -259,6 +267,18 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(kubelets)
         },
         &[Gated(GATE, 3), Held(GATE, &[]), Held(OTHER_GATE, &[])],
+    ),
+    Base::new(
+        "available-by-turns: a rolling update under a continuous rule goes on node by node, each held until its new pod is available",
+        s(120),
+        |it| {
+            let operator = Operator::default().edits(s(45), daemon_set_key("agent"), version("2"));
+            it.has(rule("agent").continuous().waits_for(COMPONENTS_READY))
+                .has(daemon_set("agent").critical().available_after(8))
+                .nodes(joining(3))
+                .acts(operator)
+        },
+        &[PutOn(GATE, 6), Held(GATE, &[])],
     ),
     Base::new(
         "devices: nodes wait for a driver's devices: all slices of a pool, of its newest generation, without a taint",
