@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceSlice;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use nodegate_testbed::changes::delete_pod;
+use nodegate_testbed::changes::{delete_pod, patch_node_status};
 use nodegate_testbed::fixtures::{node, pod, set_csi_drivers};
-use nodegate_testbed::{Witness, sights};
+use nodegate_testbed::{Witness, never, sights};
 use serde_json::json;
 
-use crate::scene::{SOON, Scene};
+use crate::scene::{A_WHILE, SOON, Scene};
 
 const NETWORK_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 const NO_SCHEDULE: &str = "NoSchedule";
@@ -132,7 +132,7 @@ async fn examples_gpu() -> Result<()> {
         "capacity": {"nvidia.com/gpu": "8"},
         "allocatable": {"nvidia.com/gpu": "8"},
     }});
-    nodegate_testbed::changes::patch_node_status(&scene.client, "gpu-1", &offer).await?;
+    patch_node_status(&scene.client, "gpu-1", &offer).await?;
     scene.has_taint("gpu-1", TAINT, false).await?;
     scene.keeps_taint("other", TAINT, false).await
 }
@@ -153,7 +153,7 @@ async fn examples_gpu_by_count() -> Result<()> {
             "capacity": {"nvidia.com/gpu": "8"},
             "allocatable": {"nvidia.com/gpu": gpus},
         }});
-        nodegate_testbed::changes::patch_node_status(&scene.client, "gpu-1", &offer).await?;
+        patch_node_status(&scene.client, "gpu-1", &offer).await?;
         if is_closed {
             scene.keeps_taint("gpu-1", TAINT, true).await?;
         } else {
@@ -354,12 +354,27 @@ async fn examples_room_first() -> Result<()> {
     const BOUND: &str = "daemonsets.nodegate.dev/scheduled";
     let scene = Scene::of("room-first", None).await?;
     scene.apply("cni/daemon-set.yaml").await?;
-    scene.join(node("worker").taint(TAINT, NO_SCHEDULE)).await?;
+    pod("default/workload").create(&scene.client).await?;
+    let full = node("worker")
+        .allocatable("cpu", "8")
+        .allocatable("pods", "0");
+    full.taint(TAINT, NO_SCHEDULE).create(&scene.client).await?;
     scene.is_unmet("worker", BOUND, "has no pod").await?;
+    scene.turn_ready("worker").await?;
     scene.keeps_taint("worker", TAINT, true).await?;
-    // Bound is enough.
+
+    // There is room for one pod: the DaemonSet's gets it, and need not be Ready.
+    let one = json!({"pods": "1"});
+    let room = json!({"status": {"capacity": one, "allocatable": one}});
+    patch_node_status(&scene.client, "worker", &room).await?;
     scene.pod("example-network-plugin", "worker").await?;
-    scene.has_taint("worker", TAINT, false).await
+    scene.has_taint("worker", TAINT, false).await?;
+    let pods: Api<Pod> = Api::namespaced(scene.client.clone(), "default");
+    let place = async || {
+        let spec = pods.get("workload").await?.spec;
+        Ok(spec.and_then(|spec| spec.node_name))
+    };
+    never("workload takes the room", A_WHILE, place).await
 }
 
 #[tokio::test]

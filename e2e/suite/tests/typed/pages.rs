@@ -238,6 +238,7 @@ pub(crate) const INSTALLED: [Page; 32] = [
     page("examples/in-order/README.md", At::Beside),
     page("examples/karpenter-repair/README.md", At::Beside),
     page("examples/node-problem-detector/README.md", At::Beside),
+    page("examples/room-first/README.md", At::Beside),
     page("examples/security-agent/README.md", At::Beside),
     page("examples/startup-taint-removal/README.md", At::Beside),
     page("examples/startup-taints/README.md", At::Beside),
