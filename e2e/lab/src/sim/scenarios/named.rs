@@ -255,18 +255,22 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "available: nodes wait until the pods of a DaemonSet have been Ready for its minReadySeconds, by name and by class; on one of them they never are for so long",
+        "available: nodes wait until the pods of a DaemonSet have been Ready for its minReadySeconds, by name and by class; one begins anew, and one fails before",
         s(100),
         |it| {
             let kubelets = joining(3)
                 .then(s(22), "n-1", Deed::Fail("agent", s(3)))
-                .then(s(45), "n-2", Deed::Fail("agent", s(3600)));
+                .then(s(20), "n-2", Deed::Fail("agent", s(3600)));
             it.has(rule("agent").waits_for(AGENT))
                 .has(rule("critical").waits_for(COMPONENTS_READY).taint(OTHER_GATE, "NoSchedule"))
                 .has(daemon_set("agent").critical().available_after(20))
                 .nodes(kubelets)
         },
-        &[Gated(GATE, 3), Held(GATE, &[]), Held(OTHER_GATE, &[])],
+        &[
+            Gated(GATE, 3),
+            Held(GATE, &["n-2"]),
+            Held(OTHER_GATE, &["n-2"]),
+        ],
     ),
     Base::new(
         "available-by-turns: a rolling update under a continuous rule goes on node by node, each held until its new pod is available",
