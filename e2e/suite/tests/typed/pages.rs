@@ -129,7 +129,7 @@ pub(crate) const BARE: [Page; 3] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 32] = [
+pub(crate) const INSTALLED: [Page; 33] = [
     Page {
         names: &[("-f cilium.yaml", "-f 0.yaml")],
         apart: &[
