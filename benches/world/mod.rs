@@ -166,6 +166,7 @@ impl World {
             memories: &[],
             may_gate: &[],
             held_back: &[],
+            setbacks: &[],
             watching_since: self.now,
         };
         plan(cluster, state, history, self.now)

@@ -1,6 +1,7 @@
 //! What is ours in a `NodeReadinessRule`. The group is the Node Readiness Controller's, so everything that it does not have stands
 //! under one key, `nodegate`: in a rule's spec, in a condition of it, and in its status. All of the spec's fields can be changed.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ pub struct NodegateRequirement {
 }
 
 /// Exact counts of a rule's nodes.
-#[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodegateStatus {
     /// How many nodes the rule selects.
@@ -138,7 +139,40 @@ pub struct NodegateStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub allowed_generation: Option<i64>,
+
+    /// Repairs since which no node of their `NodePool` has got ready.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_SETBACKS))]
+    pub setbacks: Vec<Setback>,
 }
+
+/// A repair since which no node has got ready.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Setback {
+    /// Name of the Karpenter `NodePool`; absent for nodes without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub pool: Option<String>,
+
+    /// The condition that the replaced node lacked.
+    #[schemars(length(max = 316))]
+    pub condition: String,
+
+    /// When it was replaced.
+    pub since: Time,
+
+    /// How many replacements before lacked the condition, too.
+    #[schemars(range(min = 0))]
+    pub missed: i32,
+
+    /// The generation of the `NodePool` then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool_generation: Option<i64>,
+}
+
+/// How many pools may have one.
+pub(crate) const MAX_SETBACKS: usize = 100;
 
 impl NodegateSpec {
     /// What limits how fast the rule gates nodes, if it asks for that. `maxFirstGated` alone does not.

@@ -14,9 +14,13 @@ use super::words::words;
 #[serde(rename_all = "camelCase", expecting = "an object")]
 pub struct Repair {
     /// How long this rule may hold a node, counted from when the node joined or the rule was created,
-    /// whichever came later. At least 1m, for example 15m. The annotation `nodegate.dev/readiness-ttl` on a Karpenter
+    /// whichever came later. At least 1m, 15m where absent. The annotation `nodegate.dev/readiness-ttl` on a Karpenter
     /// `NodePool` takes precedence for that pool's nodes.
-    #[serde(rename = "readinessTTL")]
+    #[serde(
+        rename = "readinessTTL",
+        default = "quarter",
+        skip_serializing_if = "is_quarter"
+    )]
     #[x_kube(validation = (
         "duration(self) >= duration('1m')",
         "readinessTTL must be at least 1m: a node needs time to start, write for example 15m",
@@ -54,6 +58,15 @@ words! {
         #[default]
         None = "None",
     }
+}
+
+/// The readiness TTL of Karpenter's RFC.
+const fn quarter() -> Duration {
+    Duration::from_secs(15 * 60)
+}
+
+fn is_quarter(ttl: &Duration) -> bool {
+    *ttl == quarter()
 }
 
 /// Karpenter's own limit for its repair.

@@ -370,7 +370,7 @@ mod tests {
                 "unhealthyZoneThreshold": 0.55,
                 "largeClusterSizeThreshold": 50,
             },
-            "repair": { "readinessTTL": "15m", "action": "Release", "maxUnhealthy": 3 },
+            "repair": { "readinessTTL": "20m", "action": "Release", "maxUnhealthy": 3 },
         });
         rule["status"]["nodegate"] = json!({
             "matchedNodes": 2,

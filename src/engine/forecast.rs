@@ -228,6 +228,7 @@ fn first_sight(now: Timestamp) -> NodeHistory<'static> {
         memories: &[],
         may_gate: &[],
         held_back: &[],
+        setbacks: &[],
         watching_since: now,
     }
 }

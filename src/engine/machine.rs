@@ -347,6 +347,7 @@ impl Engine {
         let (cluster, node) = (self.cache.cluster(), state.node);
         let may_gate = self.rules.may_gate(name, state.selecting, &self.cache);
         let held_back = self.rules.held_back(state.selecting, &self.cache);
+        let setbacks = self.rules.setbacks(state.selecting, &self.cache, node);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.write.is_under_way() {
             // The node is evaluated again when the write ends.
@@ -360,6 +361,7 @@ impl Engine {
             memories: &memories,
             may_gate: &may_gate,
             held_back: &held_back,
+            setbacks: &setbacks,
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
@@ -372,6 +374,8 @@ impl Engine {
         let (set, records) = (cluster.rules, &mut work.records);
         self.rules
             .evaluated(node, &plan, set, &work.write, records, &mut self.out);
+        self.rules
+            .got_ready(node, &plan, &self.cache, &mut self.out);
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
         work.observe(state, &plan, is_news, &mut self.out);
@@ -440,8 +444,8 @@ impl Engine {
                     .status_answered(&uid, answer, &self.cache, &mut self.out);
             }
             Job::Claim(name) => {
-                let (cache, out) = (&mut self.cache, &mut self.out);
-                let changes = self.repairs.answered(&name, answer, cache, out);
+                let (rules, cache, out) = (&mut self.rules, &mut self.cache, &mut self.out);
+                let changes = self.repairs.answered(&name, answer, rules, cache, out);
                 self.changes.add(changes);
             }
             Job::Version(watch, asked) => {

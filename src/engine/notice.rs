@@ -82,7 +82,8 @@ topics! {
     REPAIR_IMPOSSIBLE: Warning "NodeRepairImpossible" "RepairNode" on "Node",
         "The node was not ready in time, and the rule cannot repair it.";
     REPAIR_BLOCKED: Warning "NodeRepairBlocked" "RepairNode" on "Node",
-        "The node was not ready in time, and too many nodes are unhealthy to repair it. Repeated every 5 minutes.";
+        "The node was not ready in time and is probably not to blame: too many nodes are unhealthy, every node that joins in its zone is \
+         late, or replacing it has not helped before. Repeated every 5 minutes.";
     CLAIM_DELETED: Warning "NodeClaimDeleted" "RepairNode" on "Node",
         "The node's `NodeClaim` has been deleted, so that Karpenter replaces it.";
     NODE_UNREADABLE: Warning "ObjectUnreadable" "Read" on "Node",

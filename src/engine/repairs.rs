@@ -21,6 +21,7 @@ use super::notice::{self, Notice};
 use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
+use super::rules::Rules;
 use super::status::{Prospects, Tally};
 use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
@@ -55,6 +56,8 @@ struct Deletion {
     /// The node as it was evaluated.
     node: Node,
     rule: Arc<str>,
+    /// The first condition that it lacked.
+    lacked: Arc<str>,
     /// Why, as a complete sentence.
     why: String,
 }
@@ -111,6 +114,7 @@ impl Repairs {
             claim: claim.clone(),
             node: node.clone(),
             rule: outcome.rule.name.clone(),
+            lacked: outcome.lacks().unwrap_or_default(),
             why: outcome.lateness(),
         };
         work.under_way = Some((deletion, Step::Read));
@@ -132,6 +136,7 @@ impl Repairs {
         &mut self,
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
+        rules: &mut Rules,
         cache: &mut Cache,
         out: &mut Outbox,
     ) -> Changes {
@@ -171,6 +176,8 @@ impl Repairs {
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
+                let (rule, lacked) = (&deletion.rule, &deletion.lacked);
+                rules.replaced(rule, &deletion.node, lacked, cache, out);
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
                     return changes;
@@ -210,6 +217,7 @@ impl Deletion {
             node,
             rule,
             why,
+            ..
         } = self;
         info!(node = %node.name, %rule, claim = %claim.name, why, "NodeClaim deleted");
         let action = RepairAction::DeleteNodeClaim.as_str();

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::error::EVALUATION_ERROR;
 use crate::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, NodeShare, NodegateStatus, TaintPolicy, TaintStatus,
+    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Setback, TaintPolicy, TaintStatus,
 };
 use crate::finding::Backing;
 use crate::guard::Report;
@@ -77,6 +77,7 @@ pub(crate) struct Basis<'a> {
     pub disruption: Option<&'a Report>,
     /// The limit of what the rule may gate as it comes into force.
     pub first_gating: FirstLimit,
+    pub setbacks: &'a [Setback],
     /// How many nodes the rule selects, if some have yet to be evaluated.
     pub selected: usize,
     /// The rules that govern nodes that this rule selects as well.
@@ -115,6 +116,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
             released_nodes: count(matched - held),
             failed_node_count: count(tally.failures().count()),
             allowed_generation: basis.first_gating.allowed,
+            setbacks: basis.setbacks.to_vec(),
         });
     }
     let mut budget = Budget(LIST_BUDGET);

@@ -59,6 +59,8 @@ pub enum ClaimStage {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePool {
     pub name: Arc<str>,
+    /// It grows with each change of its spec.
+    pub generation: Option<i64>,
     pub readiness_ttl: Option<String>,
     pub do_not_repair: Option<&'static str>,
 }
@@ -147,6 +149,7 @@ impl Kind for NodePool {
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         Ok(Self {
             name: object.name(),
+            generation: object.metadata.generation,
             do_not_repair: forbids_repair(object),
             readiness_ttl: object.annotation(READINESS_TTL).map(Into::into),
         })

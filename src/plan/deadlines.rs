@@ -9,7 +9,8 @@ use super::outcome::Standing;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::condition::Watch;
 use crate::repair::{
-    BLOCKED_INTERVAL, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_released, in_force, judge,
+    BLOCKED_INTERVAL, Before, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_released, in_force,
+    judge,
 };
 use crate::rule::CompiledSpec;
 
@@ -63,8 +64,8 @@ impl<'a> Draft<'a> {
         &mut self,
         (rule, spec): Active<'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
-        governs: bool,
-        tainted: bool,
+        (governs, tainted): (bool, bool),
+        lacks: &'a str,
     ) -> Option<Verdict<'a>> {
         let deadline = *deadline?.as_ref().ok()?;
         if !deadline.has_passed(self.now) || !(governs || spec.dry_run) {
@@ -81,9 +82,25 @@ impl<'a> Draft<'a> {
         let (repair, karpenter) = (spec.ours.repair.as_ref()?, self.state.karpenter);
         // A dry run would repair nodes that it had gated.
         let is_held = tainted || spec.dry_run;
-        let verdict = judge(self.node, rule, repair, is_held, karpenter, census);
-        if governs && matches!(verdict, Verdict::Blocked(_)) {
+        let mut setbacks = self.history.setbacks.iter();
+        let before = Before {
+            lacks,
+            setback: setbacks.find(|(uid, _)| *uid == rule.uid).map(|it| &it.1),
+            now: self.now,
+        };
+        let verdict = judge(
+            self.node,
+            (rule, repair),
+            is_held,
+            karpenter,
+            census,
+            before,
+        );
+        if let Verdict::Blocked(blocked) = verdict
+            && governs
+        {
             self.recheck(self.now.checked_add(BLOCKED_INTERVAL).ok());
+            self.recheck(blocked.until());
         }
         Some(verdict)
     }

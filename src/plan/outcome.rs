@@ -137,6 +137,11 @@ impl<'a> Outcome<'a> {
         unmet(&self.findings)
     }
 
+    /// The first condition that is not met.
+    pub(crate) fn lacks(&self) -> Option<Arc<str>> {
+        self.unmet().next().map(|it| it.requirement.kind.clone())
+    }
+
     /// Whether any condition has not been observed yet.
     pub fn is_to_be_seen(&self) -> bool {
         self.findings.iter().any(ConditionOutcome::is_to_be_seen)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::outcome::Memory;
+use crate::api::Setback;
 use crate::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
 };
@@ -116,6 +117,8 @@ pub struct NodeHistory<'a> {
     pub may_gate: &'a [Arc<str>],
     /// UIDs of the rules that may not gate a node in use yet.
     pub held_back: &'a [Arc<str>],
+    /// UIDs of rules, each with its last repair in the node's pool.
+    pub setbacks: &'a [(Arc<str>, Setback)],
     /// Since when this process has been the leader.
     pub watching_since: Timestamp,
 }

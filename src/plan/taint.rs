@@ -130,7 +130,9 @@ impl<'a> Draft<'a> {
         let (mut deadline, mut verdict) = (None, None);
         if !rule.is_suspended() && !met {
             deadline = self.deadline((rule, spec), decision, now);
-            verdict = self.verdict((rule, spec), deadline.as_ref(), governs, tainted);
+            let mut unmet = unmet(&findings);
+            let lacks = unmet.next().map_or("", |it| &it.requirement.kind);
+            verdict = self.verdict((rule, spec), deadline.as_ref(), (governs, tainted), lacks);
         }
         if governs && verdict == Some(Verdict::Release) && decision == Decision::Hold {
             decision = self

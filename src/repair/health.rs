@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::deadline::Deadline;
 use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 use crate::api::{ConditionStatus, NodeShare};
+use crate::guard::Zone;
 use crate::object::Node;
 use crate::object::karpenter::INITIALIZED_LABEL;
 use crate::rule::Rule;
@@ -67,7 +68,12 @@ impl GroupHealth {
 pub struct Census {
     pools: HashMap<String, GroupHealth>,
     rules: HashMap<Arc<str>, GroupHealth>,
+    /// The nodes of each zone that join, and those of them that are late.
+    zones: HashMap<Zone, (usize, usize)>,
 }
+
+/// With so many late nodes or fewer, a zone tells nothing of the cause (as in the node lifecycle controller's `ComputeZoneState`).
+const FEW: usize = 2;
 
 impl Census {
     /// Counts nodes, each with the name of its pool, under all rules of the cluster.
@@ -88,15 +94,18 @@ impl Census {
             .collect();
         let mut census = Self::default();
         for (node, pool) in nodes {
-            let is_past_deadline = || {
-                repairing.iter().any(|(rule, spec)| {
-                    !spec.dry_run
-                        && Deadline::recorded(node, &rule.uid)
-                            .is_some_and(|time| time.has_passed(now))
-                })
+            let deadlines = || {
+                let live = repairing.iter().filter(|(_, spec)| !spec.dry_run);
+                live.filter_map(|(rule, _)| Deadline::recorded(node, &rule.uid))
             };
+            let is_past_deadline = deadlines().any(|time| time.has_passed(now));
+            if deadlines().next().is_some() && !node.is_in_maintenance() {
+                let (joining, late) = census.zones.entry(Zone::of(&node.labels)).or_default();
+                *joining += 1;
+                *late += usize::from(is_past_deadline);
+            }
             let is_unhealthy = !node.is_in_maintenance()
-                && (has_stopped_being_ready(node) || is_past_deadline() || would_be_overdue(node));
+                && (has_stopped_being_ready(node) || is_past_deadline || would_be_overdue(node));
             if let Some(pool) = pool {
                 let count = match census.pools.get_mut(pool) {
                     Some(count) => count,
@@ -113,6 +122,12 @@ impl Census {
             }
         }
         census
+    }
+
+    /// How many nodes join in this node's zone, if they are many and all of them late.
+    pub(super) fn late_zone(&self, node: &Node) -> Option<usize> {
+        let (joining, late) = self.zones.get(&Zone::of(&node.labels))?;
+        (joining == late && *late > FEW).then_some(*late)
     }
 
     pub(crate) fn of(&self, group: Group<'_>) -> GroupHealth {

@@ -57,7 +57,7 @@ impl<'a> Karpenter<'a> {
     }
 
     /// The pool of the node, if it has one and it is known.
-    pub(super) fn pool(self) -> Option<&'a NodePool> {
+    pub(crate) fn pool(self) -> Option<&'a NodePool> {
         match self {
             Self::Known { pool, .. } => pool,
             Self::Disabled | Self::NotInstalled | Self::Unseen => None,

@@ -4,6 +4,7 @@
 mod deadline;
 mod health;
 mod karpenter;
+mod setback;
 #[cfg(test)]
 mod tests;
 mod ttl;
@@ -16,5 +17,6 @@ pub use karpenter::Karpenter;
 #[cfg(test)]
 pub(crate) use karpenter::pool_name;
 pub(crate) use karpenter::{NoClaim, NodeClaims};
+pub use setback::Futile;
 pub(crate) use ttl::{NoTtl, ReadinessTtl, in_force};
-pub(crate) use verdict::{Spared, Verdict, has_been_released, judge};
+pub(crate) use verdict::{Before, Spared, Verdict, has_been_released, judge};

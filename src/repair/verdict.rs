@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
-use crate::api::{NodeShare, Repair, RepairAction};
+use super::setback::Futile;
+use crate::api::{NodeShare, Repair, RepairAction, Setback};
 use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
@@ -13,7 +16,7 @@ use crate::rule::Rule;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
     Spare(Spared<'a>),
-    /// So many others are unhealthy that the cause is probably elsewhere.
+    /// The cause is probably not the node.
     Blocked(Blocked<'a>),
     Impossible(NoClaim<'a>),
     /// Its claim is deleted, so that a new node replaces it.
@@ -71,38 +74,91 @@ impl fmt::Display for Annotated<'_> {
     }
 }
 
+/// Why a late node is probably not to blame.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Blocked<'a> {
-    pub group: Group<'a>,
-    pub count: GroupHealth,
-    pub limit: NodeShare,
+pub enum Blocked<'a> {
+    /// So many others are unhealthy.
+    Unhealthy {
+        group: Group<'a>,
+        count: GroupHealth,
+        limit: NodeShare,
+    },
+    /// Every node that joins in its zone is late, and these are so many.
+    Zone(usize),
+    /// Nodes that replaced others lacked the same.
+    Futile(Group<'a>, Futile<'a>),
+}
+
+impl Blocked<'_> {
+    /// When it ends at the earliest, if that is known.
+    pub(crate) fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Futile(_, futile) => futile.until,
+            Self::Unhealthy { .. } | Self::Zone(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Blocked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            group,
-            count,
-            limit,
-        } = self;
-        write!(
-            f,
-            "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} allows {}",
-            count.unhealthy,
-            count.total,
-            limit.of(count.total),
-        )
+        match self {
+            Self::Unhealthy {
+                group,
+                count,
+                limit,
+            } => write!(
+                f,
+                "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} allows {}",
+                count.unhealthy,
+                count.total,
+                limit.of(count.total),
+            ),
+            Self::Zone(late) => write!(
+                f,
+                "all {late} nodes that join in its zone are late: the cause is not the node"
+            ),
+            Self::Futile(
+                group,
+                Futile {
+                    condition,
+                    missed,
+                    until,
+                },
+            ) => {
+                let replacements = if *missed == 1 {
+                    "replacement"
+                } else {
+                    "replacements"
+                };
+                write!(
+                    f,
+                    "{missed} {replacements} of {group} missed {condition} too: "
+                )?;
+                match until {
+                    Some(until) => write!(f, "the next is replaced at {until:.0} at the earliest"),
+                    None => f.write_str("replacing does not help"),
+                }
+            }
+        }
     }
+}
+
+/// What repairs before tell of a late node: the condition that it lacks, and the last repair in its pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub lacks: &'a str,
+    pub setback: Option<&'a Setback>,
+    pub now: Timestamp,
 }
 
 /// What to do with a node that is past its deadline under a rule with this `repair`. `is_held`: the node has the rule's taint.
 pub(crate) fn judge<'a>(
     node: &'a Node,
-    rule: &'a Rule,
-    repair: &Repair,
+    (rule, repair): (&'a Rule, &Repair),
     is_held: bool,
     karpenter: Karpenter<'a>,
     census: &Census,
+    before: Before<'a>,
 ) -> Verdict<'a> {
     if let Some(spared) = spared(node, rule, is_held, karpenter) {
         return Verdict::Spare(spared);
@@ -110,7 +166,7 @@ pub(crate) fn judge<'a>(
     let group = Group::of(pool_name(node, karpenter.claim().ok()), rule);
     let (count, limit) = (census.of(group), repair.max_unhealthy);
     if count.exceeds(limit) {
-        return Verdict::Blocked(Blocked {
+        return Verdict::Blocked(Blocked::Unhealthy {
             group,
             count,
             limit,
@@ -119,10 +175,24 @@ pub(crate) fn judge<'a>(
     match repair.action {
         RepairAction::None => Verdict::Report,
         RepairAction::Release => Verdict::Release,
-        RepairAction::DeleteNodeClaim => match karpenter.claim() {
-            Ok(claim) => Verdict::DeleteNodeClaim(claim),
-            Err(why) => Verdict::Impossible(why),
-        },
+        RepairAction::DeleteNodeClaim => {
+            let claim = match karpenter.claim() {
+                Ok(claim) => claim,
+                Err(why) => return Verdict::Impossible(why),
+            };
+            if let Some(late) = census.late_zone(node) {
+                return Verdict::Blocked(Blocked::Zone(late));
+            }
+            let (of, ttl) = ((node, karpenter.pool()), repair.readiness_ttl.as_std());
+            let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
+            let futile = before
+                .setback
+                .and_then(|it| it.blocks(of, before.lacks, ttl, before.now));
+            match futile {
+                Some(futile) => Verdict::Blocked(Blocked::Futile(group, futile)),
+                None => Verdict::DeleteNodeClaim(claim),
+            }
+        }
     }
 }
 

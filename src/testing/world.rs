@@ -409,6 +409,7 @@ impl World {
             memories: &self.memories,
             may_gate: &self.may_gate,
             held_back: &[],
+            setbacks: &[],
             watching_since: at(0),
         }
     }

@@ -152,7 +152,7 @@ pub(super) fn clean_up(leader: Option<&Leader>, rule: &str) -> NextStep {
 
 /// How to release all nodes of a rule that holds each of them. The rule may be wrong, or the nodes new.
 pub(super) fn way_out(cached: &CachedRule) -> Option<String> {
-    let counts = cached.object.status.nodegate?;
+    let counts = cached.object.status.nodegate.as_ref()?;
     let holds_all = counts.matched_nodes > 1 && counts.held_nodes == counts.matched_nodes;
     let (rule, nodes) = (&cached.rule.name, counts.matched_nodes);
     holds_all.then(|| {

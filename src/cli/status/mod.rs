@@ -217,12 +217,10 @@ impl RuleStatus {
             held: own().filter(is_held).count(),
             not_held: own().filter(|it| !it.tainted).count(),
             waiting: own().filter(|it| it.state == State::Waiting).count(),
-            failing: cached
-                .object
-                .status
-                .nodegate
-                .unwrap_or_default()
-                .failed_node_count,
+            failing: {
+                let counts = cached.object.status.nodegate.as_ref();
+                counts.map_or(0, |it| it.failed_node_count)
+            },
             longest_held: holding.filter_map(|it| it.since).min(),
             lacks: lacking(own().filter(|it| it.state.is_unmet())),
             published: conditions(cached, remarks.as_ref()),

@@ -4,6 +4,7 @@ mod finalizers;
 mod first_gating;
 mod gating;
 mod outcomes;
+mod setbacks;
 mod statuses;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::notice::{self, Notice};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
 use super::told::{Subject, Told};
-use crate::api::NodeShare;
+use crate::api::{NodeShare, Setback};
 use crate::finding::Backing;
 use crate::guard::{Guard, Limits};
 use crate::rule::Rule;
@@ -54,6 +55,9 @@ pub struct RuleWork {
     pub(super) first_gating: FirstGating,
     /// The limit of the first gating, whether or not the rule is in force.
     first_limit: Option<NodeShare>,
+    /// Repairs since which no node of their pool has got ready, the latest last, and of which generation of the rule.
+    setbacks: Vec<Setback>,
+    setbacks_of: Option<i64>,
     told: Told,
     pub finalizers: Attempt,
     pub status: StatusWork,
@@ -79,6 +83,8 @@ impl RuleWork {
             guard: None,
             first_gating: FirstGating::default(),
             first_limit: None,
+            setbacks: Vec::new(),
+            setbacks_of: None,
             told: Told::default(),
             finalizers: Attempt::default(),
             status: StatusWork::default(),
@@ -127,6 +133,7 @@ impl Rules {
         let spec = rule.active().filter(|_| !rule.deleting);
         work.guard = guard_for(spec, work.guard.take(), self.gating_limits);
         work.sync_first_gating(cached, is_known, self.gating_limits);
+        work.sync_setbacks(cached, is_known);
         // Another process may just have gated nodes, or nobody could for a while.
         if (is_taken_over || rule.is_suspended())
             && let Some(guard) = &mut work.guard

@@ -230,6 +230,7 @@ impl RuleWork {
                 is_exceeded: self.first_gating.is_refused(),
                 allowed: self.first_gating.allowed(),
             },
+            setbacks: &self.setbacks,
             selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
             governors: &governors,
             prospects: prospects(cache, tally, rule, out.now.wall),

@@ -68,6 +68,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         obstacle: None,
         disruption: None,
         first_gating: FirstLimit::default(),
+        setbacks: &[],
         selected: 0,
         governors: &[],
         node_limit: 100,
@@ -95,8 +96,9 @@ fn counts_are_exact_and_held_nodes_come_first() {
         released_nodes: 2,
         failed_node_count: 1,
         allowed_generation: None,
+        setbacks: Vec::new(),
     };
-    assert_eq!(status.nodegate, Some(counts));
+    assert_eq!(status.nodegate.as_ref(), Some(&counts));
     let evaluated: Vec<_> = status
         .node_evaluations
         .iter()

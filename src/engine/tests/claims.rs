@@ -90,7 +90,8 @@ fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
             "conditions of n",
             "read n",
             "delete n-claim",
-            "hurry n-claim"
+            "hurry n-claim",
+            "status of r"
         ]
     );
     assert_eq!(
@@ -122,7 +123,10 @@ fn a_claim_that_does_not_wait_for_pods_any_more_is_deleted_without_being_told_so
         json!({"karpenter.sh/nodeclaim-termination-timestamp": at(0)});
     bench.shows(Watch::NodeClaims, claim);
     bench.wait(2000);
-    assert_eq!(steps(&mut bench), ["read n", "delete n-claim"]);
+    assert_eq!(
+        steps(&mut bench),
+        ["read n", "delete n-claim", "status of r"]
+    );
 }
 
 #[test]
@@ -311,7 +315,9 @@ fn a_deletion_goes_no_further_once_the_process_is_to_stop() {
 #[test]
 fn a_few_claims_are_deleted_at_a_time() {
     let names: Vec<String> = (0..10).map(|index| format!("n-{index}")).collect();
-    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
+    // In zones of their own: one in which all are late is left alone.
+    let of_zone = |name: &String| node(name).label("topology.kubernetes.io/zone", name);
+    let nodes: Vec<_> = names.iter().map(of_zone).collect();
     let mut bench = late(&[deleting()], &nodes);
     bench.held_up = |request| matches!(request, Request::ReadNode(..));
     bench.wait(3000);
@@ -618,4 +624,52 @@ fn the_gauges_count_karpenters_objects_where_they_are_watched() {
     );
     assert_eq!(sizes(&bench), [("nodeclaims", 2), ("nodepools", 1)]);
     assert_eq!(sizes(&Bench::new(&[], &[node("n")])), []);
+}
+
+/// The node goes with its claim, and this one comes in its place.
+fn replace(bench: &mut Bench, old: &str, new: &str) {
+    bench.shows_gone(Watch::NodeClaims, &format!("{old}-claim"));
+    bench.gone(old);
+    bench.wait(1000);
+    bench.shows(Watch::NodeClaims, claim_of(new));
+    bench.sees(&node(new).created(bench.now.wall));
+}
+
+#[test]
+fn replacing_what_does_not_help_is_rarer_each_time_and_ends_until_a_node_gets_ready() {
+    let mut bench = bench_of(&[deleting()], &[node("n0")]);
+    // In minutes from when each node came.
+    let lasts = |bench: &mut Bench, name: &str| {
+        (1..30).find(|_| {
+            bench.wait(60_000);
+            is_being_deleted(bench, &format!("{name}-claim"))
+        })
+    };
+    let mut all = Vec::new();
+    for (name, next) in [("n0", "n1"), ("n1", "n2"), ("n2", "n3")] {
+        all.push(lasts(&mut bench, name));
+        replace(&mut bench, name, next);
+    }
+    all.push(lasts(&mut bench, "n3"));
+    assert_eq!(all, [Some(1), Some(2), Some(4), None]);
+    let told = bench.told();
+    let futile = "NodeRepairBlocked n3: Rule 'r' does not repair this node: 3 replacements of rule 'r' missed Net too: replacing does not help";
+    assert!(told.iter().any(|it| it == futile), "{told:#?}");
+    let setbacks = bench.status("r")["nodegate"]["setbacks"].clone();
+    assert_eq!(
+        (&setbacks[0]["condition"], &setbacks[0]["missed"]),
+        (&json!("Net"), &json!(2))
+    );
+
+    // The next leader knows it.
+    let mut rule = deleting();
+    rule.json()["status"] = bench.status("r").clone();
+    let mut next = bench_of(&[rule], &[node("n3").created(bench.now.wall)]);
+    assert_eq!(lasts(&mut next, "n3"), None);
+
+    let now = bench.now.wall;
+    bench.sees(&node("ready").created(now).condition("Net", "True"));
+    assert!(lasts(&mut bench, "n3").is_some());
+    bench.wait(5000);
+    assert_eq!(bench.status("r")["nodegate"]["setbacks"][0]["missed"], 0);
 }

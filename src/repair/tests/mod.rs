@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::health::GroupHealth;
+use super::verdict::Blocked;
 use super::*;
+use crate::api::Setback;
 use crate::object::{Node, NodeClaim, NodePool, Watched};
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, kept, node, rule};
@@ -105,7 +107,19 @@ impl Cluster {
     ) -> Verdict<'a> {
         let repair = self.rule.live().unwrap().ours.repair.as_ref().unwrap();
         let (node, census) = (&self.nodes[index], self.census(now));
-        judge(node, &self.rule, repair, is_held, karpenter, &census)
+        let before = Before {
+            lacks: "Net",
+            setback: None,
+            now,
+        };
+        judge(
+            node,
+            (&self.rule, repair),
+            is_held,
+            karpenter,
+            &census,
+            before,
+        )
     }
 }
 
@@ -392,14 +406,12 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
     let Some(Verdict::Blocked(blocked)) = verdict else {
         panic!("{verdict:?}");
     };
-    assert_eq!(blocked.group.to_string(), "rule 'gate'");
-    assert_eq!(
-        blocked.count,
-        GroupHealth {
-            unhealthy: 2,
-            total: 2
-        }
-    );
+    let Blocked::Unhealthy { group, count, .. } = blocked else {
+        panic!("{blocked:?}");
+    };
+    assert_eq!(group.to_string(), "rule 'gate'");
+    let (unhealthy, total) = (2, 2);
+    assert_eq!(count, GroupHealth { unhealthy, total });
 }
 
 #[test]
@@ -437,4 +449,89 @@ fn a_record_of_a_rule_that_is_gone_or_does_not_repair_counts_for_nothing() {
             }
         );
     }
+}
+
+#[test]
+fn a_zone_in_which_every_node_that_joins_is_late_is_not_repaired() {
+    const ZONE: &str = "topology.kubernetes.io/zone";
+    let all = repairing("DeleteNodeClaim, maxUnhealthy: 100%");
+    let late = |name: &str| overdue(name).label(ZONE, "z");
+    let at_ease = overdue("m").annotation(&Deadline::key("gate-uid"), &at(9000).to_string());
+    for (what, nodes, is_blocked) in [
+        (
+            "three are late",
+            vec![late("a"), late("b"), late("c")],
+            true,
+        ),
+        ("two are late", vec![late("a"), late("b")], false),
+        (
+            "one has time left",
+            vec![
+                late("a"),
+                late("b"),
+                late("c"),
+                at_ease.clone().label(ZONE, "z"),
+            ],
+            false,
+        ),
+        (
+            "another zone's has time left",
+            vec![late("a"), late("b"), late("c"), at_ease],
+            true,
+        ),
+    ] {
+        let cluster = Cluster::new(&all, &nodes);
+        let verdict = cluster.verdict(0, at(900)).unwrap();
+        let blocked = matches!(verdict, Verdict::Blocked(Blocked::Zone(3)));
+        assert_eq!(blocked, is_blocked, "{what}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_replacement_that_lacks_the_same_waits_twice_as_long_each_time_and_no_more_than_a_day() {
+    use jiff::SignedDuration;
+    let first = node("first").created(at(0)).build();
+    let mut known = Setback::after(None, (&first, None), None, "Net", at(60));
+    let ttl = SignedDuration::from_mins(1);
+    let blocks = |known: &Setback, node: &Node, lacks, now| {
+        let futile = known.blocks((node, None), lacks, ttl, at(now));
+        futile.map(|it| (it.missed, it.until))
+    };
+    // One of those that joined with it.
+    assert_eq!(blocks(&known, &first, "Net", 61), None);
+    assert_eq!(
+        Setback::after(Some(&known), (&first, None), None, "Net", at(70)),
+        known
+    );
+    let mut created = 61;
+    for (missed, wait) in [(1, 120), (2, 240)] {
+        let node = node("n").created(at(created)).build();
+        let until = created - 1 + wait;
+        assert_eq!(
+            blocks(&known, &node, "Net", until - 1),
+            Some((missed, Some(at(until))))
+        );
+        assert_eq!(blocks(&known, &node, "Net", until), None);
+        assert_eq!(
+            blocks(&known, &node, "Other", 0),
+            None,
+            "something else is missing"
+        );
+        known = Setback::after(Some(&known), (&node, None), None, "Net", at(until));
+        created = until + 1;
+    }
+    let node = node("n").created(at(created)).build();
+    assert_eq!(blocks(&known, &node, "Net", 1_000_000), Some((3, None)));
+    let pool = NodePool {
+        generation: Some(2),
+        ..NodePool::default()
+    };
+    let changed = known.blocks((&node, Some(&pool)), "Net", ttl, at(created));
+    assert_eq!(changed, None, "the pool has changed");
+    let other = Setback::after(Some(&known), (&node, None), None, "Other", at(created));
+    assert_eq!((&*other.condition, other.missed), ("Other", 0));
+    let day = SignedDuration::from_hours(20);
+    let first = Setback::after(None, (&first, None), None, "Net", at(0));
+    let futile = first.blocks((&node, None), "Net", day, at(1)).unwrap();
+    assert_eq!(futile.until, Some(at(24 * 3600)));
 }

@@ -25,6 +25,7 @@ const GUARD: &str = "a guarded rule gates no more nodes than its rates allow";
 const FIRST: &str = "a rule that comes into force gates no more nodes in use than its limit";
 const DELETION: &str = "a deleted rule goes when its nodes are clean";
 const CLAIMS: &str = "no claim of a node is deleted that was ever released";
+const VAIN: &str = "what does not help is not repeated for ever";
 const WRITES: &str = "writes are bounded";
 const WORKLOAD: &str = "a joining node runs no workload";
 const LEADER: &str = "only a leader writes, and one thing at a time";
@@ -408,6 +409,26 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "src/repair/verdict.rs",
             "rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())",
             "false",
+        )],
+    },
+    Protection {
+        as_if: "replacing a node always helped",
+        law: VAIN,
+        scenario: "replace-in-vain",
+        edits: &[(
+            "src/repair/setback.rs",
+            "!self.is_about(condition, pool) || missed == 0",
+            "!self.is_about(condition, pool) || missed == 0 || TAKEN_OUT",
+        )],
+    },
+    Protection {
+        as_if: "a zone in which every node is late told nothing",
+        law: CLAIMS,
+        scenario: "replace-zone",
+        edits: &[(
+            "src/repair/health.rs",
+            "joining == late && *late > FEW",
+            "joining == late && *late > FEW && !TAKEN_OUT",
         )],
     },
     Protection {

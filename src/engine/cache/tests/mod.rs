@@ -93,6 +93,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> (Decision, bool) {
         memories: &[],
         may_gate: &[],
         held_back: &[],
+        setbacks: &[],
         watching_since: at(0),
     };
     let NodePlan { outcomes, .. } = plan(cache.cluster(), state, history, now);

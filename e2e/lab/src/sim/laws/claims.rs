@@ -10,11 +10,12 @@ use nodegate::api::RepairAction;
 use nodegate::api::names::{NOT_READY_IN_TIME, READY_DEADLINE_PREFIX};
 use serde_json::Value;
 
+use super::disruption::zone;
 use super::ledger::is_ours;
 use super::rule::{Rule, forbids_repair};
 use super::{longest_age, seconds, steps};
 use crate::sim::actors::ask::{items, text};
-use crate::sim::cluster::Change;
+use crate::sim::cluster::{Change, View};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
 use crate::{Key, Kind};
@@ -185,6 +186,9 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
         ));
     }
     let repair = rule.ours.repair.as_ref()?;
+    if repair.action == RepairAction::DeleteNodeClaim && is_zone_late(moment, change, node) {
+        return Some("every node that joins in its zone is late".to_owned());
+    }
     let (late, all) = late(moment, change, rule, node);
     let limit = repair.max_unhealthy.of(all);
     (late > limit).then(|| format!("{late} of {all} nodes of the pool are late, {limit} may be"))
@@ -213,6 +217,31 @@ fn late(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> (usi
         count.0 += usize::from(was_late && is_late(object, slowest(change.at)));
     }
     count
+}
+
+/// Whether more than two nodes of the same zone joined, and all of them were late, during the whole maximum age of evidence.
+fn is_zone_late(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
+    let then = change.at.saturating_sub(longest_age(moment));
+    let slowest = |time: crate::sim::Time| wall(time.saturating_sub(steps(moment)));
+    let is_late_at = |view: View<'_>, time| {
+        let here = view.objects(Kind::Node);
+        let here = here.filter(|(_, object)| zone(object) == zone(node));
+        let mut joining = here.filter(|(_, object)| has_deadline(object)).peekable();
+        let mut count = 0;
+        let all_are = joining.all(|(_, object)| {
+            count += 1;
+            is_late(object, slowest(time))
+        });
+        all_are && count > 2
+    };
+    is_late_at(moment.cluster.at(then), then)
+        && is_late_at(moment.cluster.as_of(change.revision - 1), change.at)
+}
+
+fn has_deadline(node: &Value) -> bool {
+    let annotations = node["metadata"]["annotations"].as_object();
+    let mut keys = annotations.into_iter().flat_map(|it| it.keys());
+    keys.any(|key| key.starts_with(READY_DEADLINE_PREFIX))
 }
 
 /// Whether one of the node's deadlines has passed, by its annotations.

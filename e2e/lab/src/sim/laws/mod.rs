@@ -10,6 +10,7 @@ mod end;
 mod first_gating;
 mod foreign;
 mod forgery;
+mod futile;
 mod gatings;
 mod leadership;
 pub(super) mod ledger;
@@ -71,6 +72,10 @@ pub fn all() -> Laws {
         (
             "no claim of a node is deleted that was ever released",
             Box::new(claims::Claims),
+        ),
+        (
+            "what does not help is not repeated for ever",
+            Box::new(futile::Futile::default()),
         ),
         ("writes are bounded", Box::new(writes::Writes::default())),
         (

@@ -35,9 +35,13 @@ fn karpenter() -> Settings {
 
 /// A pool of five nodes that register with these taints.
 fn pool<'a>(scene: Scene<'a>, reporter: Reporter, taints: &[&str]) -> Scene<'a> {
+    pool_of(scene, 5, reporter, taints)
+}
+
+fn pool_of<'a>(scene: Scene<'a>, nodes: usize, reporter: Reporter, taints: &[&str]) -> Scene<'a> {
     let pool = Pool {
         name: "pool",
-        nodes: 5,
+        nodes,
         startup_taints: taints.iter().map(|key| taint(key)).collect(),
     };
     scene
@@ -165,6 +169,30 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().creates(s(40), repairing("DeleteNodeClaim")))
         },
         &[There(POOL), Held(GATE, &["pool-2"])],
+    )
+    .settings(karpenter),
+    Base::new(
+        "replace-in-vain: the only node of a pool never gets ready, nor does any that replaces it: after three that is given up",
+        s(780),
+        |it| {
+            let names = ["pool-1", "pool-2", "pool-3", "pool-4", "pool-5", "pool-6"];
+            let reporter = names.into_iter().fold(Reporter::new(READY), Reporter::ails);
+            pool_of(it.has(repairing("DeleteNodeClaim")), 1, reporter, &[GATE])
+        },
+        &[There(&["pool-4"]), Held(GATE, &["pool-4"])],
+    )
+    .settings(karpenter),
+    Base::new(
+        "replace-zone: every node that joins is late at once, and the rule would replace all: none is, as the cause is not the node",
+        s(180),
+        |it| {
+            let repair =
+                json!({"readinessTTL": "1m", "action": "DeleteNodeClaim", "maxUnhealthy": "100%"});
+            let reporter = POOL.iter().copied().fold(Reporter::new(READY), Reporter::ails);
+            let rule = rule("network").nodegate("repair", repair);
+            pool(it, reporter, &[GATE]).acts(Operator::default().creates(s(25), rule))
+        },
+        &[There(POOL), Held(GATE, POOL)],
     )
     .settings(karpenter),
 ];

@@ -1,0 +1,93 @@
+//! Repairs that have not helped, by rule and pool: for the plans of nodes, and in the rule's status for the next leader.
+
+use std::sync::Arc;
+
+use super::{RuleWork, Rules};
+use crate::api::{MAX_SETBACKS, Setback};
+use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::outbox::Outbox;
+use crate::object::Node;
+use crate::plan::NodePlan;
+
+impl RuleWork {
+    /// Takes over what an earlier process has recorded for this generation of the rule; an edit of it starts anew.
+    pub(super) fn sync_setbacks(&mut self, cached: &CachedRule, is_known: bool) {
+        let (generation, status) = (Some(cached.rule.generation), &cached.object.status);
+        if self.setbacks_of == generation {
+            return;
+        }
+        let recorded = status.nodegate.iter().flat_map(|it| &it.setbacks);
+        let recorded = recorded.filter(|_| !is_known && status.observed_generation == generation);
+        self.setbacks = recorded.cloned().collect();
+        self.setbacks_of = generation;
+    }
+}
+
+impl Rules {
+    /// UIDs of those of these rules under which a node of this one's pool was replaced and none has got ready since, each with that.
+    pub fn setbacks(
+        &self,
+        selecting: &[usize],
+        cache: &Cache,
+        node: &Node,
+    ) -> Vec<(Arc<str>, Setback)> {
+        let rules = cache.cluster().rules.rules();
+        let works = selecting
+            .iter()
+            .filter_map(|index| self.works.get(&rules[*index].uid));
+        let works = works.filter(|work| !work.setbacks.is_empty());
+        let found = works.filter_map(|work| {
+            let pool = cache.claims.pool_name(node);
+            let setback = work.setbacks.iter().find(|it| it.pool.as_deref() == pool)?;
+            Some((work.uid.clone(), setback.clone()))
+        });
+        found.collect()
+    }
+
+    /// Notes that this node, which lacked this condition, has been replaced under the rule of this name.
+    pub fn replaced(
+        &mut self,
+        rule: &str,
+        node: &Node,
+        condition: &str,
+        cache: &Cache,
+        out: &mut Outbox,
+    ) {
+        let mut works = self.works.values_mut();
+        let Some(work) = works.find(|work| *work.name == *rule) else {
+            return;
+        };
+        let (pool, name) = (cache.claims.of(node).pool(), cache.claims.pool_name(node));
+        let place = work
+            .setbacks
+            .iter()
+            .position(|it| it.pool.as_deref() == name);
+        let known = place.map(|place| work.setbacks.remove(place));
+        let now = out.now.wall;
+        let setback = Setback::after(known.as_ref(), (node, pool), name, condition, now);
+        if work.setbacks.len() >= MAX_SETBACKS {
+            work.setbacks.remove(0);
+        }
+        // The latest comes last.
+        work.setbacks.push(setback);
+        work.status_changed(out);
+    }
+
+    /// Notes for the rules whose conditions this node meets for the first time that a node of its pool has got ready.
+    pub fn got_ready(&mut self, node: &Node, plan: &NodePlan<'_>, cache: &Cache, out: &mut Outbox) {
+        for outcome in plan.outcomes.iter().filter(|it| it.completes && it.met) {
+            let Some(work) = self.works.get_mut(&outcome.rule.uid) else {
+                continue;
+            };
+            let known = work.setbacks.len();
+            if known == 0 {
+                continue;
+            }
+            let pool = cache.claims.pool_name(node);
+            work.setbacks.retain(|it| it.pool.as_deref() != pool);
+            if work.setbacks.len() < known {
+                work.status_changed(out);
+            }
+        }
+    }
+}
