@@ -74,6 +74,10 @@ const fn a_fifth() -> NodeShare {
     NodeShare::Percent(20)
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_a_fifth(share: &NodeShare) -> bool {
     *share == a_fifth()
 }

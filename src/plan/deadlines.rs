@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::decision::Decision;
 use super::make::{Active, Draft};
-use super::outcome::Standing;
+use super::outcome::{ConditionOutcome, Standing, unmet};
 use crate::api::{EnforcementMode, RepairAction};
 use crate::condition::Watch;
 use crate::repair::{
@@ -65,7 +65,7 @@ impl<'a> Draft<'a> {
         (rule, spec): Active<'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
         (governs, tainted): (bool, bool),
-        lacks: &'a str,
+        findings: &[ConditionOutcome<'a>],
     ) -> Option<Verdict<'a>> {
         let deadline = *deadline?.as_ref().ok()?;
         if !deadline.has_passed(self.now) || !(governs || spec.dry_run) {
@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
         let is_held = tainted || spec.dry_run;
         let mut setbacks = self.history.setbacks.iter();
         let before = Before {
-            lacks,
+            lacks: unmet(findings).next().map_or("", |it| &it.requirement.kind),
             setback: setbacks.find(|(uid, _)| *uid == rule.uid).map(|it| &it.1),
             now: self.now,
         };

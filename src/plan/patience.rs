@@ -108,14 +108,18 @@ fn on_record(policy: ConditionPolicy, findings: &[ConditionOutcome<'_>]) -> Opti
     }
 }
 
-/// Why a node with unmet conditions is not gated yet; `None` if it may be.
+/// Why a node with unmet conditions is not gated yet; `None` if it may be. The rule may begin to gate nodes in use, and its disruption
+/// guard permits this one.
 pub(super) fn held_back(
     spec: &CompiledSpec,
     findings: &[ConditionOutcome<'_>],
     unmet_since: Timestamp,
-    may_gate: bool,
+    (may_begin, may_gate): (bool, bool),
     now: Timestamp,
 ) -> Option<WaitReason> {
+    if !may_begin {
+        return Some(WaitReason::FirstGating);
+    }
     let is_ours = |finding: &ConditionOutcome<'_>| finding.requirement.source.is_synthesized();
     let grace = match spec.ours.grace_period {
         Some(period) => unmet_since.checked_add(period.as_std()).ok(),

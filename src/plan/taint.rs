@@ -89,20 +89,16 @@ impl<'a> Draft<'a> {
             met,
         };
         let is_held_back = self.history.held_back.contains(&rule.uid);
-        let mut memory = None;
         // A bootstrap-only rule gates nodes as they join and reboot, and those that it found as it came into force.
         let is_in_use = is_held_back && !past.was_in_force() && rebooted.is_none();
-        let mut held = is_in_use.then_some(WaitReason::FirstGating);
+        let (mut memory, mut held) = (None, is_in_use.then_some(WaitReason::FirstGating));
         if spec.mode == EnforcementMode::Continuous {
             let joining = past.is_joining(now);
             let unmet_since = past.unmet_since(spec.policy, &findings, now);
-            let may_gate = self.history.may_gate.contains(&rule.uid);
+            let permits = (!is_held_back, self.history.may_gate.contains(&rule.uid));
             held = unmet_since
                 .filter(|_| !joining)
-                .and_then(|since| match is_held_back {
-                    true => Some(WaitReason::FirstGating),
-                    false => held_back(spec, &findings, since, may_gate, now),
-                });
+                .and_then(|since| held_back(spec, &findings, since, permits, now));
             // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
             let is_governed = governing.is_some() && !governs && !spec.dry_run;
             memory = Some(Memory {
@@ -130,9 +126,8 @@ impl<'a> Draft<'a> {
         let (mut deadline, mut verdict) = (None, None);
         if !rule.is_suspended() && !met {
             deadline = self.deadline((rule, spec), decision, now);
-            let mut unmet = unmet(&findings);
-            let lacks = unmet.next().map_or("", |it| &it.requirement.kind);
-            verdict = self.verdict((rule, spec), deadline.as_ref(), (governs, tainted), lacks);
+            let deadline = deadline.as_ref();
+            verdict = self.verdict((rule, spec), deadline, (governs, tainted), &findings);
         }
         if governs && verdict == Some(Verdict::Release) && decision == Decision::Hold {
             decision = self

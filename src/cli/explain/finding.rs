@@ -192,9 +192,8 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
             return pods.iter().map(|key| of_pod(key, snapshot)).collect();
         }
         Detail::PodNotAvailable { pods } => {
-            let pods = pods.iter();
             let of = |it: &TooNew| Cause::of("pod", it.pod, it.progress(snapshot.at));
-            return pods.map(of).collect();
+            return pods.iter().map(of).collect();
         }
         Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => {
             let since =

@@ -10,7 +10,7 @@ use super::gating::evidence_is_stale;
 use super::{RuleWork, Rules};
 use crate::api::NodeShare;
 use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::nodes::{NodeWork, Nodes, tally};
+use crate::engine::nodes::{Nodes, tally};
 use crate::engine::outbox::Outbox;
 use crate::engine::status::would_gate;
 use crate::guard::Limits;
@@ -134,7 +134,8 @@ impl Rules {
     ) -> Vec<Arc<str>> {
         let now = out.now.monotonic;
         let generation = cache.rules.generation;
-        let is_unseen = |it: &Box<NodeWork>| it.rules_seen < generation && it.write.is_under_way();
+        let mut works = nodes.values();
+        let is_behind = works.any(|it| it.rules_seen < generation && it.write.is_under_way());
         let mut allowed = Vec::new();
         for rule in cache.cluster().rules.rules() {
             let Some(work) = self.works.get_mut(&rule.uid) else {
@@ -144,11 +145,7 @@ impl Rules {
                 continue;
             };
             let is_early = open.refused_at.is_some_and(|at| now < at + INTERVAL);
-            if !open.is_due
-                || is_early
-                || evidence_is_stale(rule, cache.cluster())
-                || nodes.values().any(is_unseen)
-            {
+            if !open.is_due || is_early || evidence_is_stale(rule, cache.cluster()) || is_behind {
                 continue;
             }
             open.is_due = false;

@@ -51,7 +51,7 @@ fn past_its_limit_and_three_nodes_it_gates_none_that_is_in_use() {
         let limit = format!("disruption: {{maxFirstGated: {share}}}");
         let rule = rule("r").waits_for("Net").nodegate(&limit);
         for rule in [rule.clone(), rule.bootstrap_only()] {
-            let mut bench = Bench::new(&[rule.clone()], &fleet(unmet));
+            let mut bench = Bench::new(&[rule], &fleet(unmet));
             bench.wait(5000);
             assert_eq!(gated(&bench), expected, "{unmet} of 10, {share}");
             let allowed = &bench.status("r")["nodegate"]["allowedGeneration"];

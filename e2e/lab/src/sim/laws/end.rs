@@ -222,7 +222,7 @@ fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId
     let object = Key::cluster(Kind::NodeReadinessRule, &rule.name);
     let object = moment.cluster.get(&object);
     has_turned
-        || object.is_some_and(|it| first_gating::is_held_back(&it))
+        || object.is_some_and(|it| first_gating::is_held_back(it))
         || rule.ours.guard().is_some() && is_held_back(moment, facts, rule)
 }
 

@@ -82,7 +82,7 @@ impl Law for FirstGating {
                 });
                 answer == Some(true)
             });
-            if is_held_back(&object) && to_gate.count() <= ALWAYS {
+            if is_held_back(object) && to_gate.count() <= ALWAYS {
                 return Err(format!("rule {} is still held back", rule.name));
             }
         }

@@ -303,9 +303,12 @@ impl Facts<'_> {
         Answer::all(daemon_sets.map(|daemon_set| {
             let own = self.pods.iter();
             let own = own.filter(|pod| is_live(pod) && owns(daemon_set, pod));
-            let is_there = Answer::any(own.map(|pod| match as_ready {
-                true => self.is_available(rule, daemon_set, pod),
-                false => Answer::Yes,
+            let is_there = Answer::any(own.map(|pod| {
+                if as_ready {
+                    self.is_available(rule, daemon_set, pod)
+                } else {
+                    Answer::Yes
+                }
             }));
             match expects_by(self, daemon_set, |it| [ALL, SCHEDULED].contains(&it)) {
                 Answer::Yes => is_there,
