@@ -444,9 +444,12 @@ impl Engine {
                     .status_answered(&uid, answer, &self.cache, &mut self.out);
             }
             Job::Claim(name) => {
-                let (rules, cache, out) = (&mut self.rules, &mut self.cache, &mut self.out);
-                let changes = self.repairs.answered(&name, answer, rules, cache, out);
+                let (cache, out) = (&mut self.cache, &mut self.out);
+                let changes = self.repairs.answered(&name, answer, cache, out);
                 self.changes.add(changes);
+                for replaced in self.repairs.replaced.drain(..) {
+                    self.rules.replaced(&replaced, cache, out);
+                }
             }
             Job::Version(watch, asked) => {
                 let version = answer.and_then(Answer::version);

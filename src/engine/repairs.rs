@@ -21,7 +21,6 @@ use super::notice::{self, Notice};
 use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
-use super::rules::Rules;
 use super::status::{Prospects, Tally};
 use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
@@ -37,7 +36,17 @@ const TURN: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     work: Map<Arc<str>, ClaimRepair>,
+    /// The nodes whose claims have been deleted, for their rules.
+    pub replaced: Vec<Replaced>,
     is_stopping: bool,
+}
+
+/// A node whose claim has been deleted under a rule, and the first condition that it lacked.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    pub rule: Arc<str>,
+    pub node: Node,
+    pub lacked: Arc<str>,
 }
 
 #[derive(Debug, Default)]
@@ -136,7 +145,6 @@ impl Repairs {
         &mut self,
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
-        rules: &mut Rules,
         cache: &mut Cache,
         out: &mut Outbox,
     ) -> Changes {
@@ -176,8 +184,11 @@ impl Repairs {
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
-                let (rule, lacked) = (&deletion.rule, &deletion.lacked);
-                rules.replaced(rule, &deletion.node, lacked, cache, out);
+                self.replaced.push(Replaced {
+                    rule: deletion.rule.clone(),
+                    node: deletion.node.clone(),
+                    lacked: deletion.lacked.clone(),
+                });
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
                     return changes;

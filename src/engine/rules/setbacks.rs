@@ -6,6 +6,7 @@ use super::{RuleWork, Rules};
 use crate::api::{MAX_SETBACKS, Setback};
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::outbox::Outbox;
+use crate::engine::repairs::Replaced;
 use crate::object::Node;
 use crate::plan::NodePlan;
 
@@ -44,17 +45,16 @@ impl Rules {
         found.collect()
     }
 
-    /// Notes that this node, which lacked this condition, has been replaced under the rule of this name.
-    pub fn replaced(
+    /// Notes that a node has been replaced.
+    pub(in crate::engine) fn replaced(
         &mut self,
-        rule: &str,
-        node: &Node,
-        condition: &str,
+        replaced: &Replaced,
         cache: &Cache,
         out: &mut Outbox,
     ) {
+        let Replaced { rule, node, lacked } = replaced;
         let mut works = self.works.values_mut();
-        let Some(work) = works.find(|work| *work.name == *rule) else {
+        let Some(work) = works.find(|work| work.name == *rule) else {
             return;
         };
         let (pool, name) = (cache.claims.of(node).pool(), cache.claims.pool_name(node));
@@ -64,7 +64,7 @@ impl Rules {
             .position(|it| it.pool.as_deref() == name);
         let known = place.map(|place| work.setbacks.remove(place));
         let now = out.now.wall;
-        let setback = Setback::after(known.as_ref(), (node, pool), name, condition, now);
+        let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, now);
         if work.setbacks.len() >= MAX_SETBACKS {
             work.setbacks.remove(0);
         }

@@ -245,7 +245,7 @@ pub(crate) const CASES: &[Case] = &[
     create("repair with a number", BOOTSTRAP, "{nodegate: {repair: {readinessTTL: 1m, action: Release, maxUnhealthy: 5}}}"),
     create("repair with 100%", BOOTSTRAP, "{nodegate: {repair: {readinessTTL: 1m, action: None, maxUnhealthy: 100%}}}"),
     create("repair that is paused", BOOTSTRAP, "{nodegate: {repair: {readinessTTL: 1m, maxUnhealthy: 0}}}"),
-    create("repair without a time", BOOTSTRAP, "{nodegate: {repair: {action: Release}}}").fails("spec.nodegate.repair.readinessTTL: Required value"),
+    create("repair without a time, which is 15 minutes then", BOOTSTRAP, "{nodegate: {repair: {action: Release}}}"),
     create("repair within less than a minute", BOOTSTRAP, "{nodegate: {repair: {readinessTTL: 30s}}}").fails(TTL),
     create("an action that does not exist", BOOTSTRAP, "{nodegate: {repair: {readinessTTL: 15m, action: Reboot}}}").fails("supported values: \"DeleteNodeClaim\", \"Release\", \"None\""),
     create("a limit above 100%", BOOTSTRAP, "{nodegate: {repair: {readinessTTL: 15m, maxUnhealthy: 101%}}}").fails(MAX_UNHEALTHY),

@@ -24,6 +24,7 @@ async fn what_takes_a_readiness_ttl() -> Result<()> {
     tokio::try_join!(
         a_node_that_is_not_ready_in_time_has_its_claim_deleted(&client),
         a_node_that_is_not_ready_in_time_is_released(&client),
+        a_node_that_replaces_a_late_one_and_lacks_the_same_waits(&client),
     )?;
     Ok(())
 }
@@ -119,4 +120,34 @@ async fn a_node_that_is_not_ready_in_time_is_released(client: &Client) -> Result
         Ok(deadline(client, &rule, TEST).await?.is_none())
     })
     .await
+}
+
+async fn a_node_that_replaces_a_late_one_and_lacks_the_same_waits(client: &Client) -> Result<()> {
+    const TEST: &str = "in-vain";
+    let rule = rule(TEST, "DeleteNodeClaim").create(client).await?;
+    let joins = async |name: &str| {
+        claim(TEST, name).create(client).await?;
+        // In a zone of their own: one in which more than two nodes are late is left alone.
+        let node = super::late(TEST, name, &rule).label("topology.kubernetes.io/zone", TEST);
+        node.label(POOL, TEST).create(client).await
+    };
+    joins("first").await?;
+    eventually_deleted(client, "first", SOON).await?;
+    // Creation times are whole seconds.
+    tokio::time::sleep(A_WHILE).await;
+    joins("second").await?;
+    let note = eventually_told(client, "second", "NodeRepairBlocked", SOON).await?;
+    let expected = "Rule 'in-vain' does not repair this node: 1 replacement of NodePool 'in-vain' missed example.com/Ready too: the \
+                    next is replaced at ";
+    ensure!(note.starts_with(expected), "{note}");
+    let setbacks = sights::rule_status(client, TEST).await?["nodegate"]["setbacks"].clone();
+    ensure!(
+        setbacks[0]["condition"] == READY && setbacks[0]["missed"] == 0,
+        "{setbacks}"
+    );
+    ensure!(
+        living_claim(client, "second").await?.is_some(),
+        "it was deleted"
+    );
+    Ok(())
 }

@@ -139,6 +139,8 @@ async fn a_rule_that_would_gate_too_many_nodes_in_use_gates_none_until_somebody_
     for name in &names {
         node(NAME, name).create(&client).await?;
     }
+    // Creation times are whole seconds, and the nodes have to be older than the rule.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     continuous(NAME)
         .nodegate("disruption", json!({"maxFirstGated": "10%"}))
         .create(&client)
