@@ -158,15 +158,20 @@ pub(super) fn ready<'a>(
     if matches!(best, Some((_, PodEvidence::Ready))) {
         return Condition::met(Detail::DaemonSetReady { daemon_set: key });
     }
+    // A pod that is there all the same may count later.
+    let unmet = |detail| Condition {
+        recheck: best.and_then(|(_, evidence)| evidence.believed_at()),
+        ..Condition::unmet(detail)
+    };
     let mut gates = group.gates.iter();
     if let Some(taint) = gates.find(|gate| !tolerates(daemon_set, gate)) {
-        return Condition::unmet(Detail::DoesNotTolerateGate {
+        return unmet(Detail::DoesNotTolerateGate {
             daemon_set: key,
             taint,
         });
     }
     if let Placement::KeptAway(taint) = placement {
-        return Condition::unmet(Detail::DoesNotTolerate {
+        return unmet(Detail::DoesNotTolerate {
             daemon_set: key,
             taint,
         });

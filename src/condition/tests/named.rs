@@ -177,6 +177,13 @@ fn one_that_does_not_tolerate_the_taint_that_waits_for_it_keeps_its_node_closed(
     }
     let shut_out = with(&agent()).rule(&gate).condition(AGENT).unwrap();
     assert_eq!(shut_out.reason, "DoesNotTolerate");
+    // Its pod is there all the same, and will count.
+    let slow = agent().min_ready_seconds(30);
+    let pod = agent_pod("a").ready_since(at(60));
+    let shut_out = with(&slow).pod(&pod).rule(&gate).now(at(70));
+    let shut_out = shut_out.condition(AGENT).unwrap();
+    let expected = ("DoesNotTolerate", Some(at(90)));
+    assert_eq!((&*shut_out.reason, shut_out.recheck), expected);
 }
 
 #[test]
