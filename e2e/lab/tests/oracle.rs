@@ -19,7 +19,7 @@ const FAULTS: usize = 12;
 const SEED: u64 = 7;
 
 /// The scenarios whose end depends on when things happen, and why.
-const DEPEND_ON_TIME: [(&str, &str); 4] = [
+const DEPEND_ON_TIME: [(&str, &str); 5] = [
     (
         "rule-re-created",
         "the rule is created again at a set time, in vain while the old one is still there",
@@ -32,6 +32,10 @@ const DEPEND_ON_TIME: [(&str, &str); 4] = [
     (
         "dry-run-again",
         "a bootstrap ends for good if its conditions are seen to be met before the dry run begins",
+    ),
+    (
+        "replace-in-vain",
+        "a process that ends before it has recorded a repair has one replacement more tried",
     ),
 ];
 
