@@ -84,7 +84,7 @@ impl FirstGating {
     }
 
     /// When to count next, if it has to.
-    fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Instant> {
         match self {
             Self::Open(open) if open.is_due => open.refused_at.map(|at| at + INTERVAL),
             _ => None,
@@ -145,7 +145,12 @@ impl Rules {
                 continue;
             };
             let is_early = open.refused_at.is_some_and(|at| now < at + INTERVAL);
-            if !open.is_due || is_early || evidence_is_stale(rule, cache.cluster()) || is_behind {
+            if !open.is_due || is_early || evidence_is_stale(rule, cache.cluster()) {
+                continue;
+            }
+            if is_behind {
+                // The end of that write is looked at, or the next second.
+                open.refused_at = open.refused_at.map(|_| now);
                 continue;
             }
             open.is_due = false;
@@ -162,11 +167,5 @@ impl Rules {
             work.status_changed(out);
         }
         allowed
-    }
-
-    /// When the next such decision is due.
-    pub(super) fn next_first_gating(&self) -> Option<Instant> {
-        let works = self.works.values();
-        works.filter_map(|work| work.first_gating.due()).min()
     }
 }

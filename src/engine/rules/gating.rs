@@ -57,15 +57,16 @@ impl Rules {
         granted
     }
 
-    /// When a guard may let another node be gated.
+    /// When a guard may let another node be gated, or a first gating is decided anew.
     pub fn next_gating(&self, cache: &Cache, now: Instant) -> Option<Instant> {
         let cluster = cache.cluster();
         let next = cluster.rules.rules().iter().filter_map(|rule| {
-            let guard = self.works.get(&rule.uid)?.guard.as_ref()?;
-            let waits = rule.is_suspended() || evidence_is_stale(rule, cluster);
-            guard.next_grant(now).filter(|_| !waits)
+            let work = self.works.get(&rule.uid)?;
+            let grant = work.guard.as_ref().and_then(|guard| guard.next_grant(now));
+            let next = grant.into_iter().chain(work.first_gating.due()).min();
+            next.filter(|_| !rule.is_suspended() && !evidence_is_stale(rule, cluster))
         });
-        next.chain(self.next_first_gating()).min()
+        next.min()
     }
 }
 

@@ -55,19 +55,19 @@ pub(super) const ALL: &[Base] = &[
     ),
     Base::new(
         "first-blow: a rule comes that would gate most nodes in use: it gates none of them, holds one that joins, and goes on once few are left",
-        s(130),
+        s(170),
         |it| {
             let mut reporter = Reporter::new(READY);
             for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"] {
                 reporter = reporter.ails(node);
             }
             for node in ["n-0", "n-1", "n-2", "n-3"] {
-                reporter = reporter.then(s(110), node, SayGood);
+                reporter = reporter.then(s(150), node, SayGood);
             }
             let mut machines = booting(8, s(5), s(1));
-            machines.push(Machine::new("n-8").zone("c").boots(s(90)));
+            machines.push(Machine::new("n-8").zone("c").boots(s(130)));
             it.nodes(Kubelets::new(machines))
-                .acts(Operator::default().creates(s(70), limited()))
+                .acts(Operator::default().creates(s(110), limited()))
                 .acts(reporter)
         },
         &[PutOn(GATE, 3), Held(GATE, &["n-4", "n-5"])],
