@@ -51,10 +51,11 @@ pub struct Disruption {
     ))]
     pub large_cluster_size_threshold: Option<i32>,
 
-    /// How many nodes in use the rule may gate as it comes into force: when it is created, edited or resumed, or ends to be a dry
-    /// run. A node is in use if no rule's taint kept pods off it before. If the rule would gate more, it gates none of them, gets
-    /// the condition `HeldBack`, and goes on once they are few enough, or this is raised. A number of nodes or a percentage of
-    /// those in use, rounded up; 3 nodes may always be gated. Nodes that join are gated in any case.
+    /// How many nodes in use the rule may gate as it comes into force: when it is created, edited or resumed, or ends to be a
+    /// dry run. A node is in use if it does not have the rule's taint, and does not join just now. If the rule would gate more,
+    /// it gates none of them, gets the condition `HeldBack`, and goes on once they are few enough, or this is raised. A number
+    /// of nodes or a percentage of those in use, rounded up; 3 nodes may always be gated. Nodes that join are gated in any
+    /// case.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<IntOrString>", extend("maxLength" = 4))]
     #[x_kube(validation = (

@@ -18,8 +18,8 @@ pub struct Repair {
     /// `NodePool` takes precedence for that pool's nodes.
     #[serde(
         rename = "readinessTTL",
-        default = "quarter",
-        skip_serializing_if = "is_quarter"
+        default = "default_ttl",
+        skip_serializing_if = "is_default_ttl"
     )]
     #[x_kube(validation = (
         "duration(self) >= duration('1m')",
@@ -37,7 +37,7 @@ pub struct Repair {
     /// When to hold back: nothing is repaired while more than this many nodes of the `NodePool` (without Karpenter: of
     /// the rule) are past their readiness TTL or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
     /// where absent, and 0 pauses repair.
-    #[serde(default = "a_fifth", skip_serializing_if = "is_a_fifth")]
+    #[serde(default = "default_limit", skip_serializing_if = "is_default_limit")]
     #[schemars(with = "IntOrString", extend("maxLength" = 4))]
     #[x_kube(validation = (
         "type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",
@@ -61,16 +61,16 @@ words! {
 }
 
 /// The readiness TTL of Karpenter's RFC.
-const fn quarter() -> Duration {
+const fn default_ttl() -> Duration {
     Duration::from_secs(15 * 60)
 }
 
-fn is_quarter(ttl: &Duration) -> bool {
-    *ttl == quarter()
+fn is_default_ttl(ttl: &Duration) -> bool {
+    *ttl == default_ttl()
 }
 
 /// Karpenter's own limit for its repair.
-const fn a_fifth() -> NodeShare {
+const fn default_limit() -> NodeShare {
     NodeShare::Percent(20)
 }
 
@@ -78,6 +78,6 @@ const fn a_fifth() -> NodeShare {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
-fn is_a_fifth(share: &NodeShare) -> bool {
-    *share == a_fifth()
+fn is_default_limit(share: &NodeShare) -> bool {
+    *share == default_limit()
 }

@@ -501,12 +501,10 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             "its grace period ends at {}, judged by the times on the node",
             clock(until)
         ),
-        Decision::Wait(WaitReason::FirstGating) => {
-            format!(
+        Decision::Wait(WaitReason::FirstGating) => format!(
             "the rule has come into force and may gate no node in use yet: see kubectl nodegate explain rule/{}",
             rule.name
-        )
-        }
+        ),
         Decision::Wait(WaitReason::Disruption) => {
             "its disruption limit holds it back: see the rule's condition DisruptionLimited".into()
         }

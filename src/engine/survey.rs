@@ -12,7 +12,7 @@ use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::Source;
 use crate::guard::Guard;
 use crate::object::Node;
-use crate::plan::{Decision, Standing, WaitReason};
+use crate::plan::Standing;
 use crate::rule::{CompiledSpec, Rule};
 
 /// A gauge of the current state: its name, the names of its labels, and what it measures.
@@ -199,10 +199,8 @@ impl Survey {
         let is_governed = |standing| matches!(standing, &Standing::Conflicted { .. });
         let governed = tally.nodes().filter(|it| is_governed(&it.2.standing));
         self.count(CONFLICTED, &[name], governed.count());
-        let waits = Standing::Governs(Decision::Wait(WaitReason::FirstGating));
-        let held_back = tally
-            .nodes()
-            .filter(|it| it.2.standing == waits && work.first_gating.is_refused());
+        let is_refused = work.first_gating.is_refused();
+        let held_back = tally.found().filter(|it| is_refused && it.is_held_back());
         self.count(HELD_BACK_NODES, &[name], held_back.count());
         let report = work.guard.as_ref().map(Guard::report);
         for zone in report.iter().flat_map(|report| &report.zones) {

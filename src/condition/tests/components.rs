@@ -90,54 +90,81 @@ fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_closes_rebooted_n
 }
 
 #[test]
-fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignored() {
-    const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
+fn all_daemon_sets_that_run_here_have_to_be_ready_or_bound_but_those_that_are_to_be_ignored() {
+    const MISSING: Option<&str> = Some("DaemonSet tools/agent has no pod on this node");
     let agent = || daemon_set("tools/agent");
     let pod_of = |daemon_set: &DaemonSetBuilder| pod("tools/a").of(daemon_set);
-    for (name, daemon_set, pods, expected) in [
-        ("no pod", agent(), vec![], Some(MISSING)),
+    let own = || pod_of(&agent());
+    let other = || pod_of(&daemon_set("tools/b"));
+    let unready = Some("pod tools/a is not Ready");
+    // What all lack, and what all lack that have to be bound alone.
+    for (name, daemon_set, pods, all, bound) in [
+        ("no pod", agent(), vec![], MISSING, MISSING),
+        ("not Ready", agent(), vec![own()], unready, None),
+        ("Ready", agent(), vec![own().ready()], None, None),
         (
-            "not Ready",
+            "terminating",
             agent(),
-            vec![pod_of(&agent())],
-            Some("pod tools/a is not Ready"),
+            vec![own().ready().deleting()],
+            MISSING,
+            MISSING,
         ),
-        ("Ready", agent(), vec![pod_of(&agent()).ready()], None),
         (
-            "another pod is Ready",
+            "failed",
             agent(),
-            vec![pod("tools/a").of(&daemon_set("tools/b")).ready()],
-            Some(MISSING),
+            vec![own().phase("Failed")],
+            MISSING,
+            MISSING,
+        ),
+        (
+            "on another node",
+            agent(),
+            vec![own().ready().on("worker-2")],
+            MISSING,
+            MISSING,
+        ),
+        ("another's pod", agent(), vec![other()], MISSING, MISSING),
+        (
+            "another's pod is Ready",
+            agent(),
+            vec![other().ready()],
+            MISSING,
+            MISSING,
         ),
         (
             "a Ready pod in another namespace that claims it as its owner",
             agent(),
             vec![pod("tenant/a").of(&agent()).ready()],
-            Some(MISSING),
+            MISSING,
+            MISSING,
         ),
         (
             "another pod is not Ready",
             agent(),
-            vec![pod_of(&agent()).ready(), pod("tools/c")],
+            vec![own().ready(), pod("tools/c")],
+            None,
             None,
         ),
         (
             "to be ignored",
             agent().label("nodegate.dev/ignore", "true"),
             vec![],
+            None,
             None,
         ),
         (
             "not to be ignored",
             agent().label("nodegate.dev/ignore", "false"),
             vec![],
-            Some(MISSING),
+            MISSING,
+            MISSING,
         ),
-        ("being deleted", agent().deleting(), vec![], None),
+        ("being deleted", agent().deleting(), vec![], None, None),
         (
             "for other nodes",
             agent().node_selector("gpu", "yes"),
             vec![],
+            None,
             None,
         ),
     ] {
@@ -145,65 +172,12 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_but_those_that_are_to_be_ignor
             .waited_for(Component::AllDaemonSets)
             .daemon_set(&daemon_set);
         let world = pods.iter().fold(world, World::pod);
-        assert_lack(name, &world, ALL, expected);
+        assert_lack(name, &world, ALL, all);
+        assert_lack(name, &world, BOUND, bound);
     }
     let none = world(&worker()).waited_for(Component::AllDaemonSets);
     assert_lack("there are none", &none, ALL, None);
-}
-
-#[test]
-fn room_is_left_until_every_daemon_set_that_runs_here_has_a_live_pod_that_is_bound_ready_or_not() {
-    const MISSING: &str = "DaemonSet tools/agent has no pod on this node";
-    let agent = || daemon_set("tools/agent");
-    let pod_of = |daemon_set: &DaemonSetBuilder| pod("tools/a").of(daemon_set);
-    for (name, daemon_set, pods, expected) in [
-        ("no pod", agent(), vec![], Some(MISSING)),
-        ("not Ready", agent(), vec![pod_of(&agent())], None),
-        ("Ready", agent(), vec![pod_of(&agent()).ready()], None),
-        (
-            "terminating",
-            agent(),
-            vec![pod_of(&agent()).deleting()],
-            Some(MISSING),
-        ),
-        (
-            "failed",
-            agent(),
-            vec![pod_of(&agent()).phase("Failed")],
-            Some(MISSING),
-        ),
-        (
-            "bound to another node",
-            agent(),
-            vec![pod_of(&agent()).on("worker-2")],
-            Some(MISSING),
-        ),
-        (
-            "another's pod",
-            agent(),
-            vec![pod_of(&daemon_set("tools/b"))],
-            Some(MISSING),
-        ),
-        (
-            "to be ignored",
-            agent().label("nodegate.dev/ignore", "true"),
-            vec![],
-            None,
-        ),
-        ("being deleted", agent().deleting(), vec![], None),
-        (
-            "for other nodes",
-            agent().node_selector("gpu", "yes"),
-            vec![],
-            None,
-        ),
-    ] {
-        let world = world(&worker())
-            .waited_for(Component::AllDaemonSets)
-            .daemon_set(&daemon_set);
-        let world = pods.iter().fold(world, World::pod);
-        assert_lack(name, &world, BOUND, expected);
-    }
+    assert_lack("there are none", &none, BOUND, None);
     let node = worker().taint("dedicated", "NoSchedule");
     let world = world(&node).waited_for(Component::AllDaemonSets);
     let answer = world.daemon_set(&agent()).condition(BOUND).unwrap();
@@ -213,39 +187,6 @@ fn room_is_left_until_every_daemon_set_that_runs_here_has_a_live_pod_that_is_bou
         "every DaemonSet meant for this node has a pod on it; left out: DaemonSet tools/agent does not tolerate taint \
          dedicated"
     );
-}
-
-#[test]
-fn a_pod_counts_once_it_has_been_ready_for_the_min_ready_seconds_of_its_daemon_set() {
-    const NEW: &str =
-        "not Ready for long enough yet: pod kube-system/a (30 s, until 2026-01-01T00:01:30Z)";
-    let agent = daemon_set("kube-system/agent")
-        .critical()
-        .selecting("app", "agent")
-        .min_ready_seconds(30);
-    let pod = pod("kube-system/a").of(&agent).ready_since(at(60));
-    let alone = pod_of_nobody().ready_since(at(60));
-    for kind in [
-        "daemonset.nodegate.dev/kube-system.agent",
-        ALL,
-        "node.gardener.cloud/CriticalPodsReady",
-    ] {
-        let world = world(&worker())
-            .naming("kube-system/agent")
-            .waited_for(Component::AllDaemonSets)
-            .daemon_set(&agent)
-            .pod(&pod)
-            .pod(&alone);
-        let early = world.clone().now(at(89)).condition(kind).unwrap();
-        assert_eq!((&*early.message, &*early.reason), (NEW, "PodNotAvailable"));
-        assert_eq!(early.recheck, Some(at(90)), "{kind}");
-        assert_lack("by its own time", &world.now(at(90)), kind, None);
-    }
-}
-
-/// A labelled pod without a `DaemonSet`.
-fn pod_of_nobody() -> PodBuilder {
-    pod("kube-system/static").critical()
 }
 
 #[test]

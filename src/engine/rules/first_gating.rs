@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::gating::evidence_is_stale;
 use super::{RuleWork, Rules};
-use crate::api::NodeShare;
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::nodes::{Nodes, tally};
 use crate::engine::outbox::Outbox;
 use crate::engine::status::would_gate;
 use crate::guard::Limits;
-use crate::plan::{Decision, Standing, WaitReason};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -33,7 +31,6 @@ pub(crate) enum FirstGating {
 #[derive(Debug)]
 pub(crate) struct OpenFirstGating {
     generation: i64,
-    limit: NodeShare,
     /// When the nodes were last counted, and were too many.
     refused_at: Option<Instant>,
     /// Whether what was counted may have changed since.
@@ -41,21 +38,17 @@ pub(crate) struct OpenFirstGating {
 }
 
 impl FirstGating {
-    /// Takes in a rule that is in force and has this limit, if it has one. `allowed`: the generation of it that an earlier process
-    /// has decided on.
-    fn sync(&mut self, generation: i64, limit: Option<NodeShare>, allowed: Option<i64>) {
-        let Some(limit) = limit else {
-            *self = Self::Unlimited;
-            return;
-        };
+    /// Takes in a rule. `is_limited`: it is in force, and has a limit. `allowed`: the generation of it that an earlier process has
+    /// decided on.
+    fn sync(&mut self, generation: i64, is_limited: bool, allowed: Option<i64>) {
         match self {
+            _ if !is_limited => *self = Self::Unlimited,
             Self::Allowed(known) if *known == generation => {}
-            Self::Open(open) if open.generation == generation => open.limit = limit,
+            Self::Open(open) if open.generation == generation => {}
             _ if allowed == Some(generation) => *self = Self::Allowed(generation),
             _ => {
                 *self = Self::Open(OpenFirstGating {
                     generation,
-                    limit,
                     refused_at: None,
                     is_due: true,
                 });
@@ -105,11 +98,11 @@ impl RuleWork {
         let spec = rule.spec.as_ref().ok();
         self.first_limit = spec.and_then(|spec| limits.first(spec.ours.disruption.as_ref()));
         let is_in_force = rule.live().is_some() && !rule.is_suspended();
-        let limit = self.first_limit.filter(|_| is_in_force);
+        let is_limited = is_in_force && self.first_limit.is_some();
         let status = cached.object.status.nodegate.as_ref();
         let allowed = status.and_then(|it| it.allowed_generation);
         self.first_gating
-            .sync(rule.generation, limit, allowed.filter(|_| !is_known));
+            .sync(rule.generation, is_limited, allowed.filter(|_| !is_known));
     }
 }
 
@@ -134,21 +127,21 @@ impl Rules {
     ) -> Vec<Arc<str>> {
         let now = out.now.monotonic;
         let generation = cache.rules.generation;
-        let mut works = nodes.values();
-        let is_behind = works.any(|it| it.rules_seen < generation && it.write.is_under_way());
         let mut allowed = Vec::new();
         for rule in cache.cluster().rules.rules() {
             let Some(work) = self.works.get_mut(&rule.uid) else {
                 continue;
             };
-            let FirstGating::Open(open) = &mut work.first_gating else {
+            let (FirstGating::Open(open), Some(limit)) = (&mut work.first_gating, work.first_limit)
+            else {
                 continue;
             };
             let is_early = open.refused_at.is_some_and(|at| now < at + INTERVAL);
             if !open.is_due || is_early || evidence_is_stale(rule, cache.cluster()) {
                 continue;
             }
-            if is_behind {
+            let mut works = nodes.values();
+            if works.any(|it| it.rules_seen < generation && it.write.is_under_way()) {
                 // The end of that write is looked at, or the next second.
                 open.refused_at = open.refused_at.map(|_| now);
                 continue;
@@ -156,12 +149,11 @@ impl Rules {
             open.is_due = false;
             let tally = tally(&rule.uid, nodes);
             let would_gate = would_gate(rule, tally.matched(), tally.found());
-            if would_gate.exceeds(open.limit) {
+            if would_gate.exceeds(limit) {
                 open.refused_at = Some(now);
             } else {
                 work.first_gating = FirstGating::Allowed(rule.generation);
-                let waits = Standing::Governs(Decision::Wait(WaitReason::FirstGating));
-                let waiting = tally.nodes().filter(|(.., found)| found.standing == waits);
+                let waiting = tally.nodes().filter(|(.., found)| found.is_held_back());
                 allowed.extend(waiting.map(|(name, ..)| name.clone()));
             }
             work.status_changed(out);

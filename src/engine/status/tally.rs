@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use smallvec::SmallVec;
 
 use crate::api::{ConditionPolicy, ConditionStatus};
-use crate::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing};
+use crate::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing, WaitReason};
 use crate::rule::{CompiledSpec, Rule};
 
 /// What one rule does on one node, or has yet to do there.
@@ -54,6 +54,11 @@ impl Found {
             unmet: !outcome.met && !outcome.is_to_be_seen(),
             would_repair: outcome.would_repair(),
         }
+    }
+
+    /// Whether the node is in use and would be gated, and the rule may not begin with such nodes yet.
+    pub(in crate::engine) fn is_held_back(&self) -> bool {
+        self.standing == Standing::Governs(Decision::Wait(WaitReason::FirstGating))
     }
 }
 
@@ -155,7 +160,7 @@ impl<'a> Tally<'a> {
         records.filter_map(|(node, record)| Some((*node, *record, record.found.as_ref()?)))
     }
 
-    pub(crate) fn found(&self) -> impl Iterator<Item = &'a Found> {
+    pub(in crate::engine) fn found(&self) -> impl Iterator<Item = &'a Found> {
         self.nodes().map(|(.., found)| found)
     }
 

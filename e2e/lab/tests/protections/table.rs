@@ -377,8 +377,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "first-blow",
         edits: &[(
             "src/engine/rules/first_gating.rs",
-            "would_gate.exceeds(open.limit)",
-            "would_gate.exceeds(open.limit) && !TAKEN_OUT",
+            "would_gate.exceeds(limit)",
+            "would_gate.exceeds(limit) && !TAKEN_OUT",
         )],
     },
     Protection {
