@@ -3,7 +3,6 @@
 
 mod table;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZero;
 use std::ops::Range;
@@ -35,17 +34,32 @@ const SOURCES: [&str; 7] = [
 fn each_is_about_a_law_and_a_scenario_and_is_documented() {
     let laws = laws::all();
     let scenarios = scenarios::all();
-    let mut rows = String::from("| as if | law | scenario |\n|---|---|---|\n");
+    let mut of_law: Vec<(&str, String)> = Vec::new();
     for it in PROTECTIONS {
-        let as_if = it.as_if;
-        assert!(laws.iter().any(|(law, _)| *law == it.law), "{as_if}");
+        let bug = it.bug;
+        assert!(laws.iter().any(|(law, _)| *law == it.law), "{bug}");
         let mut known = scenarios.iter();
-        assert!(known.any(|known| known.name() == it.scenario), "{as_if}");
-        let _ = writeln!(rows, "| {as_if} | {} | `{}` |", it.law, it.scenario);
+        assert!(known.any(|known| known.name() == it.scenario), "{bug}");
+        let row = format!("| {bug} | `{}` |\n", it.scenario);
+        match of_law.iter_mut().find(|(law, _)| *law == it.law) {
+            Some((_, rows)) => rows.push_str(&row),
+            None => of_law.push((it.law, format!("| **{}** | |\n{row}", it.law))),
+        }
     }
-    let page = fs::read_to_string(root().join("docs/how-it-works.md")).unwrap();
-    let is_there = page.contains(&format!("\n{rows}\n"));
-    assert!(is_there, "docs/how-it-works.md has to say:\n\n{rows}");
+    let rows: String = of_law.into_iter().map(|(_, rows)| rows).collect();
+    let rows = format!("| without the protection | scenario |\n|---|---|\n{rows}");
+    let page = root().join("docs/testing.md");
+    let text = fs::read_to_string(&page).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let (before, after) = text.split_once("| without the protection |").unwrap();
+        let (_, after) = after.split_once("\n\n").unwrap();
+        fs::write(&page, format!("{before}{rows}\n{after}")).unwrap();
+        return;
+    }
+    assert!(
+        text.contains(&format!("\n{rows}\n")),
+        "docs/testing.md has another table of protections; UPDATE_GOLDEN=1 writes it anew:\n\n{rows}"
+    );
 }
 
 #[test]
@@ -128,13 +142,13 @@ fn add_switches(copy: &Path) {
             let places = places(&source, old);
             let [place] = &places[..] else {
                 panic!(
-                    "as if {}: {file} has this {} times, not once: {old}\nThe code moved: say anew in tests/protections/table.rs \
+                    "{}: {file} has this {} times, not once: {old}\nThe code moved: say anew in tests/protections/table.rs \
                      how it is taken out.",
-                    it.as_if,
+                    it.bug,
                     places.len()
                 );
             };
-            let is_taken_out = format!("crate::taken_out({:?})", it.as_if);
+            let is_taken_out = format!("crate::taken_out({:?})", it.bug);
             let new = if new.contains("TAKEN_OUT") {
                 new.replace("TAKEN_OUT", &is_taken_out)
             } else {
@@ -203,18 +217,18 @@ fn run(lab: &Path, scenario: &str, without: Option<&Protection>) -> Result<(), S
             format!("{scenario} breaks a law with all protections in place:\n{findings}")
         });
     };
-    let Protection { as_if, law, .. } = protection;
+    let Protection { bug, law, .. } = protection;
     command.args(["--seconds", SECONDS[0], "--until-broken", law]);
-    let output = command.env(SWITCH, as_if).output().unwrap();
+    let output = command.env(SWITCH, bug).output().unwrap();
     let findings = String::from_utf8_lossy(&output.stdout);
     let seconds = began.elapsed().as_secs();
     let mut broken = findings.lines().filter_map(|line| line.strip_prefix("# "));
     if broken.any(|it| it.starts_with(&format!("{law}, after "))) {
-        println!("as if {as_if}: {law} ({scenario}, {seconds} s)");
+        println!("{bug}: {law} ({scenario}, {seconds} s)");
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     Err(format!(
-        "as if {as_if}: {scenario} did not break the law in {seconds} s: {law}\n{findings}{errors}"
+        "{bug}: {scenario} did not break the law in {seconds} s: {law}\n{findings}{errors}"
     ))
 }

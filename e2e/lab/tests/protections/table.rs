@@ -1,9 +1,9 @@
-//! The protections that can be taken out, as in `docs/how-it-works.md`.
+//! The protections that can be taken out, as in `docs/testing.md`.
 
 /// A protection of the engine.
 pub(crate) struct Protection {
-    /// What seems to be so once it is taken out.
-    pub(crate) as_if: &'static str,
+    /// The bug that is there once it is taken out.
+    pub(crate) bug: &'static str,
     /// The law that breaks then.
     pub(crate) law: &'static str,
     /// The scenario in which it does.
@@ -32,7 +32,7 @@ const LEADER: &str = "only a leader writes, and one thing at a time";
 
 pub(crate) const PROTECTIONS: &[Protection] = &[
     Protection {
-        as_if: "nothing that was seen is ever stale",
+        bug: "no evidence is ever stale",
         law: GATING,
         scenario: "rule-deleted",
         edits: &[(
@@ -42,13 +42,13 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "any version proved that a view is current, as an API server that lags has it",
+        bug: "any version proves that a view is current",
         law: GATING,
         scenario: "heartbeat",
         edits: &[("src/engine/freshness.rs", "*version <= self.shown", "true")],
     },
     Protection {
-        as_if: "what has still to be seen of a DaemonSet that a rule names were not there",
+        bug: "DaemonSets that are not listed yet count as absent",
         law: GATING,
         scenario: "named",
         edits: &[
@@ -65,19 +65,19 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ],
     },
     Protection {
-        as_if: "the process had not stood still",
+        bug: "a process that stood still trusts its view",
         law: GATING,
         scenario: "several-conditions",
         edits: &[("src/engine/clock.rs", "waited > STALL || was_set", "false")],
     },
     Protection {
-        as_if: "the clock had not been set",
+        bug: "a clock that is set goes unnoticed",
         law: GATING,
         scenario: "several-conditions",
         edits: &[("src/engine/clock.rs", "step.abs() > STEP", "false")],
     },
     Protection {
-        as_if: "there were no grace period",
+        bug: "grace periods are ignored",
         law: GATING,
         scenario: "long-patience",
         edits: &[(
@@ -87,7 +87,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "`allOf` were `anyOf`",
+        bug: "`allOf` means `anyOf`",
         law: REMOVAL,
         scenario: "several-conditions",
         edits: &[(
@@ -97,7 +97,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a silent reporter had been heard",
+        bug: "silent reporters are believed",
         law: REMOVAL,
         scenario: "heartbeat",
         edits: &[(
@@ -107,7 +107,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "what a rule follows from now on had not been there before",
+        bug: "a condition's earlier heartbeats are ignored",
         law: REMOVAL,
         scenario: "late-heartbeat",
         edits: &[(
@@ -117,7 +117,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a DaemonSet without a pod had one",
+        bug: "a DaemonSet without a pod counts as scheduled",
         law: REMOVAL,
         scenario: "room-first",
         edits: &[(
@@ -127,7 +127,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a pod had its room only once it is Ready",
+        bug: "a pod counts as scheduled only once it is Ready",
         law: END,
         scenario: "room-first",
         edits: &[(
@@ -137,7 +137,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a pod that is Ready were available",
+        bug: "`minReadySeconds` is ignored",
         law: REMOVAL,
         scenario: "available",
         edits: &[(
@@ -147,19 +147,19 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a pod that is older than its node spoke of it",
+        bug: "a pod older than its Node counts as Ready",
         law: REMOVAL,
         scenario: "re-registration-late-pods",
         edits: &[("src/condition/pods.rs", "since < *created", "false")],
     },
     Protection {
-        as_if: "the `CSINode` of an earlier node of the name spoke of this one",
+        bug: "an earlier node's `CSINode` counts",
         law: REMOVAL,
         scenario: "re-registration-csi",
         edits: &[("src/condition/csi.rs", "csi_node.is_of(&node.uid)", "true")],
     },
     Protection {
-        as_if: "what was written before a reboot spoke of this boot",
+        bug: "conditions from before a reboot count",
         law: REMOVAL,
         scenario: "regate",
         edits: &[(
@@ -169,7 +169,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "our clock alone told what is from before a reboot",
+        bug: "the controller's clock dates a reboot",
         law: REMOVAL,
         scenario: "regate-components",
         edits: &[(
@@ -179,7 +179,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "pods had not been restarted by a reboot",
+        bug: "pods from before a reboot count as Ready",
         law: REMOVAL,
         scenario: "regate-late-pods",
         edits: &[(
@@ -189,7 +189,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a driver that was registered before a reboot were there",
+        bug: "drivers from before a reboot count as registered",
         law: REMOVAL,
         scenario: "regate-csi",
         edits: &[(
@@ -199,7 +199,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a patch were for whichever node has the name",
+        bug: "a patch does not test the UID",
         law: REMOVAL,
         scenario: "re-registration-in-flight",
         edits: &[(
@@ -209,7 +209,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "no rule were about to take over a deleted one's taint",
+        bug: "a successor of a deleted rule is ignored",
         law: REMOVAL,
         scenario: "succession",
         edits: &[(
@@ -219,7 +219,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "an earlier rule that waits for its finalizer were not there",
+        bug: "an earlier rule without its finalizer is ignored",
         law: REMOVAL,
         scenario: "conflict",
         edits: &[(
@@ -229,13 +229,13 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a node had all of its labels from the beginning",
+        bug: "labels that come late are taken for there from the start",
         law: REMOVAL,
         scenario: "introduced",
         edits: &[("src/plan/taint.rs", "!self.node.is_introduced()", "false")],
     },
     Protection {
-        as_if: "a taint that stays released a node from a DaemonSet that a rule names",
+        bug: "a taint that stays excuses a named DaemonSet",
         law: REMOVAL,
         scenario: "staying-taints",
         edits: &[(
@@ -245,7 +245,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "what others put on nodes for a while were there to stay",
+        bug: "temporary taints count as permanent",
         law: REMOVAL,
         scenario: "passing-taints",
         edits: &[(
@@ -255,13 +255,13 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a DaemonSet were not meant for a node that has a live pod of it",
+        bug: "a DaemonSet with a live pod is not waited for",
         law: REMOVAL,
         scenario: "live-pod",
         edits: &[("src/condition/placement.rs", "is_pod()", "false")],
     },
     Protection {
-        as_if: "who can annotate a node could put its deadline into the past",
+        bug: "a forged deadline is believed",
         law: REMOVAL,
         scenario: "release-forged",
         edits: &[(
@@ -271,7 +271,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a completion on record did not count",
+        bug: "recorded completions are ignored",
         law: BOOTSTRAP,
         scenario: "adoption",
         edits: &[(
@@ -281,7 +281,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a completion counted for every boot",
+        bug: "a completion counts for every boot",
         law: END,
         scenario: "regate",
         edits: &[(
@@ -291,7 +291,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a patch did not test the node's taints",
+        bug: "a patch does not test the taints",
         law: OTHERS,
         scenario: "foreign-writer",
         edits: &[(
@@ -301,7 +301,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a taint were known by its key alone",
+        bug: "a taint's effect is ignored",
         law: OTHERS,
         scenario: "another-effect",
         edits: &[(
@@ -311,7 +311,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "an annotation that names an unknown rule could be believed",
+        bug: "an annotation of an unknown rule is believed",
         law: OTHERS,
         scenario: "forged",
         edits: &[(
@@ -321,7 +321,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a node that another controller has gated were joining",
+        bug: "a node that another controller tainted counts as joining",
         law: GUARD,
         scenario: "gated-by-another",
         edits: &[(
@@ -332,7 +332,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a node of which nothing is remembered were joining",
+        bug: "a node without a history counts as joining",
         law: GUARD,
         scenario: "zone-outage",
         edits: &[(
@@ -342,7 +342,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a guard's bucket were always full",
+        bug: "a disruption limit's bucket is always full",
         law: GUARD,
         scenario: "zone-outage",
         edits: &[(
@@ -352,7 +352,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a guard went on where no node is well",
+        bug: "a zone without a ready node is gated further",
         law: GUARD,
         scenario: "bad-version",
         edits: &[(
@@ -362,7 +362,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a guard went on where most nodes of a small zone are not",
+        bug: "a small zone that is mostly unready is gated further",
         law: GUARD,
         scenario: "partial-outage",
         edits: &[(
@@ -372,7 +372,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a rule that comes into force could gate any number of nodes",
+        bug: "`maxFirstGated` is ignored",
         law: FIRST,
         scenario: "first-blow",
         edits: &[(
@@ -382,7 +382,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a rule that is held back had the same nodes to gate for ever",
+        bug: "a rule that is held back is never evaluated again",
         law: FIRST,
         scenario: "first-blow",
         edits: &[(
@@ -392,7 +392,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a deleted rule had nothing to clean up",
+        bug: "a deleted rule cleans nothing up",
         law: DELETION,
         scenario: "rule-deleted",
         edits: &[(
@@ -402,7 +402,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a node had never been released",
+        bug: "releases are forgotten",
         law: CLAIMS,
         scenario: "replace-none-released",
         edits: &[(
@@ -412,7 +412,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "replacing a node always helped",
+        bug: "repairs that did not help are repeated",
         law: VAIN,
         scenario: "replace-in-vain",
         edits: &[(
@@ -422,7 +422,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "a zone in which every node is late told nothing",
+        bug: "a zone in which every joining node is late is repaired",
         law: CLAIMS,
         scenario: "replace-zone",
         edits: &[(
@@ -432,13 +432,13 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "it did not matter how many others are late",
+        bug: "many late nodes are repaired",
         law: CLAIMS,
         scenario: "replace-blocked",
         edits: &[("src/repair/verdict.rs", "count.exceeds(limit)", "false")],
     },
     Protection {
-        as_if: "what somebody undoes were done again at once",
+        bug: "a change that is undone is repeated at once",
         law: WRITES,
         scenario: "undone",
         edits: &[(
@@ -448,7 +448,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "what is refused were tried again at once",
+        bug: "a refused write is repeated at once",
         law: WRITES,
         scenario: "re-registration-components",
         edits: &[(
@@ -458,7 +458,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "refused Events held up all writes",
+        bug: "refused Events slow all writes",
         law: WORKLOAD,
         scenario: "bootstrap",
         edits: &[(
@@ -472,7 +472,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "no write to the node were under way",
+        bug: "writes under way are ignored",
         law: LEADER,
         scenario: "bootstrap",
         edits: &[(
@@ -482,7 +482,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "nobody had told the process to stop",
+        bug: "an order to stop is ignored",
         law: LEADER,
         scenario: "rolling-update",
         edits: &[(
@@ -492,7 +492,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "the lease had not gone to another",
+        bug: "a lost lease is ignored",
         law: LEADER,
         scenario: "busy-leader",
         edits: &[(
@@ -502,7 +502,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
-        as_if: "the lease never ran out",
+        bug: "a lease never runs out",
         law: LEADER,
         scenario: "busy-leader",
         edits: &[(
