@@ -87,7 +87,7 @@ test-webhook: ready ## Run the tests of the webhook, of what the API server vali
 test-ha: ready ## Run the tests of leader election, and of outages and restarts
 	$(TEST) --test leadership --test outages
 
-test-cli: ready ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes docs/kubectl anew
+test-cli: ready ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes the blocks in docs anew
 	$(TEST) --lib cli::
 	$(TEST) --test cli
 

@@ -54,7 +54,7 @@ const CHANGES: usize = 1024;
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = "nodegate-controller", version, args_override_self = true,
-          after_help = format!("Documentation: {}", documentation::page("introduction.md")))]
+          after_help = format!("Documentation: {}", documentation::page("first-rule.md")))]
 pub struct ControllerArgs {
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used
     #[arg(long, value_name = "FILE")]

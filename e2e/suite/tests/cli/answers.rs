@@ -16,7 +16,7 @@ use crate::golden::{hold, normal};
 use crate::world::{HELD, TURN, World, world};
 
 /// A rule that gates the node that is not held.
-const RULES: &str = include_str!("../../../../docs/kubectl/gpu.yaml");
+const RULES: &str = include_str!("gpu.yaml");
 
 /// Well-known `DaemonSet`s that match no node here, and a rule that waits for one that cannot start.
 const PROGRAMS: &str = "
@@ -116,26 +116,26 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     let is_new = is_since(&client, 36, "the page about check").await?;
     let held = format!("node/{HELD}");
     let page = "kubectl.md";
-    for (page, file, arguments, code) in [
-        (page, "explain-node.txt", vec!["explain", &held], 0),
-        (page, "explain-rule.txt", vec!["explain", "rule/network"], 0),
+    for (page, name, arguments, code) in [
+        (page, "explain-node", vec!["explain", &held], 0),
+        (page, "explain-rule", vec!["explain", "rule/network"], 0),
         (
             page,
-            "explain-pod.txt",
+            "explain-pod",
             vec!["explain", "pod/shop", "-n", "default"],
             0,
         ),
-        (page, "status.txt", vec!["status"], 0),
-        (page, "preview.txt", vec!["preview", "-f", &gpu], 2),
-        ("kubectl/check.md", "check.txt", vec!["check"], 0),
+        (page, "status", vec!["status"], 0),
+        (page, "preview", vec!["preview", "-f", &gpu], 2),
+        ("kubectl/check.md", "check", vec!["check"], 0),
     ] {
         let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
         ensure!(said.code == code, "{arguments:?}: {said:?}");
         // Older versions cannot check that nodes are closed at creation.
-        if file == "check.txt" && !is_new {
+        if name == "check" && !is_new {
             continue;
         }
-        hold(world, &leader, page, file, &said.out)?;
+        hold(world, &leader, page, name, &said.out)?;
     }
     Ok(())
 }
@@ -147,16 +147,16 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
     let _turn = TURN.lock().await;
     let leader = leader(world).await?;
     world.cluster.apply(PROGRAMS).await?;
-    for (page, file, arguments, code) in [
-        ("kubectl/check.md", "check-findings.txt", vec!["check"], 2),
-        ("kubectl/suggest.md", "suggest.yaml", vec!["suggest"], 0),
+    for (page, name, arguments, code) in [
+        ("kubectl/check.md", "check-findings", vec!["check"], 2),
+        ("kubectl.md", "suggest", vec!["suggest"], 0),
     ] {
         let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
         ensure!(said.code == code, "{arguments:?}: {said:?}");
         // What is well is on the page already.
         let lines = said.out.lines().filter(|line| !line.starts_with("ok  "));
         let out: String = lines.flat_map(|line| [line, "\n"]).collect();
-        hold(world, &leader, page, file, &out)?;
+        hold(world, &leader, page, name, &out)?;
     }
     for arguments in [&["suggest"][..], &["suggest", "-o", "yaml"]] {
         let said = ask(&world.cluster.kubeconfig(), arguments).await?;

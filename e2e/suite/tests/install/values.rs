@@ -421,11 +421,11 @@ async fn runbooks_are_where_the_user_has_them() -> Result<()> {
     for (values, prefix) in [
         (
             "logLevel=info",
-            "https://example.com/nodegate/blob/main/docs/runbooks.md#",
+            "https://example.com/nodegate/blob/main/docs/troubleshooting.md#",
         ),
         (
             "docsURL=https://docs.example.com/0.1",
-            "https://docs.example.com/0.1/runbooks.md#",
+            "https://docs.example.com/0.1/troubleshooting.md#",
         ),
         (
             "metrics.prometheusRule.runbookUrlPrefix=https://docs.example.com/runbooks.html#",

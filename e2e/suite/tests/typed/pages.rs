@@ -25,17 +25,13 @@ pub(crate) enum At {
 }
 
 /// Pages that are skipped, and why.
-const APART: [(&str, &str); 5] = [
+const APART: [(&str, &str); 4] = [
     ("CONTRIBUTING.md", "CI calls most of them"),
     (
         "charts/nodegate/README.md",
         "docs/installation.md has the same",
     ),
-    (
-        "docs/kubectl.md",
-        "make test-cli holds every answer there to a cluster",
-    ),
-    ("docs/performance/README.md", "a benchmark takes its time"),
+    ("docs/performance.md", "a benchmark takes its time"),
     ("docs/releasing.md", "make test-release"),
 ];
 
@@ -129,25 +125,26 @@ pub(crate) const BARE: [Page; 3] = [
 ];
 
 /// Pages to type where Nodegate runs, in this order.
-pub(crate) const INSTALLED: [Page; 33] = [
+pub(crate) const INSTALLED: [Page; 31] = [
     Page {
-        names: &[("-f cilium.yaml", "-f 0.yaml")],
+        before: &[("apply -f cilium.yaml", "cp 0.yaml cilium.yaml")],
         apart: &[
             ("make demo", "CI calls it"),
             ("hack/try-cluster", "another test here runs it"),
             ("make image", "needs a container engine"),
+            ("cargo run", "it would run until it is stopped"),
             ("cargo install", "a release build takes minutes"),
         ],
         ..page("README.md", At::Repository)
     },
-    page("docs/concepts.md", At::Repository),
     Page {
         before: &[
             (
-                "apply -f network-2.yaml",
-                "sed 's/network-2/network/; s/dryRun: true/dryRun: false/' 0.yaml | kubectl apply -f -",
+                "status.dryRunResults",
+                "sed 's/network-2/network/; s/dryRun: true/dryRun: false/' 0.yaml > network.yaml",
             ),
-            ("apply -f network-2.yaml", "cp 0.yaml network-2.yaml"),
+            ("status.dryRunResults", "kubectl apply -f network.yaml"),
+            ("status.dryRunResults", "cp 0.yaml network-2.yaml"),
         ],
         ..page("docs/change-a-rule.md", At::Repository)
     },
@@ -167,22 +164,34 @@ pub(crate) const INSTALLED: [Page; 33] = [
         ..page("docs/first-rule.md", At::Repository)
     },
     Page {
-        before: &[("--from dump/", "kubectl nodegate dump dump")],
-        ..page("docs/kubectl/report.md", At::Repository)
+        names: &[RULE, ("KEY", KEY)],
+        before: &[
+            ("delete nrr RULE", A_RULE),
+            ("patch nrr RULE", A_RULE),
+            ("taint nodes --all KEY-", A_TAINT),
+        ],
+        ..page("docs/emergency.md", At::Repository)
     },
     Page {
-        before: &[(
-            "suggest | kubectl apply",
-            "kubectl -n kube-system set image daemonset/cilium main=quay.io/cilium/cilium:v1.18.0",
-        )],
-        ..page("docs/kubectl/suggest.md", At::Repository)
+        before: &[
+            ("--from dump/", "kubectl nodegate dump dump"),
+            (
+                "suggest | kubectl apply",
+                "kubectl -n kube-system set image daemonset/cilium main=quay.io/cilium/cilium:v1.18.0",
+            ),
+        ],
+        apart: &[
+            ("explain", "make test-cli holds it to a cluster"),
+            ("preview", "make test-cli holds it to a cluster"),
+        ],
+        ..page("docs/kubectl.md", At::Repository)
     },
     Page {
         names: &[("manifests/", "config/samples/")],
         ..page("docs/kubectl/check.md", At::Repository)
     },
     Page {
-        before: &[("get nrr istio-cni", "kubectl apply -f 0.yaml")],
+        before: &[("apply -f istio-cni.yaml", "cp 0.yaml istio-cni.yaml")],
         ..page("docs/moving-in/gardener.md", At::Repository)
     },
     Page {
@@ -195,19 +204,15 @@ pub(crate) const INSTALLED: [Page; 33] = [
         apart: &[("nodegate-controller", "it would run until it is stopped")],
         ..page("docs/repair.md", At::Repository)
     },
-    Page {
-        names: &[NODE, RULE],
-        before: &[("get nrr RULE", A_RULE)],
-        apart: &[("logs deploy", "needs a kubelet")],
-        ..page("docs/runbooks.md", At::Repository)
-    },
     page("docs/security.md", At::Repository),
     Page {
         names: &[NODE, RULE, ("KEY", KEY)],
         before: &[
             ("describe nrr RULE", A_RULE),
+            ("get nrr RULE", A_RULE),
             ("taint nodes --all KEY-", A_TAINT),
         ],
+        apart: &[("logs deploy", "needs a kubelet")],
         ..page("docs/troubleshooting.md", At::Repository)
     },
     page("examples/all-daemon-sets/README.md", At::Beside),
