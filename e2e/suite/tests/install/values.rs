@@ -166,7 +166,7 @@ async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
         ("image.tags=x", "did you mean image.tag?"),
         ("serviceMonitor.enabled=true", "did you mean metrics.serviceMonitor?"),
         ("crds.upgrade=true", "there is no value crds.upgrade: there are install, keep"),
-        ("docsURL=docs", "at '/docsURL'"),
+        ("docsURL=pages", "at '/docsURL'"),
         ("fullnameOverride=a-name-of-twenty-nine-letters", "at '/fullnameOverride'"),
         ("config.passingTaint={a}", "at '/config': additional properties 'passingTaint' not allowed"),
         ("replicas=0", "at '/replicas': minimum: got 0, want 1"),
@@ -419,10 +419,7 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
 #[tokio::test]
 async fn runbooks_are_where_the_user_has_them() -> Result<()> {
     for (values, prefix) in [
-        (
-            "logLevel=info",
-            "https://example.com/nodegate/blob/main/docs/troubleshooting.md#",
-        ),
+        ("logLevel=info", "docs/troubleshooting.md#"),
         (
             "docsURL=https://docs.example.com/0.1",
             "https://docs.example.com/0.1/troubleshooting.md#",
