@@ -103,7 +103,7 @@ pub(crate) const BARE: [Page; 3] = [
         ],
         apart: &[
             ("oci://", "make test-release installs from a registry"),
-            ("make image", "needs a container engine"),
+            ("docker build", "needs a container engine"),
             ("cargo run", "it would run until it is stopped"),
         ],
         ..page("docs/installation.md", At::Repository)
@@ -131,7 +131,7 @@ pub(crate) const INSTALLED: [Page; 31] = [
         apart: &[
             ("make demo", "CI calls it"),
             ("hack/try-cluster", "another test here runs it"),
-            ("make image", "needs a container engine"),
+            ("docker build", "needs a container engine"),
             ("cargo run", "it would run until it is stopped"),
             ("cargo install", "a release build takes minutes"),
         ],
