@@ -2,6 +2,7 @@
 //! installation, and other versions of itself.
 
 mod contention;
+mod emergency;
 mod giving_way;
 mod installation;
 mod suspension;

@@ -112,7 +112,7 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     .await
 }
 
-async fn annotate(cluster: &Cluster, annotation: &str) -> Result<String> {
+pub(super) async fn annotate(cluster: &Cluster, annotation: &str) -> Result<String> {
     let lease = [
         "annotate",
         "-n",
