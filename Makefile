@@ -240,8 +240,9 @@ test-release: ## Make a release, take it to a real registry, and install it from
 workflows: ## Audit the workflows; needs pipx
 	pipx run zizmor==1.32.0 --offline .github
 
-lint: ## Check formatting and that versions agree, and run clippy with warnings as errors
+lint: ## Check formatting, that versions agree and docs stay short, and run clippy with warnings as errors
 	hack/versions
+	hack/words
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
