@@ -2,7 +2,7 @@
 
 use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
 use crate::cli::page::{Block, Line, Look, NextStep, Page, Render, notes};
-use crate::text::counted;
+use crate::text::{counted, documentation};
 
 impl Render for ClusterStatus {
     const KIND: &'static str = "Status";
@@ -53,6 +53,11 @@ impl Render for ClusterStatus {
         if let Some(first) = held.chain(stray).next() {
             let command = format!("kubectl nodegate explain node/{first}");
             blocks.push(Line::from(&NextStep::new("see why, and what to do", command)).into());
+        }
+        if !self.held.is_empty() {
+            let say = "if a rule holds nodes that it should not";
+            let next = NextStep::new(say, documentation::page("emergency.md"));
+            blocks.push(Line::from(&next).into());
         }
         blocks
     }
