@@ -50,6 +50,14 @@ impl RequestError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::TimedOut(_) | Self::Failed(_))
     }
+
+    /// Whether the request may have been carried out all the same.
+    pub fn may_be_done(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::Broken(_) | Self::TimedOut(_)
+        )
+    }
 }
 
 /// The write succeeded, but its response is unreadable: the new state is unknown until a watch shows it.

@@ -41,7 +41,7 @@ pub(super) struct Repairs {
     is_stopping: bool,
 }
 
-/// A node whose claim has been deleted under a rule, and the first condition that it lacked.
+/// A node whose claim has, or may have been deleted under a rule, and the first condition that it lacked.
 #[derive(Debug)]
 pub(super) struct Replaced {
     pub rule: Arc<str>,
@@ -184,11 +184,7 @@ impl Repairs {
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
-                self.replaced.push(Replaced {
-                    rule: deletion.rule.clone(),
-                    node: deletion.node.clone(),
-                    lacked: deletion.lacked.clone(),
-                });
+                self.replaced.push(deletion.replaced());
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
                     return changes;
@@ -196,7 +192,11 @@ impl Repairs {
                 let name = name.clone();
                 (Step::Hurry, Request::PatchNodeClaim(name, patch))
             }
-            (_, Err(error)) => {
+            (step, Err(error)) => {
+                // One that counts twice, or was not carried out, only makes the next wait longer.
+                if step == Step::Delete && error.may_be_done() {
+                    self.replaced.push(deletion.replaced());
+                }
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
                 cache.turn.mark(&deletion.node.name);
@@ -220,6 +220,14 @@ impl Deletion {
         let rule = cache.rules.all.get(&self.rule).map(|it| &it.rule);
         rule.is_some_and(|rule| rule.live().is_some() && !rule.is_suspended())
             && read.map(evaluated) == Some(evaluated(self.node.clone()))
+    }
+
+    fn replaced(&self) -> Replaced {
+        Replaced {
+            rule: self.rule.clone(),
+            node: self.node.clone(),
+            lacked: self.lacked.clone(),
+        }
     }
 
     fn tell(&self, out: &mut Outbox) {

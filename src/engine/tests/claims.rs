@@ -1,5 +1,7 @@
 //! The repair of late nodes that Karpenter created.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Bench, Happening, Input, Refusal, Seen, settings};
@@ -672,4 +674,33 @@ fn replacing_what_does_not_help_is_rarer_each_time_and_ends_until_a_node_gets_re
     assert!(lasts(&mut bench, "n3").is_some());
     bench.wait(5000);
     assert_eq!(bench.status("r")["nodegate"]["setbacks"][0]["missed"], 0);
+}
+
+#[test]
+fn a_deletion_whose_answer_was_lost_counts_as_a_replacement() {
+    for (error, counts) in [
+        (RequestError::TimedOut(Duration::from_secs(10)), true),
+        (RequestError::Unreachable(String::new()), true),
+        (RequestError::Failed("forbidden".into()), false),
+    ] {
+        let mut bench = bench_of(&[deleting()], &[node("n0")]);
+        bench.refusal = match error {
+            RequestError::TimedOut(_) => {
+                |it| refused(it, RequestError::TimedOut(Duration::from_secs(10)))
+            }
+            RequestError::Unreachable(_) => {
+                |it| refused(it, RequestError::Unreachable(String::new()))
+            }
+            _ => |it| refused(it, RequestError::Failed("forbidden".into())),
+        };
+        bench.wait(OVERDUE);
+        replace(&mut bench, "n0", "n1");
+        bench.wait(5000);
+        let setback = &bench.status("r")["nodegate"]["setbacks"][0];
+        assert_eq!(setback["condition"] == "Net", counts, "{error}");
+    }
+}
+
+fn refused(request: &Request, why: RequestError) -> Option<RequestError> {
+    matches!(request, Request::DeleteNodeClaim { .. }).then_some(why)
 }
