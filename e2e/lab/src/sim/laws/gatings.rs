@@ -7,16 +7,17 @@ use std::time::Duration;
 use super::ledger::Glances;
 use super::rule::{Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
-use super::{NodeWrite, longest_age, seconds, steps};
+use super::{NodeWrite, incidents, longest_age, seconds, steps};
 use crate::Key;
 use crate::Kind;
+use crate::sim::fault::Incident;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 
 /// How long a node without the taint counts as new to the instance that gates it: 5 s after that instance observed it.
 const PROMPTLY: Duration = s(5);
 
-/// How late an instance may observe a new node.
+/// How late an instance may observe a new node, beside the time in which it cannot reach the API server.
 const LATE: Duration = s(5);
 
 pub(super) struct Gatings;
@@ -123,7 +124,12 @@ fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
     let first = states
         .iter()
         .find(|state| state.object.as_ref().is_some_and(|it| is_of_it(it)));
-    first.is_some_and(|first| write.change.at <= first.at + PROMPTLY + LATE)
+    let cut_off = incidents(moment).filter_map(|(what, _, lasts)| match what {
+        Incident::Partition(instance) if instance == write.instance => Some(lasts),
+        _ => None,
+    });
+    let late = LATE + cut_off.max().unwrap_or_default();
+    first.is_some_and(|first| write.change.at <= first.at + PROMPTLY + late)
 }
 
 /// The longest uninterrupted time, within the given range, in which the node met the rule's conditions, whether or not the rule

@@ -306,7 +306,6 @@ fn begun(moment: &Moment<'_>) -> Time {
                 what,
                 Incident::Stop(_)
                     | Incident::TwoLeaders
-                    | Incident::WatchDelay(..)
                     | Incident::Expired(_)
                     | Incident::SilentDeath(_)
             )
