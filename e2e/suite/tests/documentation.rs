@@ -304,7 +304,10 @@ fn releases_are_built_with_a_toolchain_that_is_named_and_new_enough() -> Result<
     let used = version(named).with_context(|| format!("{named} is no version"))?;
     ensure!(used.len() == 3 && used >= oldest, "{named}");
     let dockerfile = read("Dockerfile")?;
-    for name in [format!("rust:{named}-"), format!("RUSTUP_TOOLCHAIN={named}\n")] {
+    for name in [
+        format!("rust:{named}-"),
+        format!("RUSTUP_TOOLCHAIN={named}\n"),
+    ] {
         ensure!(dockerfile.contains(&name), "the Dockerfile has no {name}");
     }
     Ok(())
