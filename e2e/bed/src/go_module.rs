@@ -6,7 +6,7 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, IsTerminal, stderr};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,8 +18,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::binaries::Component;
 
-/// How often a long build prints that it still runs.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// How often a long build says that it still runs, in the same line of a terminal.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The same where there is no terminal, in a line of its own.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2 * 60);
+
+/// Clears the rest of a terminal's line.
+const ERASE_REST: &str = "\x1b[K";
 
 /// No debug information, which the linker drops in any case: a tenth of what compiling costs.
 const COMPILER_FLAGS: &str = "-gcflags=all=-dwarf=false";
@@ -62,7 +68,7 @@ const CONTROL_PLANE: Recipe = Recipe {
     binaries: &["controlplane"],
     links: || Component::ALL.map(Component::name).to_vec(),
     linker_flags: kubernetes_linker_flags,
-    takes: "about 5 minutes",
+    takes: "5 to 10 minutes",
 };
 
 /// Prometheus and promtool.
@@ -309,8 +315,10 @@ impl GoModule {
 }
 
 fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
+    let is_terminal = stderr().is_terminal();
+    let interval = if is_terminal { TICK } else { SIGN_OF_LIFE };
     let started = Instant::now();
-    let mut next = SIGN_OF_LIFE;
+    let mut next = interval;
     while !finished.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(100));
         if started.elapsed() < next {
@@ -321,8 +329,16 @@ fn report_progress(downloading: &AtomicBool, finished: &AtomicBool) {
         } else {
             "compiling"
         };
-        eprintln!("  {doing}, {} s so far", started.elapsed().as_secs());
-        next += SIGN_OF_LIFE;
+        let line = format!("  {doing}, {} s so far", started.elapsed().as_secs());
+        if is_terminal {
+            eprint!("{line}{ERASE_REST}\r");
+        } else {
+            eprintln!("{line}");
+        }
+        next += interval;
+    }
+    if is_terminal {
+        eprint!("{ERASE_REST}");
     }
 }
 
