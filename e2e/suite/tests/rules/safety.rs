@@ -1,5 +1,5 @@
 //! Nodes that go on or come back otherwise: silent reporters, reboots and maintenance. Grace periods and disruption limits are
-//! played in `examples` and in the demo of an outage.
+//! played in `examples`.
 
 use std::time::{Duration, Instant};
 
