@@ -38,7 +38,7 @@ help: ## List the targets
 $(CLUSTER):
 	$(BUILD) --bin cluster
 
-# What demos and most tests need, Go and Rust at the same time. BINS are the binaries, all by default.
+# What the demo and most tests need, Go and Rust at the same time. BINS are the binaries, all by default.
 ready:
 	$(MAKE) --no-print-directory --jobs=2 controlplane build BINS='$(BINS)'
 
@@ -133,9 +133,8 @@ mutants: ## Change the code that decides in small ways and see that a test notic
 	CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_MAX_SHRINK_ITERS=0 \
 		$(CARGO) mutants --package nodegate --shard $(or $(SHARD),0/100) --sharding round-robin --output target $(MUTANTS)
 
-demo: BINS = --bin nodegate-controller --bin kubectl-nodegate --bin demo
-demo: ready ## Show what Nodegate does; KEEP=1 leaves the cluster running
-	$(DEBUG)/demo $(if $(KEEP),--keep)
+demo: ## Show what Nodegate does; KEEP=1 leaves the cluster running
+	@hack/demo $(if $(KEEP),--keep)
 
 # Figures of builds without optimization say nothing.
 bench-binaries: controlplane
