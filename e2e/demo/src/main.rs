@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, note_failure};
+use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, has_failed, note_failure};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The interval of the kubelets' heartbeats. The node lifecycle controller runs, with a grace period of 40 s.
@@ -83,13 +83,13 @@ async fn run(cli: &Cli) -> Result<()> {
     let told = story::tell(&cluster).await;
     if told.is_ok() {
         println!("\nTo try it on a cluster of yours: README.md. Rules for your case: examples/.");
-    } else {
+    } else if !has_failed() {
         note_failure();
     }
     if cli.keep {
         let controller = controller.leave_running();
         println!(
-            "\nControl plane and controller are left running:\n\n{}kill -9 {controller}   # the controller",
+            "\nControl plane and controller are left running:\n\n{}# and the controller: kill -9 {controller}",
             cluster.leave_running()?
         );
     }

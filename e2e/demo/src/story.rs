@@ -1,6 +1,7 @@
 //! The story, step by step. Each step waits for what it announces.
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -8,7 +9,7 @@ use futures::future::try_join_all;
 use kube::{Client, ResourceExt};
 use nodegate_testbed::changes::set_pod_ready;
 use nodegate_testbed::fixtures::{self, set_csi_drivers};
-use nodegate_testbed::{Cluster, eventually, sights};
+use nodegate_testbed::{Cluster, eventually_eq, sights};
 
 use crate::checks::{Broken, check};
 use crate::history::{History, Moment, node_of, record};
@@ -19,6 +20,9 @@ use crate::screen::Screen;
 
 /// The timeout of every wait. Waits take some seconds; longer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What [`released_and_running`] counts.
+const RELEASED_AND_RUNNING: &str = "released nodes, and running pods of the workloads";
 
 /// The delay between joining nodes.
 const BETWEEN_NODES: Duration = Duration::from_millis(1300);
@@ -82,8 +86,8 @@ impl Story<'_> {
         for manifest in [RULES, DAEMON_SETS, &workload] {
             self.cluster.apply(manifest).await?;
         }
-        self.until("the workload's pods are there", |history| {
-            history.workload_now().len() == PODS
+        self.until("pods of the workload", PODS, |history| {
+            history.workload_now().len()
         })
         .await?;
         println!(
@@ -96,10 +100,8 @@ impl Story<'_> {
     async fn join(&mut self) -> Result<()> {
         self.screen.follow_status().await?;
         try_join_all((0..NODES).map(|before| self.join_after(before))).await?;
-        self.until("all nodes are released, and the workload runs", |history| {
-            history.released() == NODES && history.running() == PODS
-        })
-        .await?;
+        self.until(RELEASED_AND_RUNNING, (NODES, PODS), released_and_running)
+            .await?;
         tokio::time::sleep(A_LOOK).await;
         self.screen.end_status().await?;
         println!("\nAll nodes are released, and the workload runs.");
@@ -115,10 +117,9 @@ impl Story<'_> {
             .ready_after(NODE_READY_AFTER)
             .create(self.client)
             .await?;
-        let what = format!("the critical pods of {name} are Ready");
-        self.until(&what, |history| {
-            let mut apps = [CNI, CSI].into_iter();
-            apps.all(|app| history.ready(app, &name).is_some())
+        let what = format!("CNI and CSI driver of {name} have been Ready");
+        self.until(&what, [true; 2], |history| {
+            [CNI, CSI].map(|app| history.ready(app, &name).is_some())
         })
         .await?;
         tokio::time::sleep(REGISTERED_AFTER).await;
@@ -143,15 +144,13 @@ impl Story<'_> {
         let cni_pod = sights::running_pod(self.client, &node, CNI).await?;
         let broke_at = Instant::now();
         set_pod_ready(self.client, "kube-system", &cni_pod, false).await?;
-        let what = format!("{node} is gated");
-        self.until(&what, |history| history.released() == NODES - 1)
+        self.until("released nodes", NODES - 1, History::released)
             .await?;
         let workload = WORKLOAD.replace("NAME", WORKLOADS[1]);
         self.cluster.apply(&workload).await?;
-        self.until("the other nodes have taken their share", |history| {
-            history.workload_now().len() == all && history.running() == all - PODS_PER_NODE
-        })
-        .await?;
+        let share = (NODES - 1, all - PODS_PER_NODE);
+        self.until(RELEASED_AND_RUNNING, share, released_and_running)
+            .await?;
         tokio::time::sleep(A_LOOK).await;
         self.screen.end_status().await?;
 
@@ -167,11 +166,8 @@ impl Story<'_> {
         tokio::time::sleep(A_LOOK).await;
         let mended_at = Instant::now();
         set_pod_ready(self.client, "kube-system", &cni_pod, true).await?;
-        let what = format!("{node} is released, and the whole workload runs");
-        self.until(&what, |history| {
-            history.released() == NODES && history.running() == all
-        })
-        .await?;
+        self.until(RELEASED_AND_RUNNING, (NODES, all), released_and_running)
+            .await?;
         tokio::time::sleep(A_LOOK).await;
         self.screen.end_status().await?;
         println!("\n{node} is released, and the pods that waited went there.");
@@ -182,9 +178,15 @@ impl Story<'_> {
         })
     }
 
-    /// Waits until this has been seen.
-    async fn until(&self, what: &str, seen: impl Fn(&History) -> bool) -> Result<()> {
-        eventually(what, PATIENCE, async || Ok(seen(&self.history.borrow()))).await
+    /// Waits until this is so.
+    async fn until<T: PartialEq + Debug>(
+        &self,
+        what: &str,
+        expected: T,
+        look: impl Fn(&History) -> T,
+    ) -> Result<()> {
+        let look = async || Ok(look(&self.history.borrow()));
+        eventually_eq(what, PATIENCE, expected, look).await
     }
 
     /// A pod of the workload that is not bound.
@@ -194,4 +196,8 @@ impl Story<'_> {
         let waits = pods.find(|pod| node_of(pod).is_none());
         Ok(waits.context("no pod waits")?.name_any())
     }
+}
+
+fn released_and_running(history: &History) -> (usize, usize) {
+    (history.released(), history.running())
 }

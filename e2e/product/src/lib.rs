@@ -27,8 +27,8 @@ pub mod sights;
 
 pub use kube_testbed::{
     ControllerManager, LaggingServer, Options, Relay, Witness, audit, binaries, cert_manager,
-    certificate, definitions, eventually, eventually_eq, fetch, go_module, helm, karpenter, kwok,
-    never, note_failure, ports, process, prometheus, tool,
+    certificate, definitions, eventually, eventually_eq, fetch, go_module, has_failed, helm,
+    karpenter, kwok, never, note_failure, ports, process, prometheus, tool,
 };
 
 pub use cluster::Cluster;
