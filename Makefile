@@ -95,9 +95,8 @@ test-cli: ready ## Run the tests of kubectl nodegate, against a real control pla
 test-report: ready ## Open a report in a headless Chromium, or BROWSER=...
 	$(TEST) --test cli -- --ignored page::
 
-test-safety: ready ## Run the tests of silent reporters, reboots, maintenance and repair
-	$(TEST) --test rules safety::
-	$(TEST) --test repair
+test-safety: ready ## Run the tests of rules and of repair
+	$(TEST) --test rules --test repair
 
 test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
 	$(TEST) --test install

@@ -4,7 +4,7 @@
 //! The tests share one cluster. Each uses its own name for its rule, its taint key, its nodes' prefix and its node label.
 
 mod denied;
-mod safety;
+mod first_gating;
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use nodegate_suite::rules::eventually_observed;
 use nodegate_suite::{SOON, gates, rules};
-use nodegate_testbed::changes::{patch_node_status, patch_rule, set_node_condition};
+use nodegate_testbed::changes::{patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{self, NodeBuilder, RuleBuilder};
 use nodegate_testbed::sights::{self, count_taints, rule_status};
 use nodegate_testbed::{Options, SharedInstallation, Witness, eventually_eq};
@@ -159,28 +159,6 @@ async fn each_taint_added_or_removed_is_an_event_on_the_node() -> Result<()> {
         assert_eq!(involved_object.kind.as_deref(), Some("Node"));
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn a_condition_counts_only_with_the_reasons_that_the_rule_names() -> Result<()> {
-    let client = client().await?;
-    let condition = json!({"type": READY, "requiredStatus": "True", "nodegate": { "reasons": ["Done", "Skipped"] }});
-    let rule = continuous("reasons").spec("conditions", json!([condition]));
-    rule.create(&client).await?;
-    node("reasons", "reasons").create(&client).await?;
-    eventually_gated(&client, "reasons", "reasons").await?;
-    let report = async |reason: &str| {
-        let condition = json!({"type": READY, "status": "True", "reason": reason});
-        let patch = json!({"status": {"conditions": [condition]}});
-        patch_node_status(&client, "reasons", &patch).await
-    };
-    report("Starting").await?;
-    gates::stays_gated(&client, "reasons", &key("reasons")).await?;
-    // Only the reason changes.
-    report("Done").await?;
-    eventually_open(&client, "reasons", "reasons").await?;
-    report("Starting").await?;
-    eventually_gated(&client, "reasons", "reasons").await
 }
 
 /// The steps of `docs/change-a-rule.md`.
