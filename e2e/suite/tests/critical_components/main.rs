@@ -1,18 +1,17 @@
-//! Critical components as in Gardener, beside other controllers: what is published on nodes, and taints that the node lifecycle
-//! controller changes at the same time. `examples` tells what nodes wait for.
+//! Critical components beside other controllers: taints that the node lifecycle controller changes at the same time, and
+//! revisions of the real `DaemonSet` controller. `examples` tells what nodes wait for.
 
-mod named_daemon_sets;
+mod revisions;
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Pod, Taint};
 use kube::Api;
-use nodegate_suite::gates::{eventually_open, stays_gated};
 use nodegate_suite::{A_WHILE, SOON};
-use nodegate_testbed::changes::{set_node_condition, set_pod_ready};
+use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{NodeBuilder, daemon_set, node, pod};
-use nodegate_testbed::sights::{is_ready, node_condition, pods_on, taints};
+use nodegate_testbed::sights::{is_ready, pods_on, taints};
 use nodegate_testbed::{
     Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
 };
@@ -22,8 +21,6 @@ const GATE: &str = "node.gardener.cloud/critical-components-not-ready";
 /// The initial taint of every node, until its kubelet reports Ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";
-/// The condition of Gardener's rule.
-const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 /// Gardener's rule, which selects every Linux node.
 const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
 
@@ -34,42 +31,6 @@ async fn cluster() -> Result<Cluster> {
         ..Options::full()
     };
     Cluster::start(options).await
-}
-
-#[tokio::test]
-async fn a_condition_is_published_beside_others_and_withdrawn_where_that_is_not_wanted()
--> Result<()> {
-    let cluster = cluster().await?;
-    let client = cluster.client().await?;
-    let publishing = Controller::start(&cluster, &[]).await?;
-    cluster.apply(SAMPLE).await?;
-    let agent = pod("kube-system/agent").critical().on("worker");
-    agent.create(&client).await?;
-    // The controller watches pods and nodes separately: it must know the pod before the node joins.
-    tokio::time::sleep(A_WHILE).await;
-    let worker = node("worker").condition("example.com/Other", "False");
-    worker.taint(GATE, NO_SCHEDULE).create(&client).await?;
-    let others = async || node_condition(&client, "worker", "example.com/Other").await;
-    let before = others().await?;
-    let published = async || {
-        let condition = node_condition(&client, "worker", COMPONENTS_READY).await?;
-        Ok(condition.and_then(|it| it.message))
-    };
-    let lacks = Some("pod kube-system/agent is not Ready".to_owned());
-    eventually_eq("what it lacks is published", SOON, lacks, published).await?;
-    publishing.stop().await?;
-
-    let silent = Controller::start(&cluster, &["--publish-conditions=false"]).await?;
-    eventually_eq("the condition is withdrawn", SOON, None, published).await?;
-    assert_eq!(others().await?, before);
-    // It neither trusts nor changes what others write under this type.
-    set_node_condition(&client, "worker", COMPONENTS_READY, "True").await?;
-    stays_gated(&client, "worker", GATE).await?;
-    assert_eq!(published().await?.as_deref(), Some("set by a test"));
-    set_pod_ready(&client, "kube-system", "agent", true).await?;
-    eventually_open(&client, "worker", GATE).await?;
-    silent.stop().await?;
-    Ok(())
 }
 
 fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
