@@ -4,7 +4,6 @@
 //!
 //! Tests of what is not about time record a deadline that has passed or is near.
 
-mod late;
 mod remediators;
 mod without;
 
@@ -20,8 +19,6 @@ use serde_json::json;
 
 /// Longer than a decision takes.
 const A_WHILE: Duration = Duration::from_secs(2);
-/// The shortest possible readiness TTL.
-const TTL: Duration = Duration::from_secs(60);
 /// The label by which a node names its pool.
 const POOL: &str = "karpenter.sh/nodepool";
 /// The label that rules select by.
