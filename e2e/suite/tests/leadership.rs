@@ -1,4 +1,4 @@
-//! Two instances of the controller and a Lease: one writes, and the other takes over, however the first one ends.
+//! Two instances of the controller and a Lease: one writes, and the other takes over when the first one ends.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,12 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use nodegate_suite::network::{CONDITION, count_gated, create_nodes, name, network_rule};
-use nodegate_testbed::changes::{patch_node, set_node_condition};
+use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fetch::get;
 use nodegate_testbed::relay::{Asked, Fate, Kind, RULES, Relay};
-use nodegate_testbed::sights::has_taint;
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, ports};
-use serde_json::json;
 
 /// Longer than an unreleased lease lasts.
 const TAKEOVER: Duration = Duration::from_secs(120);
@@ -81,56 +79,6 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
     flips?;
     assert_eq!(stopped?.code(), Some(0));
     finish("SIGTERM", &cluster, &client, &follower).await
-}
-
-#[tokio::test]
-async fn a_follower_takes_over_from_a_leader_that_is_killed() -> Result<()> {
-    let Scene {
-        cluster,
-        client,
-        leader,
-        follower,
-    } = Scene::set().await?;
-    let (flips, ()) = tokio::join!(flip_all(&client), async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        leader.kill();
-    });
-    flips?;
-    finish("SIGKILL", &cluster, &client, &follower).await
-}
-
-#[tokio::test]
-async fn a_leader_that_was_paused_for_longer_than_its_lease_does_no_harm() -> Result<()> {
-    let Scene {
-        cluster,
-        client,
-        mut leader,
-        follower,
-    } = Scene::set().await?;
-    leader.pause()?;
-    flip_all(&client).await?;
-    finish("SIGSTOP", &cluster, &client, &follower).await?;
-    let foreign =
-        json!({"spec": {"taints": [{"key": "example.com/foreign", "effect": "NoSchedule"}]}});
-    for index in 0..10 {
-        patch_node(&client, &name(index), &foreign).await?;
-    }
-
-    leader.resume()?;
-    eventually("the one that was paused ends", TAKEOVER, async || {
-        Ok(leader.exited()?.is_some())
-    })
-    .await?;
-    assert_eq!(leader.exited()?.and_then(|status| status.code()), Some(1));
-    ensure!(
-        leader.log().contains("the lead was lost"),
-        "{}",
-        leader.log()
-    );
-    for index in 0..10 {
-        ensure!(has_taint(&client, &name(index), "example.com/foreign").await?);
-    }
-    one_writer_at_a_time(&cluster)
 }
 
 #[tokio::test]

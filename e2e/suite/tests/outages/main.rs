@@ -1,7 +1,5 @@
-//! The controller stops, stands still, or loses its API server, at the worst moment. Afterwards every node is in the right state,
-//! and nothing was done twice. `leadership` has one that is killed.
+//! The controller is told to end, or loses its API server, at the worst moment. Afterwards every node is in the right state, and
+//! nothing was done twice. That it is killed, stands still or is cut off is played in the laboratory.
 
 mod away;
 mod restart;
-mod stalled;
-mod warm_up;
