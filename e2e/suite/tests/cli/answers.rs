@@ -4,11 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
-use nodegate_suite::gates::eventually_gated;
 use nodegate_suite::rules;
 use nodegate_suite::versions::is_since;
 use nodegate_testbed::ask::{ask, ask_json, command};
-use nodegate_testbed::changes::delete_node;
 use nodegate_testbed::fixtures;
 use serde_json::{Value, json};
 
@@ -174,32 +172,6 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
     }
     let client = world.cluster.client().await?;
     rules::delete(&client, "mesh").await
-}
-
-#[tokio::test]
-async fn a_preview_names_the_nodes_that_the_rule_then_gates() -> Result<()> {
-    let world = world().await?;
-    let _turn = TURN.lock().await;
-    let client = world.cluster.client().await?;
-    let rule = fixtures::rule("previewed", "readiness.k8s.io/previewed");
-    let rule = rule
-        .waits_for("example.com/Nobody")
-        .selects("previewed", "yes");
-    let node = fixtures::node("previewed").label("previewed", "yes");
-    node.create(&client).await?;
-    let file = std::env::temp_dir().join(format!("previewed-{}.json", std::process::id()));
-    std::fs::write(&file, rule.clone().build().to_string())?;
-    let kubeconfig = world.cluster.kubeconfig();
-    let file = file.to_string_lossy().into_owned();
-    let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
-    assert_eq!(said["gates"][0]["node"], "previewed", "{said:#}");
-    assert_eq!(said["gates"].as_array().map(Vec::len), Some(1), "{said:#}");
-    rule.create(&client).await?;
-    eventually_gated(&client, "previewed", "readiness.k8s.io/previewed").await?;
-    let said = ask_json(&kubeconfig, &["preview", "-f", &file]).await?;
-    assert_eq!(said["gates"], Value::Array(Vec::new()), "{said:#}");
-    delete_node(&client, "previewed").await?;
-    rules::delete(&client, "previewed").await
 }
 
 #[tokio::test]

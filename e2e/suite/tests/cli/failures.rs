@@ -60,29 +60,6 @@ async fn a_command_line_that_cannot_be_used_has_an_exit_code_of_its_own() -> Res
 }
 
 #[tokio::test]
-async fn a_file_that_holds_no_rule_is_told_with_the_place() -> Result<()> {
-    let kubeconfig = world().await?.cluster.kubeconfig();
-    let file = std::env::temp_dir().join(format!("no-rule-{}.yaml", std::process::id()));
-    let name = file.to_string_lossy().into_owned();
-    for (text, expected) in [
-        (
-            "{apiVersion: apps/v1, kind: Deployment}",
-            "document 1 is a Deployment",
-        ),
-        (
-            "spec: {{ .Values.spec }}",
-            "line 1: a template is left in it",
-        ),
-        ("a: [", "no-rule-"),
-    ] {
-        std::fs::write(&file, text)?;
-        fails(&kubeconfig, &["preview", "-f", &name], expected).await?;
-    }
-    std::fs::remove_file(&file)?;
-    fails(&kubeconfig, &["preview", "-f", &name], "cannot read").await
-}
-
-#[tokio::test]
 async fn without_a_cluster_it_is_told_what_was_tried() -> Result<()> {
     let kubeconfig = std::env::temp_dir().join(format!("nowhere-{}.yaml", std::process::id()));
     let text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], \
