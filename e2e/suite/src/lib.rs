@@ -17,7 +17,6 @@ pub mod gates;
 pub mod kubelet;
 pub mod network;
 pub mod pages;
-pub mod rest;
 pub mod rules;
 pub mod versions;
 
