@@ -1,5 +1,5 @@
-//! Checks at the end of a scenario that `kubectl nodegate` agrees with what the controller has done and reported: which nodes
-//! are held, by which rules, and why.
+//! Checks at the end of a scenario that `kubectl nodegate` agrees with what the controller has done: how many nodes each rule
+//! holds, and which. The laboratory's law of agreement goes further, into reasons and published conditions.
 //!
 //! It runs when a test stops its controller, and when the last test leaves a shared installation. It waits until both agree, as
 //! changes may still be under way. A scenario whose end does not allow that opts out, with the reason
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use kube_testbed::binaries::{Binaries, Component};
 use serde_json::Value;
 
@@ -19,10 +19,8 @@ use crate::ask::ask_json_now;
 /// How long until everything settles: longer than a lease, a pause in a contention, and a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(500);
-/// The approximate number of nodes to check; those with a rule's taint come first.
-const NODES: usize = 6;
-/// The keys of taints that rules may add start like this.
-const OURS: &str = "readiness.k8s.io/";
+/// How many nodes are explained; those with a rule's taint come first.
+const NODES: usize = 2;
 
 /// How to run `kubectl nodegate`.
 #[derive(Debug, Clone)]
@@ -67,7 +65,7 @@ impl Question {
             let rule = rules.iter().find(|it| said["rule"] == name(it));
             counts_agree(said, rule.context("a rule that is not there")?)?;
         }
-        let is_tainted = |node: &Value| rules.iter().any(|rule| has_taint(node, &taint(rule)));
+        let is_tainted = |node: &Value| rules.iter().any(|rule| has_taint(node, rule));
         nodes.sort_by_key(|node| !is_tainted(node));
         for node in nodes.into_iter().take(NODES) {
             let said = self.ask(&["explain", &format!("node/{}", name(node))])?;
@@ -130,18 +128,20 @@ fn counts_agree(said: &Value, rule: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The report about a node matches its taints and published conditions.
+/// The report about a node matches its taints.
 fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
-    if ["leftAlone", "deleting"]
-        .iter()
-        .any(|it| said["verdict"] == *it)
-    {
+    let is_left = ["leftAlone", "deleting"].map(|it| said["verdict"] == it);
+    if is_left.contains(&true) {
         return Ok(());
     }
     for it in items(&said["rules"]) {
         let rule = rules.iter().find(|rule| it["rule"] == name(rule));
         let rule = rule.context("a rule that is not there")?;
-        let is_tainted = is_held_by(node, rule, rules);
+        // Of another project's key, taints of all effects may count: the law knows which.
+        if !is_ours(rule) {
+            continue;
+        }
+        let is_tainted = has_taint(node, rule);
         let state = it["state"].as_str().unwrap_or_default();
         let is_done = match state {
             "held" => is_tainted,
@@ -155,41 +155,6 @@ fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
             "is {state} by rule {}, and its taint is there: {is_tainted}: {it:#}",
             name(rule)
         );
-        conditions_agree(it, node, rule).with_context(|| format!("rule {}", name(rule)))?;
-    }
-    Ok(())
-}
-
-/// The reported conditions match the rule's status, and their reasons match those published on the node.
-fn conditions_agree(said: &Value, node: &Value, rule: &Value) -> Result<()> {
-    let listed = items(&rule["status"]["nodeEvaluations"]);
-    let listed = listed.iter().find(|it| it["nodeName"] == name(node));
-    let results = listed.map_or(&[][..], |it| items(&it["conditionResults"]));
-    for condition in items(&said["conditions"]) {
-        let of_type = |it: &&Value| it["type"] == condition["type"];
-        if let Some(result) = results.iter().find(of_type) {
-            let is_same = result["currentStatus"] == condition["status"]
-                || result["currentStatus"] == "Unknown"
-                    && result["defaultStatus"] == condition["status"];
-            ensure!(is_same, "{condition:#}, and in its status {result}");
-        }
-        // What a rule makes of a condition stands in no other place.
-        let mut required = items(&rule["spec"]["conditions"]).iter();
-        let required = required.find(of_type);
-        let is_judged = required.is_some_and(|it| !it["nodegate"].is_null());
-        let published = items(&node["status"]["conditions"]).iter().find(of_type);
-        let is_same_source = condition["source"] != "reporter" && !is_judged;
-        let Some(published) = published.filter(|_| is_same_source) else {
-            continue;
-        };
-        let told = published["message"].as_str().unwrap_or_default();
-        let message = condition["message"].as_str().unwrap_or_default();
-        let is_same = published["status"] == condition["status"]
-            && published["reason"] == condition["reason"]
-            && message.ends_with(told);
-        if !is_same {
-            bail!("{condition:#}, and published {published:#}");
-        }
     }
     Ok(())
 }
@@ -202,24 +167,13 @@ fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-fn taint(rule: &Value) -> (&Value, &Value) {
+fn is_ours(rule: &Value) -> bool {
+    let key = rule["spec"]["taint"]["key"].as_str();
+    key.is_some_and(|it| it.starts_with("readiness.k8s.io/"))
+}
+
+fn has_taint(node: &Value, rule: &Value) -> bool {
     let taint = &rule["spec"]["taint"];
-    (&taint["key"], &taint["effect"])
-}
-
-/// Whether the node has a taint that the rule removes: another project's whatever its effect, unless another rule names that.
-fn is_held_by(node: &Value, rule: &Value, rules: &[&Value]) -> bool {
-    let (key, _) = taint(rule);
-    let is_foreign = !key.as_str().is_some_and(|it| it.starts_with(OURS));
     let mut taints = items(&node["spec"]["taints"]).iter();
-    has_taint(node, &taint(rule))
-        || taints.any(|it| {
-            let of_another = rules.iter().any(|rule| taint(rule) == (key, &it["effect"]));
-            is_foreign && it["key"] == *key && !of_another
-        })
-}
-
-fn has_taint(node: &Value, (key, effect): &(&Value, &Value)) -> bool {
-    let mut taints = items(&node["spec"]["taints"]).iter();
-    taints.any(|it| it["key"] == **key && it["effect"] == **effect)
+    taints.any(|it| it["key"] == taint["key"] && it["effect"] == taint["effect"])
 }
