@@ -11,7 +11,6 @@ use crate::load;
 use crate::measure::Latencies;
 use crate::results::Limit;
 use crate::run::{Bench, Changed, Seen};
-use crate::subject::cpu_of;
 use crate::world::{self, Gate, Member};
 
 /// How long the first critical pod of a joining node takes to become Ready, and each further one.
@@ -80,7 +79,6 @@ impl Bench<'_> {
     /// Like [`Self::rollout`], but the client itself taints each node as soon as it observes that the pod is gone, and removes
     /// the taint as soon as the next one is Ready: no controller can be faster.
     pub(crate) async fn rollout_by_client(&mut self) -> Result<Limit> {
-        let before = cpu_of(self.api_server)?;
         let seen = self
             .replace_pods(Gate::Limit, async |member, tainted| {
                 load::set_limit_taint(&self.controller, member, tainted).await
@@ -90,11 +88,6 @@ impl Bench<'_> {
         Ok(Limit {
             wall: seen.wall.as_secs_f64(),
             latencies: Latencies::of(seen.latencies),
-            api_server_cpu: Some(
-                cpu_of(self.api_server)?
-                    .saturating_sub(before)
-                    .as_secs_f64(),
-            ),
         })
     }
 

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use crate::load::{self, AT_ONCE};
 use crate::plan::Phase;
 use crate::results::Limit;
-use crate::subject::cpu_of;
 use crate::view::View;
 use crate::world::{Gate, Member};
 
@@ -36,8 +35,6 @@ pub(crate) struct Limiter<'a> {
     pub controller: &'a Client,
     /// Shows the result.
     pub view: &'a View,
-    /// The API server's process.
-    pub api_server: u32,
 }
 
 impl Limiter<'_> {
@@ -69,34 +66,24 @@ impl Limiter<'_> {
         nodes: &[Member],
         at_once: usize,
     ) -> Result<BTreeMap<Phase, Limit>> {
-        let gate = self.cost(self.taint(nodes, true, at_once)).await?;
-        let delete = self.cost(self.taint(nodes, false, at_once)).await?;
+        let gate = self.taint(nodes, true, at_once).await?;
+        let delete = self.taint(nodes, false, at_once).await?;
         self.taint(nodes, true, at_once).await?;
-        let release = self.cost(self.release(nodes, at_once)).await?;
+        let release = self.release(nodes, at_once).await?;
         load::each(AT_ONCE, nodes, async |node| {
             load::set_agent(self.reporter, &node.name, false).await
         })
         .await?;
-        Ok(BTreeMap::from([
+        let limits = [
             (Phase::Gate, gate),
             (Phase::Delete, delete),
             (Phase::Release, release),
-        ]))
-    }
-
-    /// The cost of some work, which returns its own duration.
-    async fn cost(&self, work: impl Future<Output = Result<Duration>>) -> Result<Limit> {
-        let before = cpu_of(self.api_server)?;
-        let wall = work.await?;
-        Ok(Limit {
+        ];
+        let limit = |wall: Duration| Limit {
             wall: wall.as_secs_f64(),
             latencies: None,
-            api_server_cpu: Some(
-                cpu_of(self.api_server)?
-                    .saturating_sub(before)
-                    .as_secs_f64(),
-            ),
-        })
+        };
+        Ok(limits.map(|(phase, wall)| (phase, limit(wall))).into())
     }
 
     /// Adds the taint to these nodes or removes it, and returns the duration.

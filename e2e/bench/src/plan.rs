@@ -27,13 +27,11 @@ pub enum Phase {
     Joins,
     /// A critical `DaemonSet`'s pods are replaced node by node, under a continuous rule
     Rollout,
-    /// Nodes join among pending pods, with a scheduler: which are bound before the gate is there
-    Birth,
 }
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::Gate,
         Self::Release,
         Self::Delete,
@@ -44,7 +42,6 @@ impl Phase {
         Self::CatchUp,
         Self::Joins,
         Self::Rollout,
-        Self::Birth,
     ];
 
     /// Whether it goes as fast as writes can be made, and is compared with that limit.
@@ -68,7 +65,6 @@ impl Phase {
             Self::Delete => "delete",
             Self::Joins => "joins",
             Self::Rollout => "rollout",
-            Self::Birth => "birth",
         }
     }
 }
@@ -98,8 +94,6 @@ pub struct Plan {
     pub patience: Duration,
     /// The timeout of one node's change.
     pub patience_each: Duration,
-    /// Whether to count bytes, which makes the controller's requests a little slower.
-    pub count_bytes: bool,
 }
 
 impl Plan {
@@ -117,7 +111,6 @@ impl Plan {
             rollout_at_once: 16,
             patience: Duration::from_secs(300),
             patience_each: Duration::from_secs(30),
-            count_bytes: false,
         }
     }
 

@@ -9,12 +9,10 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use tokio::time::{Instant, sleep};
 
-use crate::birth;
 use crate::limit::Limiter;
 use crate::load::{self, AT_ONCE};
 use crate::measure::Latencies;
 use crate::plan::{Phase, Plan};
-use crate::relay::Relay;
 use crate::requests::{self, Counts, Requests};
 use crate::results::{Outcome, Run};
 use crate::subject::{Recipe, Subject, Usage, cpu_of};
@@ -55,8 +53,6 @@ pub(crate) struct Bench<'a> {
     pub(crate) generation: u32,
     recipe: &'a Recipe,
     requests: Requests,
-    /// Between the controller and the API server, if bytes are counted.
-    relay: Option<Relay>,
     subject: Option<Subject>,
     /// How often the controller was started.
     starts: u32,
@@ -111,30 +107,6 @@ pub(crate) enum State {
 /// When something cannot be measured: the control plane does not start, or the controller ends. A slow or wrong controller is
 /// no error.
 pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
-    // That phase has its own clusters, with a scheduler.
-    let (births, phases): (Vec<Phase>, Vec<Phase>) = plan
-        .phases
-        .iter()
-        .partition(|phase| **phase == Phase::Birth);
-    let plan = &Plan {
-        phases,
-        ..plan.clone()
-    };
-    let mut run = in_one_cluster(plan, recipe, nodes, &tell).await?;
-    if !births.is_empty() {
-        let births = birth::measure(plan, recipe, nodes).await?;
-        tell(&format!("birth: {births:?}"));
-        run.births = Some(births);
-    }
-    Ok(run)
-}
-
-async fn in_one_cluster(
-    plan: &Plan,
-    recipe: &Recipe,
-    nodes: usize,
-    tell: impl Fn(&str),
-) -> Result<Run> {
     let options = Options {
         audit: true,
         audited_user: Some(CONTROLLER),
@@ -149,15 +121,6 @@ async fn in_one_cluster(
     let kubernetes = version
         .context("asking for the API server's version")?
         .git_version;
-    if plan.phases.is_empty() {
-        return Ok(Run {
-            nodes,
-            kubernetes,
-            at_once: 0,
-            outcomes: Vec::new(),
-            births: None,
-        });
-    }
     let view = View::open(&client);
     let begun = Instant::now();
     let world = World::create(&client, nodes).await?;
@@ -179,11 +142,6 @@ async fn in_one_cluster(
         at_once: AT_ONCE,
         recipe,
         requests: Requests::of(cluster.audit_log_path()),
-        relay: if plan.count_bytes {
-            Some(Relay::start(cluster.api_port()).await?)
-        } else {
-            None
-        },
         subject: None,
         starts: 0,
         cluster,
@@ -193,7 +151,7 @@ async fn in_one_cluster(
         "limit: the client is fastest with {} writes at a time",
         bench.at_once
     ));
-    let tell_of = |outcome: &Outcome| tell(&crate::report::line(outcome));
+    let tell_of = |outcome: &Outcome| tell(&crate::results::line(outcome));
     let outcomes = bench.all_phases(tell_of).await?;
     if let Some(subject) = bench.subject.take() {
         subject.stop().await?;
@@ -201,9 +159,7 @@ async fn in_one_cluster(
     Ok(Run {
         nodes,
         kubernetes,
-        at_once: bench.at_once,
         outcomes,
-        births: None,
     })
 }
 
@@ -253,7 +209,6 @@ impl Bench<'_> {
             reporter: &self.client,
             controller: &self.controller,
             view: &self.view,
-            api_server: self.api_server,
         }
     }
 
@@ -264,7 +219,6 @@ impl Bench<'_> {
         let requests = self.requests.so_far()?.clone();
         let (starts, before) = (self.starts, self.usage()?);
         let api_server = cpu_of(self.api_server)?;
-        let bytes = self.relay.as_ref().map(Relay::so_far);
         let seen = match phase {
             Phase::Gate => self.gate().await,
             Phase::Release => self.release().await,
@@ -276,8 +230,6 @@ impl Bench<'_> {
             Phase::Delete => self.delete().await,
             Phase::Joins => self.joins().await,
             Phase::Rollout => self.rollout().await,
-            // It has its own clusters.
-            Phase::Birth => Ok(Seen::default()),
         };
         let seen = seen.with_context(|| format!("measuring {}", phase.name()))?;
         let rule = rules(&self.client)
@@ -302,17 +254,10 @@ impl Bench<'_> {
             latencies: Latencies::of(seen.latencies),
             own: Latencies::of(seen.own),
             requests: requests::since(&requests, self.requests.so_far()?),
-            bytes: self
-                .relay
-                .as_ref()
-                .zip(bytes)
-                .map(|(relay, before)| relay.so_far().since(before)),
             cpu: used.as_secs_f64(),
-            api_server_cpu: Some(
-                cpu_of(self.api_server)?
-                    .saturating_sub(api_server)
-                    .as_secs_f64(),
-            ),
+            api_server_cpu: cpu_of(self.api_server)?
+                .saturating_sub(api_server)
+                .as_secs_f64(),
             peak_memory: after.peak_memory,
             rule_bytes: rule.and_then(|rule| Some(serde_json::to_vec(&rule).ok()?.len())),
             faults,
@@ -327,7 +272,7 @@ impl Bench<'_> {
             Phase::Release | Phase::Restart | Phase::CatchUp | Phase::Delete => {
                 self.bring(State::Gated).await
             }
-            Phase::Joins | Phase::Rollout | Phase::Birth => {
+            Phase::Joins | Phase::Rollout => {
                 self.remove_rules().await?;
                 phase.gate().rule().create(&self.client).await?;
                 Ok(())
@@ -386,8 +331,7 @@ impl Bench<'_> {
     pub(crate) async fn start_controller(&mut self) -> Result<()> {
         let watches = |counts: &Counts| counts.get("watch nodes").copied().unwrap_or_default();
         let before = watches(self.requests.so_far()?);
-        let port = self.relay.as_ref().map(Relay::port);
-        let mut subject = Subject::start(&self.cluster, self.recipe, port).await?;
+        let mut subject = Subject::start(&self.cluster, self.recipe).await?;
         self.starts += 1;
         let deadline = Instant::now() + STARTUP;
         while watches(self.requests.so_far()?) == before {

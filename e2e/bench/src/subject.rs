@@ -101,26 +101,17 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Starts it in a cluster, as the service account of `config/rbac`, without waiting. `port` replaces the API server's port.
+    /// Starts it in a cluster, as the service account of `config/rbac`, without waiting.
     ///
     /// # Errors
     ///
     /// When it cannot start.
-    pub(crate) async fn start(
-        cluster: &Cluster,
-        recipe: &Recipe,
-        port: Option<u16>,
-    ) -> Result<Self> {
+    pub(crate) async fn start(cluster: &Cluster, recipe: &Recipe) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
-        if let Some(port) = port {
-            let text = fs::read_to_string(&kubeconfig).context("reading the kubeconfig")?;
-            let text = text.replace(&cluster.url(), &format!("https://127.0.0.1:{port}"));
-            fs::write(&kubeconfig, text).context("writing the kubeconfig")?;
-        }
         let mut command = recipe.command();
         command.env("KUBECONFIG", kubeconfig);
         let log = cluster.folder().join(format!("controller-{number}.log"));
