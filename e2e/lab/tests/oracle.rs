@@ -19,12 +19,11 @@ const FAULTS: usize = 12;
 const SEED: u64 = 7;
 
 /// The scenarios whose end depends on when things happen, and why.
-const DEPEND_ON_TIME: [(&str, &str); 5] = [
+const DEPEND_ON_TIME: [(&str, &str); 4] = [
     (
         "rule-re-created",
         "the rule is created again at a set time, in vain while the old one is still there",
     ),
-    ("named-rule-re-created", "the same"),
     (
         "rule-suspended",
         "a node stays held that is not released by the time at which the rule is suspended for good",

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::ends::End::{Gated, Held, PutOn};
-use super::objects::{GATE, OTHER_GATE, PROBLEM, READY, SECOND, rule, rule_key};
+use super::objects::{GATE, OTHER_GATE, READY, SECOND, rule, rule_key};
 use super::{Base, joining};
-use crate::sim::actors::Order::{Die, Revive, Say, SayGood};
-use crate::sim::actors::{Operator, Reporter, Which};
+use crate::sim::actors::Order::{Die, Revive};
+use crate::sim::actors::{Operator, Reporter};
 use crate::sim::time::s;
 
 pub(super) const ALL: &[Base] = &[
@@ -20,22 +20,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-3"))
         },
         &[Gated(GATE, 5), PutOn(GATE, 5), Held(GATE, &["n-3"])],
-    ),
-    Base::new(
-        "flapping: under a continuous rule conditions turn bad and good again",
-        s(60),
-        |it| {
-            let reporter = Reporter::new(READY)
-                .then(s(25), "n-1", Say("False"))
-                .then(s(30), "n-1", SayGood)
-                .then(s(35), "n-1", Say("Unknown"))
-                .then(s(40), "n-2", Say("False"))
-                .then(s(41), "n-2", SayGood);
-            it.has(rule("network").continuous())
-                .nodes(joining(4))
-                .acts(reporter)
-        },
-        &[Gated(GATE, 4), PutOn(GATE, 7), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "several-conditions: a rule waits for two conditions, which come apart",
@@ -60,38 +44,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY))
         },
         &[Held(GATE, &[]), Held(OTHER_GATE, &["n-0", "n-1"])],
-    ),
-    Base::new(
-        "one-of-several: a continuous rule is content with one of two conditions",
-        s(60),
-        |it| {
-            let either = rule("either")
-                .continuous()
-                .with("conditionPolicy", json!("anyOf"));
-            let second = Reporter::new(SECOND).ails("n-1").ails("n-2");
-            it.has(either.waits_for_all(&[READY, SECOND]))
-                .nodes(joining(3))
-                .acts(Reporter::new(READY).then(s(30), Which::All, Say("False")))
-                .acts(second.then(s(40), "n-2", SayGood))
-        },
-        &[Held(GATE, &["n-1"])],
-    ),
-    Base::new(
-        "absent-is-well: a condition that nobody has reported counts as well, and a problem gates the node",
-        s(40),
-        |it| {
-            let condition =
-                json!({"type": PROBLEM, "requiredStatus": "False", "defaultStatus": "False"});
-            let reporter = Reporter::of_problem(PROBLEM).first(s(5), s(15));
-            it.has(
-                rule("clock")
-                    .continuous()
-                    .with("conditions", json!([condition])),
-            )
-            .nodes(joining(3))
-            .acts(reporter.then(s(30), "n-2", Say("True")))
-        },
-        &[PutOn(GATE, 1), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "heartbeat: a reporter dies on two nodes and comes back on one of them",

@@ -71,34 +71,6 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), PutOn(PATIENT, 3), Held(PATIENT, &[]), Held(GATE, &[])],
     ),
     Base::new(
-        "blink: pods are not Ready for a blink, as when a kubelet starts again: a grace period is above that",
-        s(90),
-        |it| {
-            let patient = rule("patient").continuous().waits_for(COMPONENTS_READY);
-            let patient = patient.nodegate("gracePeriod", json!("5s"));
-            let kubelets = joining(3)
-                .then(s(30), "n-1", Deed::Fail("agent", ms(50)))
-                .then(s(40), "", Deed::Fail("agent", ms(50)))
-                .then(s(40) + ms(120), "n-2", Deed::Fail("agent", ms(50)));
-            it.has(rule("agent").continuous().waits_for(COMPONENTS_READY))
-                .has(patient.taint(PATIENT, "NoSchedule"))
-                .has(daemon_set("agent").critical())
-                .nodes(kubelets)
-        },
-        &[PutOn(PATIENT, 3), Held(PATIENT, &[]), Held(GATE, &[])],
-    ),
-    Base::new(
-        "no-network: the network's configuration goes, and the kubelet says not Ready until it is back",
-        s(90),
-        |it| {
-            let kubelets = joining(3)
-                .then(s(30), "n-1", Deed::Unready(s(12)))
-                .then(s(40), "n-2", Deed::Unready(s(3600)));
-            it.has(rule("ready").continuous().waits_for("Ready")).nodes(kubelets)
-        },
-        &[PutOn(GATE, 5), Held(GATE, &["n-2"])],
-    ),
-    Base::new(
         "frozen: a kubelet freezes until its node and its pods have been given up, and thaws",
         s(120),
         |it| {

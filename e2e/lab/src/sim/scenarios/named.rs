@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
     AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, GATE, Rule, check_run, daemon_set,
-    daemon_set_key, rule, rule_key, slice, version,
+    daemon_set_key, rule, slice, version,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::ask::node_key;
 use crate::sim::actors::{Deed, Operator};
 use crate::sim::scenario::Scene;
-use crate::sim::time::{ms, s};
+use crate::sim::time::s;
 use crate::{Key, Kind};
 
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
@@ -19,7 +19,6 @@ const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
 /// The taint of another rule.
 const OTHER_GATE: &str = "readiness.k8s.io/other";
-const SECOND_GATE: &str = "readiness.k8s.io/second";
 const NEVER: &str = "readiness.k8s.io/never";
 
 /// A continuous rule that waits for the agent.
@@ -80,17 +79,6 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "named-surging-update: a rolling update with surge gates none",
-        s(80),
-        |it| {
-            it.has(agent_rule())
-                .has(daemon_set("agent").surges())
-                .nodes(joining(3))
-                .acts(rolls_out())
-        },
-        &[PutOn(GATE, 3), Held(GATE, &[])],
-    ),
-    Base::new(
         "named-another-selector: a DaemonSet is deleted and created again with another selector, which others' pods match too",
         s(80),
         |it| {
@@ -105,44 +93,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
         },
         &[PutOn(GATE, 7), Held(GATE, &["n-2"])],
-    ),
-    Base::new(
-        "named-replaced-at-once: a DaemonSet is created again under its name as soon as it is gone, now and then with another selector",
-        s(90),
-        |it| {
-            let operator = Operator::default()
-                .deletes(s(25), daemon_set_key("agent"))
-                .creates(s(25), daemon_set("agent").selects("second"))
-                .deletes(s(40), daemon_set_key("agent"))
-                .creates(s(40) + ms(5), daemon_set("agent").selects("second"))
-                .deletes(s(55), daemon_set_key("agent"))
-                .creates(s(55) + ms(50), daemon_set("agent"));
-            it.has(agent_rule())
-                .has(daemon_set("agent"))
-                .nodes(joining(3))
-                .acts(operator)
-        },
-        &[Says(AGENT, "True"), Held(GATE, &[])],
-    ),
-    Base::new(
-        "named-rule-re-created: a rule that names a DaemonSet is deleted and created again, while another one goes on to name it",
-        s(80),
-        |it| {
-            let first = || rule("first").continuous().waits_for(AGENT);
-            let second = rule("second").waits_for(AGENT);
-            let operator = Operator::default()
-                .deletes(s(25), rule_key("first"))
-                .creates(s(30), first())
-                .deletes(s(45), rule_key("second"))
-                .deletes(s(46), rule_key("first"))
-                .creates(s(50), first());
-            it.has(first())
-                .has(second.taint(SECOND_GATE, "NoSchedule"))
-                .has(daemon_set("agent"))
-                .nodes(joining(3).then(s(48), "n-1", Deed::Fail("agent", s(3600))))
-                .acts(operator)
-        },
-        &[Held(GATE, &["n-1"]), Held(SECOND_GATE, &[])],
     ),
     Base::new(
         "named-late: a rule names two DaemonSets, of which one comes late, and another never",

@@ -18,12 +18,6 @@ fn rebooting() -> Kubelets {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "reboot: a node whose bootstrap is completed reboots and stays released",
-        s(80),
-        |it| it.has(rule("network")).nodes(rebooting()).acts(Reporter::new(READY)),
-        &[PutOn(GATE, 3), Held(GATE, &[])],
-    ),
-    Base::new(
         "regate: a node that reboots is gated again, until its condition is written anew",
         s(80),
         |it| {
@@ -71,17 +65,6 @@ pub(super) const ALL: &[Base] = &[
     )
     // A driver that registers as before may be stale for six minutes.
     .settles(s(420)),
-    Base::new(
-        "re-registration: a node is deleted and registers again under its name: it is another one",
-        s(80),
-        |it| {
-            let kubelets = joining(3)
-                .then(s(30), "n-1", Deed::Replace(s(10)))
-                .then(s(30), "n-2", Deed::Replace(s(1)));
-            it.has(rule("network")).nodes(kubelets).acts(Reporter::new(READY))
-        },
-        &[Gated(GATE, 5), PutOn(GATE, 5), Held(GATE, &[])],
-    ),
     Base::new(
         "re-registration-components: a node registers again under its name while the pods and the drivers of the old one are still there",
         s(100),

@@ -6,7 +6,7 @@ use super::ends::End::{Gone, Held, PutOn, There};
 use super::objects::{GATE, READY, Rule, rule, rule_key};
 use super::{Base, joining};
 use crate::sim::actors::Order::Say;
-use crate::sim::actors::ask::{node_key, taint};
+use crate::sim::actors::ask::taint;
 use crate::sim::actors::{Annotator, Forgery, Karpenter, Kubelets, Operator, Pool, Reporter};
 use crate::sim::scenario::Scene;
 use crate::sim::settings::{Settings, usual};
@@ -71,16 +71,6 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Held(GATE, &[])],
     ),
     Base::new(
-        "late: a node that is not ready in time is only told of",
-        s(150),
-        |it| {
-            it.has(repairing("None"))
-                .nodes(joining(5))
-                .acts(Reporter::new(READY).ails("n-1"))
-        },
-        &[Held(GATE, &["n-1"])],
-    ),
-    Base::new(
         "replace: the claim of a node that is not ready in time is deleted, and another node comes",
         s(180),
         |it| {
@@ -124,17 +114,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-1"))
         },
         &[PutOn(GATE, 5), Held(GATE, &[])],
-    ),
-    Base::new(
-        "release-vetoed: somebody forbids the repair of a node: it stays held however late it is",
-        s(150),
-        |it| {
-            it.has(repairing("Release"))
-                .nodes(joining(5))
-                .acts(Operator::default().edits(s(30), node_key("n-1"), veto("true")))
-                .acts(Reporter::new(READY).ails("n-1"))
-        },
-        &[Held(GATE, &["n-1"])],
     ),
     Base::new(
         "replace-vetoed: a pool forbids the repair of its nodes: none is replaced until it allows it",

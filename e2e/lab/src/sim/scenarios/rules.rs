@@ -221,18 +221,6 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "dry-run: a rule is tried out first, and in force then",
-        s(50),
-        |it| {
-            let live = json!({"spec": {"dryRun": false}});
-            it.has(rule("network").with("dryRun", json!(true)))
-                .nodes(joining(3))
-                .acts(Operator::default().edits(s(30), rule_key("network"), live))
-                .acts(Reporter::new(READY).ails("n-1"))
-        },
-        &[PutOn(GATE, 1), Held(GATE, &["n-1"])],
-    ),
-    Base::new(
         "dry-run-again: a rule in force is only tried out from then on: nothing changes any more",
         s(50),
         |it| {
