@@ -83,51 +83,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, gate, node};
-
-    /// A node with a record that it completed its bootstrap in boot 1.
-    fn completed(regates: bool) -> (Story, String) {
-        let mut story = Story::under(
-            json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": if regates { vec!["Reboot"] } else { vec![] } } }),
-        );
-        let uid = story.uid_of_rule("r");
-        story.create(node("n"));
-        let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
-        let value = r#"{"rule-name":"r","boot-id":"boot-1"}"#;
-        story.patch_by_nodegate(
-            "n",
-            json!({ "metadata": { "annotations": { &key: value } } }),
-        );
-        (story, key)
-    }
-
-    #[test]
-    fn a_node_is_gated_again_only_in_another_boot_and_only_if_the_rule_says_so() {
-        for (regates, boot, fine) in [
-            (false, "boot-1", false),
-            (false, "boot-2", false),
-            (true, "boot-1", false),
-            (true, "boot-2", true),
-        ] {
-            let (mut story, _) = completed(regates);
-            story.patch_node_status("n", json!({ "status": { "nodeInfo": { "bootID": boot } } }));
-            gate(&mut story, "n");
-            story.judged(&mut Bootstrap, fine, format_args!("{regates} {boot}"));
-        }
-    }
-
-    #[test]
-    fn what_somebody_else_has_taken_off_is_not_on_record() {
-        let (mut story, key) = completed(false);
-        story.patch_node("n", json!({ "metadata": { "annotations": { key: null } } }));
-        gate(&mut story, "n");
-        story.judged(&mut Bootstrap, true, "");
-    }
+    use crate::sim::laws::testing::{Story, node};
 
     #[test]
     fn what_is_on_record_goes_with_its_rule_and_not_before() {
         for deleted in [true, false] {
-            let (mut story, key) = completed(false);
+            let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
+            let key = format!(
+                "readiness.k8s.io/bootstrap-completed-{}",
+                story.uid_of_rule("r")
+            );
+            let mut completed = node("n");
+            completed["metadata"]["annotations"] = json!({ &key: r#"{"rule-name":"r"}"# });
+            story.create(completed);
             if deleted {
                 story.delete_rule("r");
             }

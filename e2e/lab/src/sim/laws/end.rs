@@ -298,26 +298,6 @@ mod tests {
     use crate::sim::laws::testing::{Story, gate, gated, node};
 
     #[test]
-    fn a_node_is_held_while_its_conditions_are_unmet_and_not_while_they_are_met() {
-        for (status, is_gated, fine) in [
-            ("True", false, true),
-            ("True", true, false),
-            ("False", true, true),
-            ("False", false, false),
-        ] {
-            let mut story = Story::under(json!({}));
-            story.create(if is_gated {
-                gated(node("n"))
-            } else {
-                node("n")
-            });
-            story.report("n", "Net", status);
-            story.at(1000);
-            story.judged_end(&mut End, fine, format_args!("{status} {is_gated}"));
-        }
-    }
-
-    #[test]
     fn a_completed_bootstrap_is_on_record() {
         let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
         story.create(node("n"));
@@ -337,19 +317,6 @@ mod tests {
             story.report("n", "Net", "True");
             story.at(1000);
             story.judged_end(&mut End, fine, timeout);
-        }
-    }
-
-    #[test]
-    fn a_node_in_its_grace_period_need_not_be_held() {
-        for (since, fine) in [(950, true), (100, false)] {
-            let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
-            story.create(node("n"));
-            story.report("n", "Net", "True");
-            story.at(since);
-            story.report("n", "Net", "False");
-            story.at(1000);
-            story.judged_end(&mut End, fine, since);
         }
     }
 

@@ -161,36 +161,3 @@ fn was_ever_within(
         limit(moment, rule, all).is_none_or(|limit| surely <= limit)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::sim::laws::testing::{Story, gate, node, rule};
-
-    /// A rule with a limit of a tenth comes to ten nodes, of which so many are broken, and Nodegate gates one.
-    fn judge(broken: usize) -> Result<(), String> {
-        let mut story = Story::default();
-        let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
-        for name in &names {
-            story.create(node(name));
-            story.report(name, "Net", "True");
-        }
-        for name in &names[..broken] {
-            story.report(name, "Net", "False");
-        }
-        story.at(300);
-        let first = json!({ "nodegate": { "disruption": { "maxFirstGated": "10%" } } });
-        story.create(rule(first));
-        story.at(301);
-        gate(&mut story, "n0");
-        story.judge(&mut FirstGating::default())
-    }
-
-    #[test]
-    fn no_node_is_gated_where_more_are_to_be_than_the_limit_and_three() {
-        assert_eq!(judge(3), Ok(()));
-        assert!(judge(4).is_err());
-    }
-}

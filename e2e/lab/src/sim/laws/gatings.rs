@@ -205,36 +205,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, node, taint};
-
-    fn gate(story: &mut Story) {
-        story.patch_by_nodegate("n", json!({ "spec": { "taints": [taint()] } }));
-    }
-
-    #[test]
-    fn a_gating_is_justified_by_conditions_that_were_unmet_a_short_time_before() {
-        for (name, unmet_at, met_at, justified) in [
-            ("never unmet", 1000, 1000, false),
-            ("unmet", 50, 1000, true),
-            ("unmet a moment ago", 50, 59, true),
-            ("unmet long ago", 10, 20, false),
-        ] {
-            let mut story = Story::under(json!({}));
-            story.create(node("n"));
-            story.report("n", "Net", "True");
-            for second in 1..=60 {
-                story.at(second);
-                if second == unmet_at {
-                    story.report("n", "Net", "False");
-                }
-                if second == met_at {
-                    story.report("n", "Net", "True");
-                }
-            }
-            gate(&mut story);
-            story.judged(&mut Gatings, justified, name);
-        }
-    }
+    use crate::sim::laws::testing::{Story, gate, node};
 
     #[test]
     fn a_suspended_rule_justifies_no_gating() {
@@ -242,44 +213,8 @@ mod tests {
             let mut story = Story::under(json!({ "nodegate": { "suspend": suspend } }));
             story.create(node("n"));
             story.at(100);
-            gate(&mut story);
+            gate(&mut story, "n");
             story.judged(&mut Gatings, justified, "");
         }
-    }
-
-    #[test]
-    fn a_silent_reporter_justifies_a_gating_after_its_time() {
-        for (at, justified) in [(59, false), (60, true)] {
-            let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": "1m" } }));
-            story.create(node("n"));
-            story.report("n", "Net", "True");
-            story.at(at);
-            gate(&mut story);
-            story.judged(&mut Gatings, justified, at);
-        }
-    }
-
-    #[test]
-    fn a_node_in_use_is_gated_after_the_grace_period() {
-        for (unmet_at, at, justified) in [(300, 420, true), (300, 360, false), (300, 305, false)] {
-            let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
-            story.create(node("n"));
-            story.report("n", "Net", "True");
-            story.at(unmet_at);
-            story.report("n", "Net", "False");
-            story.at(at);
-            gate(&mut story);
-            story.judged(&mut Gatings, justified, at);
-        }
-    }
-
-    #[test]
-    fn a_joining_node_is_gated_at_once() {
-        let mut story = Story::under(json!({ "nodegate": { "gracePeriod": "2m" } }));
-        story.at(300);
-        story.create(node("n"));
-        story.at(301);
-        gate(&mut story);
-        story.judged(&mut Gatings, true, "");
     }
 }

@@ -29,23 +29,3 @@ impl Law for Leadership {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Key;
-    use crate::sim::laws::testing::{Story, node};
-    use crate::sim::time::s;
-
-    #[test]
-    fn one_write_to_a_node_is_under_way_at_a_time_and_none_but_a_leaders() {
-        for (doubled, unasked, fine) in [(0, 0, true), (1, 0, false), (0, 1, false)] {
-            let key = Key::cluster(Kind::Node, "n");
-            let mut story = Story::default();
-            story.report.doubled = vec![(s(1), key.clone()); doubled];
-            story.report.unasked = vec![(s(1), key); unasked];
-            story.create(node("n"));
-            story.judged(&mut Leadership, fine, "");
-        }
-    }
-}

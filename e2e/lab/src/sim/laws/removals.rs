@@ -110,66 +110,6 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_is_justified_by_conditions_that_were_met_a_short_time_before() {
-        for (name, met_at, unmet_at, removed_at, justified) in [
-            ("never met", 1000, 1001, 60, false),
-            ("met", 50, 1000, 60, true),
-            ("met a moment ago", 50, 59, 60, true),
-            ("met long ago", 10, 20, 60, false),
-            ("met afterwards", 61, 1000, 60, false),
-        ] {
-            let mut story = Story::under(json!({}));
-            story.create(gated(node("n")));
-            for second in 1..100 {
-                story.at(second);
-                if second == met_at {
-                    story.report("n", "Net", "True");
-                }
-                if second == unmet_at {
-                    story.report("n", "Net", "False");
-                }
-                if second == removed_at {
-                    remove(&mut story);
-                }
-            }
-            story.judged(&mut Removals, justified, name);
-        }
-    }
-
-    #[test]
-    fn another_node_of_the_same_name_justifies_nothing() {
-        let mut story = Story::under(json!({}));
-        story.create(gated(node("n")));
-        story.report("n", "Net", "True");
-        story.at(5);
-        story.delete_node("n");
-        story.at(6);
-        story.create(gated(node("n")));
-        story.at(7);
-        remove(&mut story);
-        story.judged(&mut Removals, false, "");
-    }
-
-    #[test]
-    fn a_rule_that_does_not_want_the_taint_any_more_justifies_a_removal() {
-        for (patch, justified) in [
-            (json!({ "spec": { "dryRun": true } }), true),
-            (
-                json!({ "spec": { "nodegate": { "gracePeriod": "1m" } } }),
-                false,
-            ),
-        ] {
-            let mut story = Story::under(json!({}));
-            story.create(gated(node("n")));
-            story.at(100);
-            story.patch_rule("r", patch.clone());
-            story.at(101);
-            remove(&mut story);
-            story.judged(&mut Removals, justified, patch);
-        }
-    }
-
-    #[test]
     fn a_suspended_rule_justifies_nothing_once_that_has_been_seen() {
         for (suspended_at, justified) in [(10, false), (95, true)] {
             let mut story = Story::under(json!({}));
@@ -208,24 +148,6 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_object_may_have_been_seen_at_a_moment_of_its_own() {
-        let mut story = Story::default();
-        let both = ["Net", "csidriver.nodegate.dev/ebs"];
-        let both = both.map(|kind| json!({ "type": kind, "requiredStatus": "True" }));
-        story.create(rule(json!({ "conditions": both })));
-        story.create(gated(node("n")));
-        story.at(50);
-        story.report("n", "Net", "True");
-        story.at(55);
-        story.report("n", "Net", "False");
-        story.at(56);
-        story.register("n", "ebs");
-        story.at(60);
-        remove(&mut story);
-        story.judged(&mut Removals, true, "");
-    }
-
-    #[test]
     fn a_bootstrap_is_put_on_record_only_when_it_is_completed() {
         for met in ["True", "False"] {
             let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
@@ -254,32 +176,6 @@ mod tests {
             let record = json!({ "metadata": { "annotations": { &key: value(boot) } } });
             story.patch_by_nodegate("n", record);
             story.judged(&mut Removals, justified, boot);
-        }
-    }
-
-    #[test]
-    fn a_bootstrap_is_not_put_on_record_while_labels_may_be_missing() {
-        for (taints, justified) in [
-            (json!(null), true),
-            (
-                json!([{ "key": "karpenter.sh/unregistered", "effect": "NoExecute" }]),
-                false,
-            ),
-            (
-                json!([{ "key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule" }]),
-                false,
-            ),
-        ] {
-            let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
-            let mut joining = node("n");
-            joining["spec"]["taints"] = taints;
-            story.create(joining);
-            story.report("n", "Net", "True");
-            let uid = story.uid_of_rule("r");
-            let key = format!("readiness.k8s.io/bootstrap-completed-{uid}");
-            let record = json!({ "metadata": { "annotations": { key: "{}" } } });
-            story.patch_by_nodegate("n", record);
-            story.judged(&mut Removals, justified, "");
         }
     }
 }

@@ -174,10 +174,6 @@ impl Story {
         self.merge(NODEGATE, Kind::Node, node, Part::Status, patch);
     }
 
-    pub(super) fn patch_rule_by_nodegate(&mut self, rule: &str, patch: Value) {
-        self.merge(NODEGATE, Kind::NodeReadinessRule, rule, Part::Main, patch);
-    }
-
     pub(super) fn patch_node(&mut self, node: &str, patch: Value) {
         self.merge(SOMEBODY, Kind::Node, node, Part::Main, patch);
     }
@@ -226,10 +222,6 @@ impl Story {
 
     pub(super) fn uid_of_rule(&self, rule: &str) -> String {
         self.uid(&Key::cluster(Kind::NodeReadinessRule, rule))
-    }
-
-    pub(super) fn uid_of_node(&self, node: &str) -> String {
-        self.uid(&Key::cluster(Kind::Node, node))
     }
 
     pub(super) fn uid_of(&self, kind: &str, namespace: &str, name: &str) -> String {

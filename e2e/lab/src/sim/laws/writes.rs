@@ -179,21 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, node, taint};
-
-    #[test]
-    fn a_fight_over_a_taint_has_pauses() {
-        for (pause, fine) in [(10, true), (1, false)] {
-            let mut story = Story::under(json!({}));
-            story.create(node("n"));
-            for round in 0..40 {
-                story.at(round * pause);
-                story.patch_by_nodegate("n", json!({ "spec": { "taints": [taint()] } }));
-                story.patch_node("n", json!({ "spec": { "taints": null } }));
-            }
-            story.judged(&mut Writes::default(), fine, pause);
-        }
-    }
+    use crate::sim::laws::testing::{Story, node};
 
     #[test]
     fn nothing_is_written_again_and_again() {
