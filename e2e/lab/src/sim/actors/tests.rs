@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{condition, has_taint, is_going, items, name, node_key, taint, text, uid};
+use super::ask::{condition, has_taint, node_key, text, uid};
 use super::*;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::Cluster;
@@ -131,40 +131,6 @@ fn every_pod_gets_where_it_should() {
 }
 
 #[test]
-fn a_rolling_update_takes_one_pod_at_a_time_and_with_surge_none() {
-    for (strategy, least) in [
-        (json!({}), 2),
-        (
-            json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
-            3,
-        ),
-    ] {
-        let (key, mut set) = daemon_set("agent", &everything());
-        json_patch::merge(&mut set["spec"], &strategy);
-        let new = json!({"spec": {"template": {"metadata": {"annotations": {"v": "2"}}}}});
-        let operator = Operator::default()
-            .creates(s(1), (key.clone(), set))
-            .edits(s(20), key, new);
-        let mut stage = Stage::new(Kubelets::new(machines(3)), vec![Box::new(operator)]);
-        let mut fewest = usize::MAX;
-        for moment in 0..400 {
-            stage.run(s(19) + ms(moment * 100));
-            let is_served = |node: &&&str| {
-                let pods = stage.pods(node, "agent");
-                let mut live = pods.iter().filter(|pod| !is_going(pod));
-                live.any(|pod| condition(pod, "Ready") == "True")
-            };
-            fewest = fewest.min(["n-0", "n-1", "n-2"].iter().filter(is_served).count());
-        }
-        assert_eq!(fewest, least, "{strategy}");
-        let pods: Vec<_> = stage.cluster.objects(Kind::Pod).collect();
-        assert_eq!(pods.len(), 3);
-        let is_new = |pod: &Value| pod["metadata"]["annotations"]["v"] == "2";
-        assert!(pods.iter().all(|(_, pod)| is_new(pod)));
-    }
-}
-
-#[test]
 fn a_node_is_not_ready_while_it_reboots_and_another_one_when_it_returns() {
     let kubelets = Kubelets::new(machines(2))
         .then(s(20), "n-0", Deed::Reboot(s(10)))
@@ -218,69 +184,4 @@ fn a_node_is_not_ready_while_it_reboots_and_another_one_when_it_returns() {
         .filter_map(|state| Some(uid(state.object.as_ref()?).to_owned()))
         .collect();
     assert_eq!(uids.len(), 2);
-}
-
-#[test]
-fn drivers_register_with_the_node_that_is_there_and_go_with_it() {
-    let kubelets = Kubelets::new(machines(1)).then(s(30), "n-0", Deed::Replace(s(5)));
-    let csi = Csi::of("csi.example.com", s(2), s(4)).vanishes(
-        s(10),
-        "n-0",
-        "csi.example.com",
-        Some(s(10)),
-    );
-    let mut stage = Stage::new(kubelets, vec![Box::new(csi)]);
-    for (at, drivers) in [(s(6), 1), (s(12), 0), (s(22), 1), (s(50), 1)] {
-        stage.run(at);
-        let csi_node = stage.cluster.get(&Key::cluster(Kind::CsiNode, "n-0"));
-        let found = csi_node.map_or(0, |it| items(&it["spec"]["drivers"]).len());
-        assert_eq!(found, drivers, "{at:?}");
-    }
-    let owner = uid(stage.node("n-0").unwrap()).to_owned();
-    let csi_node = stage.cluster.get(&Key::cluster(Kind::CsiNode, "n-0"));
-    assert_eq!(
-        csi_node.unwrap()["metadata"]["ownerReferences"][0]["uid"],
-        owner
-    );
-}
-
-#[test]
-fn a_claim_becomes_a_node_and_is_replaced_when_it_is_deleted() {
-    let pool = Pool {
-        name: "default",
-        nodes: 2,
-        startup_taints: vec![taint("example.com/startup")],
-    };
-    let claim = Key::cluster(Kind::NodeClaim, "default-1");
-    let operator = Operator::default()
-        .taints(s(25), "default-1", &[])
-        .deletes(s(40), claim);
-    let karpenter = Karpenter::new(vec![pool], s(1));
-    let mut stage = Stage::new(
-        Kubelets::default(),
-        vec![Box::new(karpenter), Box::new(operator)],
-    );
-    stage.run(s(20));
-    for name in ["default-1", "default-2"] {
-        let node = stage.node(name).unwrap();
-        let labels = &node["metadata"]["labels"];
-        assert_eq!(labels["karpenter.sh/nodepool"], "default", "{name}");
-        assert!(labels["karpenter.sh/initialized"].is_null(), "{name}");
-        assert!(!has_taint(node, "karpenter.sh/unregistered"), "{name}");
-    }
-    stage.run(s(35));
-    let initialized = |stage: &Stage, name: &str| {
-        let claim = stage.cluster.get(&Key::cluster(Kind::NodeClaim, name));
-        claim.map(|claim| condition(claim, "Initialized").to_owned())
-    };
-    assert_eq!(initialized(&stage, "default-1").as_deref(), Some("True"));
-    assert_eq!(initialized(&stage, "default-2").as_deref(), Some(""));
-    stage.run(s(60));
-    let nodes: Vec<&str> = stage
-        .cluster
-        .objects(Kind::Node)
-        .map(|(_, node)| name(node))
-        .collect();
-    assert_eq!(nodes, ["default-2", "default-3"]);
-    assert_eq!(stage.cluster.objects(Kind::NodeClaim).count(), 2);
 }
