@@ -1,6 +1,6 @@
 //! The objects, the revision, and what a request does to them.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -24,7 +24,6 @@ pub struct Server {
     revision: u64,
     /// Changes up to this revision have been compacted.
     compacted: u64,
-    namespaces: BTreeSet<String>,
     objects: BTreeMap<Key, Arc<Value>>,
     /// The changes since then, in order, one per revision.
     log: VecDeque<Change>,
@@ -39,7 +38,6 @@ impl Server {
         Self {
             revision: 1,
             compacted: 0,
-            namespaces: NAMESPACES.map(str::to_owned).into(),
             objects: BTreeMap::new(),
             log: VecDeque::new(),
             uids: Uids::new(seed),
@@ -54,10 +52,6 @@ impl Server {
 
     pub fn revision(&self) -> u64 {
         self.revision
-    }
-
-    pub fn add_namespace(&mut self, name: &str) {
-        self.namespaces.insert(name.to_owned());
     }
 
     /// Carries out a request.
@@ -173,7 +167,7 @@ impl Server {
     }
 
     fn create(&mut self, key: &Key, mut object: Value, now: Timestamp) -> Answer {
-        if !key.namespace.is_empty() && !self.namespaces.contains(&key.namespace) {
+        if !key.namespace.is_empty() && !NAMESPACES.contains(&key.namespace.as_str()) {
             return Err(Refusal::no_namespace(key));
         }
         if let Some(admission) = self.admission.filter(|_| key.kind == Kind::Node) {

@@ -1,4 +1,4 @@
-//! Handwritten sequences.
+//! Handwritten sequences, of what chance makes seldom or never.
 
 use nodegate_lab::{Kind, Part};
 use serde_json::{Value, json};
@@ -22,16 +22,6 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
             no_namespace(),
         ),
         ("a node re-created under its name is another", re_created()),
-        (
-            "a patch that changes nothing makes no revision",
-            unchanged(),
-        ),
-        (
-            "a taint is removed only from the list that was read",
-            taints(),
-        ),
-        ("published conditions go beside the kubelet's", conditions()),
-        ("status and spec are changed apart", apart()),
         ("an object goes with its last finalizer", finalizers()),
         ("a claim is deleted only as it was looked at", claim()),
         ("a pod has its time to end", pods()),
@@ -119,137 +109,6 @@ fn re_created() -> Vec<Step> {
         Step::Delete(NODE, json!({"uid": "<first uid>"}), None),
         Step::Get(NODE),
     ]
-}
-
-fn unchanged() -> Vec<Step> {
-    let body = json!({"metadata": {"labels": {"pool": "a"}}});
-    let part = Part::Main;
-    vec![
-        Step::Create(NODE, body.clone()),
-        Step::Merge(NODE, part, body.clone()),
-        Step::Merge(NODE, part, json!({"metadata": {"annotations": {}}})),
-        Step::Strategic(NODE, part, body),
-        Step::Update(NODE, part, json!({})),
-        Step::Update(NODE, Part::Status, json!({})),
-        Step::Update(NODE, part, json!({"metadata": {"labels": {"pool": "b"}}})),
-        Step::Update(NODE, part, json!({"metadata": {"labels": {"pool": "a"}}})),
-    ]
-}
-
-fn taints() -> Vec<Step> {
-    let replace = |taints: Value| {
-        Step::Json(
-            NODE,
-            Part::Main,
-            json!([
-                {"op": "test", "path": "/metadata/uid", "value": "<uid>"},
-                {"op": "test", "path": "/spec/taints", "value": "<taints>"},
-                {"op": "add", "path": "/spec/taints", "value": taints},
-            ]),
-        )
-    };
-    let ours = json!({"key": "readiness.k8s.io/a", "value": "", "effect": "NoSchedule"});
-    let theirs = json!({
-        "key": "example.com/theirs",
-        "value": "v",
-        "effect": "NoExecute",
-        "timeAdded": "2026-01-01T00:00:00Z",
-    });
-    vec![
-        Step::Create(NODE, json!({"spec": {"taints": [ours]}})),
-        replace(json!([theirs])),
-        replace(json!([theirs, ours])),
-        replace(json!([])),
-        replace(json!([ours])),
-        Step::Json(
-            NODE,
-            Part::Main,
-            json!([{"op": "test", "path": "/spec/taints", "value": null}]),
-        ),
-        Step::Json(
-            NODE,
-            Part::Main,
-            json!([{"op": "remove", "path": "/spec/taints"}]),
-        ),
-        Step::Json(
-            NODE,
-            Part::Main,
-            json!([{"op": "remove", "path": "/spec/taints"}]),
-        ),
-        Step::Json(
-            NODE,
-            Part::Main,
-            json!([{"op": "test", "path": "/spec/taints", "value": null}]),
-        ),
-        Step::Json(
-            NODE,
-            Part::Main,
-            json!([{"op": "test", "path": "/absent/taints", "value": null}]),
-        ),
-        replace(json!([ours, ours])),
-        replace(json!([theirs])),
-    ]
-}
-
-fn conditions() -> Vec<Step> {
-    let patch = |conditions: Value| {
-        Step::Strategic(
-            NODE,
-            Part::Status,
-            json!({"status": {"conditions": conditions}}),
-        )
-    };
-    let withdrawn = |condition_type: &str| json!({"$patch": "delete", "type": condition_type});
-    vec![
-        Step::Create(NODE, json!({})),
-        patch(json!([condition("Ready", "True"), condition("B", "True")])),
-        patch(json!([condition("C", "True")])),
-        patch(json!([condition("B", "False"), condition("D", "False")])),
-        patch(json!([
-            condition("Ready", "False"),
-            condition("C", "False")
-        ])),
-        patch(json!([condition("C", "True"), condition("Ready", "True")])),
-        patch(json!([withdrawn("C"), condition("D", "True")])),
-        patch(json!([{"type": "D", "status": "Unknown"}])),
-        patch(json!([withdrawn("absent")])),
-        patch(json!([withdrawn("Ready"), withdrawn("B"), withdrawn("D")])),
-        patch(json!([withdrawn("Ready")])),
-    ]
-}
-
-fn apart() -> Vec<Step> {
-    let whole = |kind, value: u8| {
-        let annotations = json!({"example.com/a": value.to_string()});
-        let is_odd = value % 2 == 1;
-        let (spec, status) = if kind == Kind::Node {
-            let gpus = json!({"example.com/gpu": value.to_string()});
-            (
-                json!({"unschedulable": is_odd}),
-                json!({"allocatable": gpus}),
-            )
-        } else {
-            (
-                json!({"dryRun": is_odd}),
-                json!({"observedGeneration": value}),
-            )
-        };
-        json!({"metadata": {"annotations": annotations}, "spec": spec, "status": status})
-    };
-    let mut steps = Vec::new();
-    for slot in [NODE, RULE] {
-        steps.push(Step::Create(slot, bodies(slot.0)[0].clone()));
-        for (part, value) in [
-            (Part::Main, 1),
-            (Part::Status, 2),
-            (Part::Main, 4),
-            (Part::Status, 5),
-        ] {
-            steps.push(Step::Merge(slot, part, whole(slot.0, value)));
-            steps.push(Step::Update(slot, part, whole(slot.0, value + 5)));
-        }
-    }
-    steps
 }
 
 fn finalizers() -> Vec<Step> {
