@@ -327,10 +327,6 @@ impl Cluster {
         self.server.url.clone()
     }
 
-    pub fn api_port(&self) -> u16 {
-        self.launcher.api_port
-    }
-
     /// The certificate of the CA that signed the API server's, as PEM.
     pub fn ca(&self) -> &str {
         &self.server.ca

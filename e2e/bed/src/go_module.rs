@@ -57,23 +57,36 @@ pub struct Recipe {
     pub takes: &'static str,
 }
 
+/// What most have in common: a module that is built without C.
+const TOOL: Recipe = Recipe {
+    source: "tools",
+    folder: "",
+    name: "",
+    pins: "",
+    packages: &[],
+    tags: "",
+    c: false,
+    binaries: &[],
+    links: Vec::new,
+    linker_flags: |_| "-s -w".into(),
+    takes: "about 2 minutes",
+};
+
 const CONTROL_PLANE: Recipe = Recipe {
     source: "controlplane",
     folder: "controlplane",
     name: "the Kubernetes control plane",
     pins: "k8s.io/kubernetes",
     packages: &["."],
-    tags: "",
-    c: false,
     binaries: &["controlplane"],
     links: || Component::ALL.map(Component::name).to_vec(),
     linker_flags: kubernetes_linker_flags,
     takes: "5 to 10 minutes",
+    ..TOOL
 };
 
 /// Prometheus and promtool.
 pub const PROMETHEUS: Recipe = Recipe {
-    source: "tools",
     folder: "prometheus",
     name: "Prometheus",
     pins: "github.com/prometheus/prometheus",
@@ -83,26 +96,18 @@ pub const PROMETHEUS: Recipe = Recipe {
     ],
     // Targets come from a file, so no cloud discovery is needed.
     tags: "remove_all_sd",
-    c: false,
     binaries: &["prometheus", "promtool"],
-    links: Vec::new,
-    linker_flags: |_| "-s -w".into(),
-    takes: "about 2 minutes",
+    ..TOOL
 };
 
 /// Helm.
 pub const HELM: Recipe = Recipe {
-    source: "tools",
     folder: "helm",
     name: "Helm",
     pins: "helm.sh/helm/v4",
     packages: &["helm.sh/helm/v4/cmd/helm"],
-    tags: "",
-    c: false,
     binaries: &["helm"],
-    links: Vec::new,
-    linker_flags: |_| "-s -w".into(),
-    takes: "about 2 minutes",
+    ..TOOL
 };
 
 /// Karpenter with its kwok provider.
@@ -112,28 +117,21 @@ pub const KARPENTER: Recipe = Recipe {
     name: "Karpenter",
     pins: "sigs.k8s.io/karpenter",
     packages: &["tool"],
-    tags: "",
-    c: false,
     // The main package is that of the provider, `kwok`.
     binaries: &["kwok"],
     links: || vec!["karpenter"],
-    linker_flags: |_| "-s -w".into(),
     takes: "about 5 minutes",
+    ..TOOL
 };
 
 /// The parts of cert-manager that issue a webhook's certificate.
 pub const CERT_MANAGER: Recipe = Recipe {
-    source: "tools",
     folder: "cert-manager",
     name: "cert-manager",
     pins: "github.com/cert-manager/cert-manager",
     packages: &["./cert-manager"],
-    tags: "",
-    c: false,
     binaries: &["cert-manager"],
-    links: Vec::new,
-    linker_flags: |_| "-s -w".into(),
-    takes: "about 2 minutes",
+    ..TOOL
 };
 
 /// The control plane's versions, newest first, with their module files. The first is the default of `KUBERNETES`.

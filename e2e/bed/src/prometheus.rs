@@ -66,24 +66,6 @@ impl Prometheus {
         }
     }
 
-    /// The values of an expression over a range, in seconds since 1970, every `step`: one object for each series, with `metric`
-    /// and `values`.
-    pub async fn query_range(
-        &self,
-        expression: &str,
-        (from, to): (u64, u64),
-        step: Duration,
-    ) -> Result<Vec<Value>> {
-        let parameters = format!(
-            "?query={}&start={from}&end={to}&step={}",
-            encoded(expression),
-            step.as_secs_f64()
-        );
-        let answer = self.get("query_range", &parameters).await;
-        let result = answer.with_context(|| expression.to_owned())?;
-        Ok(result["result"].as_array().cloned().unwrap_or_default())
-    }
-
     /// Its scrape targets: one object each, with `labels`, `health` and `lastError`.
     pub async fn targets(&self) -> Result<Vec<Value>> {
         let data = self.get("targets", "").await?;
