@@ -43,10 +43,6 @@ pub struct Asked {
 }
 
 /// Runs each command on a cluster of this size.
-///
-/// # Errors
-///
-/// When the cluster does not start, or a command fails.
 pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
     let options = Options {
         audit: true,

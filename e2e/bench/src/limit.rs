@@ -39,10 +39,6 @@ pub(crate) struct Limiter<'a> {
 
 impl Limiter<'_> {
     /// Finds the fastest number of concurrent writes.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses a write.
     pub(crate) async fn find(&self, nodes: &[Member]) -> Result<usize> {
         let sample = &nodes[..nodes.len().min(SAMPLE)];
         let mut best = (AT_ONCE, Duration::MAX);
@@ -57,10 +53,6 @@ impl Limiter<'_> {
     }
 
     /// Measures the limits of the phases over all nodes, with this many concurrent writes. The nodes end up as they were.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses a write.
     pub(crate) async fn measure(
         &self,
         nodes: &[Member],

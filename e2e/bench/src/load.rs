@@ -15,10 +15,6 @@ use crate::world::{AGENT_READY, Gate, LIMIT_ANNOTATION, Member, NAMESPACE};
 pub(crate) const AT_ONCE: usize = 48;
 
 /// Does something for each item, some at a time, and returns the results in no particular order.
-///
-/// # Errors
-///
-/// The first error; further items are not started then.
 pub(crate) async fn each<T, R>(
     at_once: usize,
     items: impl IntoIterator<Item = T>,
@@ -33,10 +29,6 @@ pub(crate) async fn each<T, R>(
 }
 
 /// Reports whether a node's agent is ready, as a reporter does.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn set_agent(client: &Client, node: &str, ready: bool) -> Result<()> {
     let now = Timestamp::now().to_string();
     let condition = json!({
@@ -50,10 +42,6 @@ pub(crate) async fn set_agent(client: &Client, node: &str, ready: bool) -> Resul
 }
 
 /// Sets a pod Ready, as a kubelet does.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": Timestamp::now().to_string()});
     let conditions = ["Initialized", "ContainersReady", "Ready", "PodScheduled"].map(condition);
@@ -66,10 +54,6 @@ pub(crate) async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
 }
 
 /// Deletes a pod at once, as the kubelet does when its containers have ended.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
     Api::<Pod>::namespaced(client.clone(), NAMESPACE)
         .delete(pod, &DeleteParams::default().grace_period(0))
@@ -79,10 +63,6 @@ pub(crate) async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
 }
 
 /// Reports how many pods of a `DaemonSet` are up to date, as its controller does after each.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn report_rollout(client: &Client, daemon_set: &str, updated: u32) -> Result<()> {
     let patch = json!({"status": {"updatedNumberScheduled": updated}});
     Api::<DaemonSet>::namespaced(client.clone(), NAMESPACE)
@@ -93,10 +73,6 @@ pub(crate) async fn report_rollout(client: &Client, daemon_set: &str, updated: u
 }
 
 /// Makes the controller's write on a node: one JSON patch that tests UID and taints, and changes taints and one annotation.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn set_limit_taint(client: &Client, node: &Member, tainted: bool) -> Result<()> {
     // Every node is created with this one.
     let born = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
@@ -135,10 +111,6 @@ pub(crate) async fn set_limit_taint(client: &Client, node: &Member, tainted: boo
 }
 
 /// Changes one condition of a node.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
     let api = Api::<Node>::all(client.clone());
@@ -150,10 +122,6 @@ pub(crate) async fn patch_node_status(client: &Client, node: &str, condition: Va
 }
 
 /// Changes the status of a pod.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": status}));
     let api = Api::<Pod>::namespaced(client.clone(), NAMESPACE);

@@ -50,10 +50,6 @@ impl Requests {
     }
 
     /// All requests so far.
-    ///
-    /// # Errors
-    ///
-    /// When the log cannot be read.
     pub(crate) fn so_far(&mut self) -> Result<&Counts> {
         count(&self.log.news()?, &mut self.counts);
         Ok(&self.counts)

@@ -101,11 +101,6 @@ pub(crate) enum State {
 }
 
 /// Measures a controller with this many nodes.
-///
-/// # Errors
-///
-/// When something cannot be measured: the control plane does not start, or the controller ends. A slow or wrong controller is
-/// no error.
 pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)) -> Result<Run> {
     let options = Options {
         audit: true,

@@ -30,10 +30,6 @@ pub enum Recipe {
 
 impl Recipe {
     /// The recipe for a shell command, or else for this repository's controller.
-    ///
-    /// # Errors
-    ///
-    /// When that has not been built.
     pub fn new(command: Option<String>) -> Result<Self> {
         match command {
             Some(command) => Ok(Self::Shell(command)),
@@ -56,10 +52,6 @@ impl Recipe {
     }
 
     /// Grants its permissions. This repository's controller gets only those of `config/rbac`.
-    ///
-    /// # Errors
-    ///
-    /// When `kubectl` fails.
     pub async fn permit(&self, cluster: &Cluster) -> Result<()> {
         if let Self::Shell(_) = self {
             let account = format!("--serviceaccount={NAMESPACE}:{SERVICE_ACCOUNT}");
@@ -102,10 +94,6 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// Starts it in a cluster, as the service account of `config/rbac`, without waiting.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot start.
     pub(crate) async fn start(cluster: &Cluster, recipe: &Recipe) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -120,19 +108,11 @@ impl Subject {
     }
 
     /// Checks that it still runs.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended, with the end of its log.
     pub(crate) fn ensure_running(&mut self) -> Result<()> {
         self.process.ensure_running()
     }
 
     /// Its resource usage so far, from `/proc`.
-    ///
-    /// # Errors
-    ///
-    /// When it has ended, or the system has no such `/proc`.
     pub(crate) fn usage(&mut self) -> Result<Usage> {
         self.ensure_running()?;
         let cpu = cpu_of(self.process.pid())?;
@@ -144,10 +124,6 @@ impl Subject {
     }
 
     /// Stops it and waits.
-    ///
-    /// # Errors
-    ///
-    /// When it does not stop.
     pub(crate) async fn stop(mut self) -> Result<()> {
         self.process.terminate(SHUTDOWN).await?;
         Ok(())
@@ -155,10 +131,6 @@ impl Subject {
 }
 
 /// The CPU time of a process's current threads, in user and kernel mode.
-///
-/// # Errors
-///
-/// When it has ended, or the system has no such `/proc`.
 pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let mut cpu = Duration::ZERO;

@@ -97,10 +97,6 @@ pub(crate) struct World {
 
 impl World {
     /// Creates the `DaemonSet`s, this many nodes whose agent is not ready, and a Ready pod of each `DaemonSet` on each node.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses something.
     pub(crate) async fn create(client: &Client, nodes: usize) -> Result<Self> {
         let mut daemon_sets = Vec::new();
         for name in ["bench-cni", "bench-csi", "bench-log"] {
@@ -128,10 +124,6 @@ impl World {
     }
 
     /// Creates a pod of each `DaemonSet` on a node, not Ready, and returns their names.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses one.
     pub(crate) async fn create_pods(&self, client: &Client, node: &str) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for index in 0..self.daemon_sets.len() {
@@ -149,10 +141,6 @@ impl World {
     }
 
     /// Creates one pod of the `DaemonSet` with this index, not Ready.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses it.
     pub(crate) async fn create_pod(
         &self,
         client: &Client,
@@ -186,10 +174,6 @@ impl World {
 }
 
 /// Registers a node whose agent is not ready, with an optional startup taint.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub(crate) async fn register(client: &Client, name: &str, startup: Option<Gate>) -> Result<Member> {
     let mut builder = node(name)
         .label(LABEL, "node")

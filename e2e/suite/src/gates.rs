@@ -10,19 +10,11 @@ use nodegate_testbed::{eventually, never};
 use crate::{A_WHILE, SOON};
 
 /// Waits until the node has a taint with this key.
-///
-/// # Errors
-///
-/// After [`SOON`].
 pub async fn eventually_gated(client: &Client, node: &str, key: &str) -> Result<()> {
     gated_within(client, node, key, SOON).await
 }
 
 /// Like [`eventually_gated`], with another timeout.
-///
-/// # Errors
-///
-/// After `timeout`.
 pub async fn gated_within(client: &Client, node: &str, key: &str, timeout: Duration) -> Result<()> {
     eventually(&format!("{node} gets {key}"), timeout, async || {
         has_taint(client, node, key).await
@@ -31,19 +23,11 @@ pub async fn gated_within(client: &Client, node: &str, key: &str, timeout: Durat
 }
 
 /// Waits until the node has no taint with this key.
-///
-/// # Errors
-///
-/// After [`SOON`].
 pub async fn eventually_open(client: &Client, node: &str, key: &str) -> Result<()> {
     opened_within(client, node, key, SOON).await
 }
 
 /// Like [`eventually_open`], with another timeout.
-///
-/// # Errors
-///
-/// After `timeout`.
 pub async fn opened_within(
     client: &Client,
     node: &str,
@@ -57,10 +41,6 @@ pub async fn opened_within(
 }
 
 /// Checks for a while that the node keeps its taint with this key.
-///
-/// # Errors
-///
-/// When it loses it.
 pub async fn stays_gated(client: &Client, node: &str, key: &str) -> Result<()> {
     never(&format!("{node} loses {key}"), A_WHILE, async || {
         Ok(!has_taint(client, node, key).await?)
@@ -69,10 +49,6 @@ pub async fn stays_gated(client: &Client, node: &str, key: &str) -> Result<()> {
 }
 
 /// Checks for a while that the node gets no taint with this key.
-///
-/// # Errors
-///
-/// When it gets one.
 pub async fn stays_open(client: &Client, node: &str, key: &str) -> Result<()> {
     never(&format!("{node} gets {key}"), A_WHILE, async || {
         has_taint(client, node, key).await

@@ -6,9 +6,6 @@ use kube::{Client, Config};
 use nodegate_testbed::Cluster;
 
 /// A client with the identity of this node's kubelet.
-///
-/// # Errors
-/// When the cluster's kubeconfig cannot be used.
 pub async fn kubelet(cluster: &Cluster, node: &str) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
     let options = KubeConfigOptions::default();

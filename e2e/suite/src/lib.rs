@@ -6,10 +6,14 @@
 //! kubelet   requests with a kubelet's identity
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks
-//! rest      waits until the controller comes to rest
 //! rules     waits for rules
 //! versions  Kubernetes features by version
 //! ```
+
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "only tests call this, and fail with the error"
+)]
 
 use std::time::Duration;
 

@@ -34,19 +34,11 @@ pub fn name(index: usize) -> String {
 }
 
 /// Creates this many nodes that the rule selects, with this status of the condition.
-///
-/// # Errors
-///
-/// When the API server refuses one.
 pub async fn create_nodes(client: &Client, count: usize, status: &str) -> Result<()> {
     create_nodes_from(client, 0..count, status).await
 }
 
 /// Like [`create_nodes`], for nodes with these indices.
-///
-/// # Errors
-///
-/// Like there.
 pub async fn create_nodes_from(client: &Client, range: Range<usize>, status: &str) -> Result<()> {
     for index in range {
         create_node(client, &name(index), status).await?;
@@ -55,10 +47,6 @@ pub async fn create_nodes_from(client: &Client, range: Range<usize>, status: &st
 }
 
 /// Creates a node that the rule selects, with this status of the condition.
-///
-/// # Errors
-///
-/// When the API server refuses it.
 pub async fn create_node(client: &Client, name: &str, status: &str) -> Result<()> {
     node(name)
         .label("network", "yes")
@@ -69,10 +57,6 @@ pub async fn create_node(client: &Client, name: &str, status: &str) -> Result<()
 }
 
 /// How many nodes have the taint.
-///
-/// # Errors
-///
-/// When the nodes cannot be listed, or one has the taint twice.
 pub async fn count_gated(client: &Client) -> Result<usize> {
     let mut gated = 0;
     for node in nodes(client).await? {
@@ -94,10 +78,6 @@ pub fn owners(node: &Node) -> Vec<String> {
 }
 
 /// Checks that the controller works: a rule closes and opens a node of this name, and is deleted.
-///
-/// # Errors
-///
-/// When one of these does not happen in time.
 pub async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
     node(name).label("test", name).create(client).await?;
     rule(name, TAINT)

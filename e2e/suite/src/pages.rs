@@ -35,10 +35,6 @@ impl Block {
 }
 
 /// All pages, by their paths in the repository.
-///
-/// # Errors
-///
-/// When one cannot be read.
 pub fn pages() -> Result<BTreeMap<String, String>> {
     let mut pages = BTreeMap::new();
     for page in OUTSIDE {
@@ -66,19 +62,11 @@ fn collect(folder: &str, pages: &mut BTreeMap<String, String>) -> Result<()> {
 }
 
 /// All blocks with commands to type, ordered by page.
-///
-/// # Errors
-///
-/// When a page cannot be read.
 pub fn typed() -> Result<Vec<Block>> {
     fenced(&["sh", "console"])
 }
 
 /// All YAML blocks.
-///
-/// # Errors
-///
-/// When a page cannot be read.
 pub fn yaml() -> Result<Vec<Block>> {
     fenced(&["yaml"])
 }

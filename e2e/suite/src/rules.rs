@@ -12,20 +12,12 @@ use serde_json::Value;
 use crate::SOON;
 
 /// Deletes a rule and waits until it is gone.
-///
-/// # Errors
-///
-/// After [`SOON`].
 pub async fn delete(client: &Client, name: &str) -> Result<()> {
     delete_rule(client, name).await?;
     eventually_gone(client, name).await
 }
 
 /// Waits until a deleted rule is gone.
-///
-/// # Errors
-///
-/// After [`SOON`].
 pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
     eventually(&format!("rule {name} is gone"), SOON, async || {
         Ok(rules(client).get_opt(name).await?.is_none())
@@ -34,10 +26,6 @@ pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
 }
 
 /// Waits until a rule is in force: it has its finalizer, unless it is a dry run, and its status covers the current spec.
-///
-/// # Errors
-///
-/// After [`SOON`].
 pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicObject> {
     eventually(&format!("rule {name} is observed"), SOON, async || {
         let rule = rules(client).get(name).await?;
@@ -51,10 +39,6 @@ pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicO
 }
 
 /// Waits until a condition of a rule has this status; returns the condition.
-///
-/// # Errors
-///
-/// After [`SOON`].
 pub async fn eventually_says(
     client: &Client,
     name: &str,

@@ -4,10 +4,6 @@ use anyhow::{Context, Result};
 use kube::Client;
 
 /// Whether Kubernetes is 1.`minor` or newer. If it is older, prints what the test skips.
-///
-/// # Errors
-///
-/// When the API server does not report its version.
 pub async fn is_since(client: &Client, minor: u32, what: &str) -> Result<bool> {
     let version = client.apiserver_version().await?;
     let digits = version.minor.trim_end_matches('+');
