@@ -23,53 +23,102 @@ const EVERYTHING: &str = "webhook.enabled=true,webhook.certificate=cert-manager,
     reporter.accounts[0].conditionTypes={c.example.com/D},config.passingTaints={a/b},\
     metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
 
-#[tokio::test]
-async fn values_end_up_where_they_belong() -> Result<()> {
-    const TERMS: &str =
-        "affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+const VIEW: &str = "ClusterRole /nodegate-view";
+const REPORTER: &str = "ClusterRoleBinding /nrr-reporter-kube-system.cni";
+const ACCOUNT: &str = "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=cni,\
+    reporter.accounts[0].conditionTypes={a.example.com/A,b.example.com/B}";
+
+/// A place in an object, or without a slash in the Deployment's pods, and what is there.
+type Place<'a> = (&'a str, &'a str, Value);
+
+/// Each of these values, and some places that they are about.
+#[rustfmt::skip]
+fn places() -> Vec<(String, Vec<Place<'static>>)> {
+    const TERMS: &str = "affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    const THIRD: &str =
+        "affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/2";
     let digest = "sha256:".to_owned() + &"a".repeat(64);
     let by_digest =
         format!("image.tag=1.2.3,image.digest={digest},replicas=3,replicaCount=4,affinity=null");
     let off_karpenter = json!({"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"});
-    let third = format!("{TERMS}/0/matchExpressions/2");
     let several = "image.repository=registry.example.com/nodegate,image.tag=1.2.3,replicas=3,extraEnv[0].name=A,extraEnv[0].value=b,\
         priorityClassName=mine,imagePullSecrets[0].name=registry,podLabels.team=nodes,hostNetwork=true,webhook.enabled=true,\
         webhook.clientCAConfigMap=callers,tolerations[0].key=mine,tolerations[0].operator=Exists";
     let on_karpenter = "offKarpenterNodes=false,affinity=null,gatingTaints={readiness.k8s.io/a}";
-    #[rustfmt::skip]
-    let cases = [
-        (several, vec![
-            ("containers/0/image", json!("registry.example.com/nodegate:1.2.3")),
-            ("/spec/replicas", json!(3)),
-            ("containers/0/env/2", json!({"name": "A", "value": "b"})),
-            ("priorityClassName", json!("mine")),
-            ("imagePullSecrets", json!([{"name": "registry"}])),
-            ("/spec/template/metadata/labels/team", json!("nodes")),
-            ("hostNetwork", json!(true)),
-            ("/spec/strategy/rollingUpdate", json!({"maxSurge": 0, "maxUnavailable": 1})),
-            ("volumes/0/configMap/name", json!("callers")),
-            ("tolerations", json!([{"key": "mine", "operator": "Exists"}])),
+    // Controllers of other projects carry similar labels.
+    let own = json!({"control-plane": "controller-manager", "app.kubernetes.io/name": "nrrcontroller"});
+    let aggregated = "/metadata/labels/rbac.authorization.k8s.io~1aggregate-to-view";
+    let as_node = format!("{ACCOUNT},reporter.accounts[0].impersonateNode=true");
+    let named = "ConfigMap nrr-system/reporter-kube-system.cni";
+    vec![
+        (several.into(), vec![
+            (DEPLOYMENT, "containers/0/image", json!("registry.example.com/nodegate:1.2.3")),
+            (DEPLOYMENT, "/spec/replicas", json!(3)),
+            (DEPLOYMENT, "containers/0/env/2", json!({"name": "A", "value": "b"})),
+            (DEPLOYMENT, "priorityClassName", json!("mine")),
+            (DEPLOYMENT, "imagePullSecrets", json!([{"name": "registry"}])),
+            (DEPLOYMENT, "/spec/template/metadata/labels/team", json!("nodes")),
+            (DEPLOYMENT, "hostNetwork", json!(true)),
+            (DEPLOYMENT, "/spec/strategy/rollingUpdate", json!({"maxSurge": 0, "maxUnavailable": 1})),
+            (DEPLOYMENT, "volumes/0/configMap/name", json!("callers")),
+            (DEPLOYMENT, "tolerations", json!([{"key": "mine", "operator": "Exists"}])),
+            ("Service nrr-system/nrr-webhook-service", "/spec/selector", own.clone()),
+            ("Service nrr-system/nrr-controller-manager-metrics-service", "/spec/selector", own.clone()),
+            ("PodDisruptionBudget nrr-system/nrr-controller-manager", "/spec/selector/matchLabels", own.clone()),
+            ("NetworkPolicy nrr-system/nrr-controller-manager", "/spec/podSelector/matchLabels", own.clone()),
+            ("NetworkPolicy nrr-system/nrr-webhook", "/spec/podSelector/matchLabels", own.clone()),
         ]),
-        (&by_digest, vec![
-            ("containers/0/image", json!(format!("nodegate@{digest}"))),
-            ("/spec/replicas", json!(4)),
-            (TERMS, json!([{"matchExpressions": [off_karpenter]}])),
+        (by_digest, vec![
+            (DEPLOYMENT, "containers/0/image", json!(format!("nodegate@{digest}"))),
+            (DEPLOYMENT, "/spec/replicas", json!(4)),
+            (DEPLOYMENT, TERMS, json!([{"matchExpressions": [off_karpenter]}])),
         ]),
-        (on_karpenter, vec![
-            ("affinity", Value::Null),
-            ("tolerations/10", json!({"key": "readiness.k8s.io/a", "operator": "Exists"})),
+        (on_karpenter.into(), vec![
+            (DEPLOYMENT, "affinity", Value::Null),
+            (DEPLOYMENT, "tolerations/10", json!({"key": "readiness.k8s.io/a", "operator": "Exists"})),
         ]),
-        ("hostNetwork=false", vec![("/spec/strategy", Value::Null), (&third, off_karpenter)]),
-    ];
-    for (values, places) in cases {
-        let objects = template(&[values]).await?;
-        for (place, expected) in places {
+        ("hostNetwork=false".into(), vec![
+            (DEPLOYMENT, "/spec/strategy", Value::Null),
+            (DEPLOYMENT, THIRD, off_karpenter),
+        ]),
+        // The Deployment selects its pods whatever their labels.
+        ("podLabels.control-plane=mine,podLabels.team=nodes,nameOverride=gates".into(), vec![
+            (DEPLOYMENT, "/spec/selector/matchLabels", own),
+            (DEPLOYMENT, "/spec/template/metadata/labels/control-plane", json!("controller-manager")),
+            (DEPLOYMENT, "/spec/template/metadata/labels/app.kubernetes.io~1name", json!("nrrcontroller")),
+            (DEPLOYMENT, "/spec/template/metadata/labels/app.kubernetes.io~1instance", json!("nodegate")),
+            (DEPLOYMENT, "/spec/template/metadata/labels/team", json!("nodes")),
+            (DEPLOYMENT, "/metadata/labels/app.kubernetes.io~1name", json!("gates")),
+        ]),
+        // The built-in view is widened only when asked.
+        ("aggregateToView=false,serviceAccount.annotations.example\\.com/role=nodes".into(), vec![
+            (VIEW, aggregated, Value::Null),
+            ("ServiceAccount nrr-system/nrr-controller-manager", "/metadata/annotations", json!({"example.com/role": "nodes"})),
+        ]),
+        ("aggregateToView=true".into(), vec![(VIEW, aggregated, json!("true"))]),
+        // A reporter's account may report, and is held to its conditions.
+        (ACCOUNT.into(), vec![
+            (REPORTER, "/roleRef/name", json!("nrr-reporter-role")),
+            (REPORTER, "/subjects", json!([{"kind": "ServiceAccount", "name": "cni", "namespace": "kube-system"}])),
+            ("ClusterRole /nrr-reporter-role", "/kind", json!("ClusterRole")),
+            (named, "/metadata/labels/nodegate.dev~1reporter", json!("true")),
+            (named, "/data", json!({"serviceAccount": "kube-system/cni", "conditionTypes": "a.example.com/A,b.example.com/B"})),
+        ]),
+        (as_node, vec![(REPORTER, "/roleRef/name", json!("nrr-reporter-impersonation-role"))]),
+    ]
+}
+
+#[tokio::test]
+async fn values_end_up_where_they_belong() -> Result<()> {
+    for (values, places) in places() {
+        let objects = template(&[&values]).await?;
+        for (object, place, expected) in places {
             let pointer = match place.strip_prefix('/') {
                 Some(_) => place.to_owned(),
                 None => format!("/spec/template/spec/{place}"),
             };
-            let seen = objects[DEPLOYMENT].pointer(&pointer);
-            assert_eq!(*seen.unwrap_or(&Value::Null), expected, "{pointer}");
+            let seen = objects[object].pointer(&pointer).unwrap_or(&Value::Null);
+            assert_eq!(*seen, expected, "{values}: {object} {pointer}");
         }
     }
     Ok(())
@@ -236,25 +285,6 @@ async fn every_object_has_helms_labels_and_the_common_ones() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn the_deployment_selects_its_pods_whatever_their_labels() -> Result<()> {
-    let values = "podLabels.control-plane=mine,podLabels.team=nodes,nameOverride=gates";
-    let objects = template(&[values]).await?;
-    let spec = &objects[DEPLOYMENT]["spec"];
-    let labels = &spec["template"]["metadata"]["labels"];
-    assert_eq!(labels["team"], "nodes");
-    assert_eq!(labels["app.kubernetes.io/instance"], "nodegate");
-    let selector = spec["selector"]["matchLabels"].as_object();
-    let selector = selector.context("no selector")?;
-    assert_eq!(selector.len(), 2);
-    for (name, value) in selector {
-        assert_eq!(labels[name], *value, "{name}");
-    }
-    let label = &objects[DEPLOYMENT]["metadata"]["labels"]["app.kubernetes.io/name"];
-    assert_eq!(label, "gates");
-    Ok(())
-}
-
 /// Whatever one object says of another has to be renamed with it.
 #[tokio::test]
 async fn another_full_name_is_everywhere_but_in_names_that_nodegate_looks_up() -> Result<()> {
@@ -303,44 +333,6 @@ async fn definition_roles_and_bindings_can_come_from_elsewhere() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_built_in_view_is_widened_only_when_asked() -> Result<()> {
-    let label = "/metadata/labels/rbac.authorization.k8s.io~1aggregate-to-view";
-    for (values, expected) in [
-        ("aggregateToView=false", None),
-        ("aggregateToView=true", Some(&json!("true"))),
-    ] {
-        let annotated = "serviceAccount.annotations.example\\.com/role=nodes";
-        let objects = template(&[values, annotated]).await?;
-        let view = &objects["ClusterRole /nodegate-view"];
-        assert_eq!(view.pointer(label), expected);
-        let account = &objects["ServiceAccount nrr-system/nrr-controller-manager"];
-        let role = json!({"example.com/role": "nodes"});
-        assert_eq!(account["metadata"]["annotations"], role);
-    }
-    Ok(())
-}
-
-/// Controllers of other projects carry similar labels.
-#[tokio::test]
-async fn nothing_selects_a_neighbours_pods() -> Result<()> {
-    let objects = template(&["webhook.enabled=true"]).await?;
-    let own =
-        json!({"control-plane": "controller-manager", "app.kubernetes.io/name": "nrrcontroller"});
-    #[rustfmt::skip]
-    let selectors = [
-        ("Service nrr-system/nrr-webhook-service", "/spec/selector"),
-        ("Service nrr-system/nrr-controller-manager-metrics-service", "/spec/selector"),
-        ("PodDisruptionBudget nrr-system/nrr-controller-manager", "/spec/selector/matchLabels"),
-        ("NetworkPolicy nrr-system/nrr-controller-manager", "/spec/podSelector/matchLabels"),
-        ("NetworkPolicy nrr-system/nrr-webhook", "/spec/podSelector/matchLabels"),
-    ];
-    for (object, pointer) in selectors {
-        assert_eq!(objects[object].pointer(pointer), Some(&own), "{object}");
-    }
-    Ok(())
-}
-
-#[tokio::test]
 async fn accounts_whose_names_read_alike_have_objects_of_their_own() -> Result<()> {
     let accounts = "reporter.accounts[0].namespace=a-b,reporter.accounts[0].name=c,reporter.accounts[0].conditionTypes={x/y},\
                     reporter.accounts[1].namespace=a,reporter.accounts[1].name=b-c,reporter.accounts[1].conditionTypes={x/z}";
@@ -349,32 +341,6 @@ async fn accounts_whose_names_read_alike_have_objects_of_their_own() -> Result<(
         .keys()
         .filter(|it| it.starts_with("ConfigMap nrr-system/reporter-"));
     assert_eq!(named.count(), 2);
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_reporters_account_may_report_and_is_held_to_its_conditions() -> Result<()> {
-    let account = "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=cni,\
-                   reporter.accounts[0].conditionTypes={a.example.com/A,b.example.com/B}";
-    let objects = template(&[account]).await?;
-    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system.cni"];
-    assert_eq!(binding["roleRef"]["name"], "nrr-reporter-role");
-    let subject = json!({"kind": "ServiceAccount", "name": "cni", "namespace": "kube-system"});
-    assert_eq!(binding["subjects"], json!([subject]));
-    let named = &objects["ConfigMap nrr-system/reporter-kube-system.cni"];
-    assert_eq!(named["metadata"]["labels"]["nodegate.dev/reporter"], "true");
-    let expected = json!({
-        "serviceAccount": "kube-system/cni",
-        "conditionTypes": "a.example.com/A,b.example.com/B",
-    });
-    assert_eq!(named["data"], expected);
-    assert!(objects.contains_key("ClusterRole /nrr-reporter-role"));
-
-    let as_node = [account, "reporter.accounts[0].impersonateNode=true"];
-    let objects = template(&as_node).await?;
-    let binding = &objects["ClusterRoleBinding /nrr-reporter-kube-system.cni"];
-    let role = "nrr-reporter-impersonation-role";
-    assert_eq!(binding["roleRef"]["name"], role);
     Ok(())
 }
 
