@@ -7,15 +7,31 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceSlice;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use nodegate_testbed::changes::{delete_pod, patch_node_status};
-use nodegate_testbed::fixtures::{node, pod, set_csi_drivers};
-use nodegate_testbed::{Witness, never, sights};
+use nodegate_testbed::changes::{delete_pod, patch_node, patch_node_status};
+use nodegate_testbed::fixtures::{NodeBuilder, node, pod, set_csi_drivers};
+use nodegate_testbed::{Witness, eventually, never, sights};
 use serde_json::json;
 
 use crate::scene::{A_WHILE, SOON, Scene};
 
 const NETWORK_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 const NO_SCHEDULE: &str = "NoSchedule";
+/// The `DaemonSet` of the example of a CNI.
+const PLUGIN: &str = "example-network-plugin";
+
+/// A node of the GPU pool.
+fn gpu() -> NodeBuilder {
+    node("gpu-1").label("example.com/pool", "gpu")
+}
+
+/// The kubelet's report once the device plugin has registered, of eight GPUs of which so many are allocatable.
+async fn offer(scene: &Scene, gpus: &str) -> Result<()> {
+    let offer = json!({"status": {
+        "capacity": {"nvidia.com/gpu": "8"},
+        "allocatable": {"nvidia.com/gpu": gpus},
+    }});
+    patch_node_status(&scene.client, "gpu-1", &offer).await
+}
 
 #[tokio::test]
 async fn examples_cni() -> Result<()> {
@@ -23,22 +39,16 @@ async fn examples_cni() -> Result<()> {
     let scene = Scene::of("cni", None).await?;
     scene.join(node("worker")).await?;
     scene.has_taint("worker", TAINT, true).await?;
-    scene.pod("example-network-plugin", "worker").await?;
+    scene.pod(PLUGIN, "worker").await?;
     scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
     scene.keeps_taint("worker", TAINT, true).await?;
-    scene
-        .set_ready("example-network-plugin", "worker", true)
-        .await?;
+    scene.set_ready(PLUGIN, "worker", true).await?;
     scene.has_taint("worker", TAINT, false).await?;
 
     // An update of the plugin closes nothing.
-    scene
-        .set_ready("example-network-plugin", "worker", false)
-        .await?;
+    scene.set_ready(PLUGIN, "worker", false).await?;
     scene.keeps_taint("worker", TAINT, false).await?;
-    scene
-        .set_ready("example-network-plugin", "worker", true)
-        .await?;
+    scene.set_ready(PLUGIN, "worker", true).await?;
 
     // Neither does a new rule while the plugin is ready.
     scene.delete_rule("cni").await?;
@@ -69,12 +79,10 @@ async fn examples_cni_by_name() -> Result<()> {
     scene.in_earnest("cni-by-name").await?;
     scene.join(node("worker")).await?;
     scene.has_taint("worker", TAINT, true).await?;
-    scene.pod("example-network-plugin", "worker").await?;
+    scene.pod(PLUGIN, "worker").await?;
     scene.is_unmet("worker", READY, "not Ready").await?;
     scene.keeps_taint("worker", TAINT, true).await?;
-    scene
-        .set_ready("example-network-plugin", "worker", true)
-        .await?;
+    scene.set_ready(PLUGIN, "worker", true).await?;
     scene.has_taint("worker", TAINT, false).await
 }
 
@@ -110,9 +118,7 @@ async fn examples_gpu() -> Result<()> {
     const COMPONENTS: &str = "gpu.example.com/CriticalComponentsReady";
     const RESOURCE: &str = "resource.nodegate.dev/nvidia.com/gpu";
     let scene = Scene::of("gpu", Some("gpu/config.yaml")).await?;
-    scene
-        .join(node("gpu-1").label("example.com/pool", "gpu"))
-        .await?;
+    scene.join(gpu()).await?;
     scene.join(node("other")).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     scene
@@ -127,12 +133,7 @@ async fn examples_gpu() -> Result<()> {
         scene.set_ready(daemon_set, "gpu-1", true).await?;
     }
     scene.keeps_taint("gpu-1", TAINT, true).await?;
-    // The kubelet's report after the device plugin has registered.
-    let offer = serde_json::json!({"status": {
-        "capacity": {"nvidia.com/gpu": "8"},
-        "allocatable": {"nvidia.com/gpu": "8"},
-    }});
-    patch_node_status(&scene.client, "gpu-1", &offer).await?;
+    offer(&scene, "8").await?;
     scene.has_taint("gpu-1", TAINT, false).await?;
     scene.keeps_taint("other", TAINT, false).await
 }
@@ -141,26 +142,15 @@ async fn examples_gpu() -> Result<()> {
 async fn examples_gpu_by_count() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/gpu-by-count";
     let scene = Scene::of("gpu/by-count.yaml", None).await?;
-    scene
-        .join(node("gpu-1").label("example.com/pool", "gpu"))
-        .await?;
+    scene.join(gpu()).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     // GPU feature discovery.
-    let label = serde_json::json!({"metadata": {"labels": {"nvidia.com/gpu.count": "8"}}});
-    nodegate_testbed::changes::patch_node(&scene.client, "gpu-1", &label).await?;
-    for (gpus, is_closed) in [("7", true), ("8", false)] {
-        let offer = serde_json::json!({"status": {
-            "capacity": {"nvidia.com/gpu": "8"},
-            "allocatable": {"nvidia.com/gpu": gpus},
-        }});
-        patch_node_status(&scene.client, "gpu-1", &offer).await?;
-        if is_closed {
-            scene.keeps_taint("gpu-1", TAINT, true).await?;
-        } else {
-            scene.has_taint("gpu-1", TAINT, false).await?;
-        }
-    }
-    Ok(())
+    let label = json!({"metadata": {"labels": {"nvidia.com/gpu.count": "8"}}});
+    patch_node(&scene.client, "gpu-1", &label).await?;
+    offer(&scene, "7").await?;
+    scene.keeps_taint("gpu-1", TAINT, true).await?;
+    offer(&scene, "8").await?;
+    scene.has_taint("gpu-1", TAINT, false).await
 }
 
 #[tokio::test]
@@ -169,9 +159,7 @@ async fn examples_gpu_while_the_driver_is_updated() -> Result<()> {
     const DRIVER: &str = "example-gpu-driver";
     let scene = Scene::of("gpu/driver-rule.yaml", None).await?;
     scene.apply("gpu/daemon-sets.yaml").await?;
-    scene
-        .join(node("gpu-1").label("example.com/pool", "gpu"))
-        .await?;
+    scene.join(gpu()).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     scene.turn_ready("gpu-1").await?;
     scene.set_ready(DRIVER, "gpu-1", true).await?;
@@ -234,7 +222,7 @@ async fn examples_gardener_in_kube_system_only() -> Result<()> {
     let scene = Scene::of("gardener", None).await?;
     join_gardener(&scene, GARDENERS).await?;
     scene.has_taint("worker", GARDENERS, false).await?;
-    nodegate_testbed::eventually("the rule names the other one", SOON, async || {
+    eventually("the rule names the other one", SOON, async || {
         let rule = "gardener-critical-components";
         let kind = "DaemonSetsOutsideNamespaces";
         let said = sights::rule_condition(&scene.client, rule, kind).await?;
@@ -264,7 +252,7 @@ async fn examples_security_agent() -> Result<()> {
     for name in nodes {
         let pod = scene.pod(AGENT, name).await?;
         let old = pod.metadata.name.unwrap_or_default();
-        nodegate_testbed::changes::delete_pod(&scene.client, "kube-system", &old).await?;
+        delete_pod(&scene.client, "kube-system", &old).await?;
         scene.set_ready(AGENT, name, true).await?;
     }
     scene.keeps_taint("worker-1", TAINT, false).await?;
@@ -288,7 +276,7 @@ async fn examples_security_agent() -> Result<()> {
     for name in nodes {
         scene.set_ready(AGENT, name, false).await?;
     }
-    nodegate_testbed::eventually("the rule holds back", SOON, async || {
+    eventually("the rule holds back", SOON, async || {
         let limited =
             sights::rule_condition(&scene.client, "security-agent", "DisruptionLimited").await?;
         Ok(limited["status"] == "True")
@@ -305,9 +293,7 @@ async fn examples_check() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/gpu-check";
     const CHECK: &str = "check.nodegate.dev/node-checks.nccl";
     let scene = Scene::of("check", None).await?;
-    scene
-        .join(node("gpu-1").label("example.com/pool", "gpu"))
-        .await?;
+    scene.join(gpu()).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     scene.turn_ready("gpu-1").await?;
     scene.set_ready("network-check", "gpu-1", true).await?;
@@ -331,9 +317,7 @@ async fn examples_dra() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/dra";
     const DEVICES: &str = "resourceslice.nodegate.dev/gpu.nvidia.com";
     let scene = Scene::of("dra", None).await?;
-    scene
-        .join(node("gpu-1").label("example.com/pool", "gpu"))
-        .await?;
+    scene.join(gpu()).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     scene.is_unmet("gpu-1", DEVICES, "published 0 of 0").await?;
     let slice: ResourceSlice = serde_json::from_value(json!({
@@ -367,7 +351,7 @@ async fn examples_room_first() -> Result<()> {
     let one = json!({"pods": "1"});
     let room = json!({"status": {"capacity": one, "allocatable": one}});
     patch_node_status(&scene.client, "worker", &room).await?;
-    scene.pod("example-network-plugin", "worker").await?;
+    scene.pod(PLUGIN, "worker").await?;
     scene.has_taint("worker", TAINT, false).await?;
     let pods: Api<Pod> = Api::namespaced(scene.client.clone(), "default");
     let place = async || {
@@ -385,10 +369,8 @@ async fn examples_all_daemon_sets() -> Result<()> {
     scene.apply("cni/daemon-set.yaml").await?;
     scene.join(node("worker")).await?;
     scene.has_taint("worker", TAINT, true).await?;
-    scene.pod("example-network-plugin", "worker").await?;
+    scene.pod(PLUGIN, "worker").await?;
     scene.is_unmet("worker", ALL, "not Ready").await?;
-    scene
-        .set_ready("example-network-plugin", "worker", true)
-        .await?;
+    scene.set_ready(PLUGIN, "worker", true).await?;
     scene.has_taint("worker", TAINT, false).await
 }
