@@ -11,10 +11,10 @@ REALNODE = $(BUILD) --quiet --bin realnode && $(DEBUG)/realnode
 TEST = MAKEFLAGS= $(CARGO) test --workspace
 # The tests in the files and folders of a folder.
 tests-in = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/*.rs) $(patsubst %/main.rs,%,$(wildcard $(1)/*/main.rs)))))
-ALERTS = config/prometheus
+MANIFESTS = charts/nodegate/files
+ALERTS = $(MANIFESTS)/prometheus/prometheus_rule.yaml
 BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
-CRD = config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
-CHART = charts/nodegate
+CRD = $(MANIFESTS)/crd/readiness.node.x-k8s.io_nodereadinessrules.yaml
 # The book's source: the pages with all that they link to, in the places that they have here.
 BOOK = target/book-src
 DENY = PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo-deny
@@ -28,8 +28,8 @@ export RUST_TEST_THREADS ?= $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
 .PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab protections mutants demo bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster crd alerts chart \
-	install.yaml static image release release-tools push sign sign-keyless publish test-release docs book workflows lint deny-tool deny deny-advisories clean
+	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab protections mutants demo bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster generate \
+	install.yaml static image release release-tools push sign sign-keyless publish test-release book workflows lint deny-tool deny deny-advisories clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -159,16 +159,15 @@ bench-instructions: ## Count the instructions of single decisions, and hold them
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
 	$(CLUSTER) up --apply config/crd --apply config/rbac
 
-crd: ## Generate the CRD from the Rust types
-	@mkdir -p $(dir $(CRD))
+generate: ## Generate the CRD, the reference pages, the PrometheusRule and the chart's table of values from their sources
 	$(GENERATE) crd > $(CRD).new
 	mv $(CRD).new $(CRD)
-	$(MAKE) chart
-
-docs: ## Generate the reference pages from the code
 	$(GENERATE) reference docs/reference
+	{ sed '/^spec:/q' $(ALERTS); sed -e '/^#/d' -e 's/^./  &/' config/prometheus/alerts.yaml; } > $(ALERTS).new
+	mv $(ALERTS).new $(ALERTS)
+	hack/chart-readme
 
-book: docs ## Build the documentation as a book, in target/book
+book: generate ## Build the documentation as a book, in target/book
 	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
 	rm -rf $(BOOK)
 	mkdir -p $(BOOK)
@@ -177,24 +176,8 @@ book: docs ## Build the documentation as a book, in target/book
 	sed -e 's#](#](docs/#' -e 's#](docs/\.\./#](#' docs/SUMMARY.md > $(BOOK)/SUMMARY.md
 	printf -- '---\n\n[All pages](docs/SUMMARY.md)\n' >> $(BOOK)/SUMMARY.md
 	@# A book lists no folders.
-	find $(BOOK) -name '*.md' -exec sed -i -E 's#\]\(((\.\./)*config(/[a-z-]+)+)/?\)#](\1/kustomization.yaml)#g' {} +
+	find $(BOOK) -name '*.md' -exec sed -i -E 's#\]\(((\.\./)*(config|charts/nodegate/files)(/[a-z-]+)+)/?\)#](\1/kustomization.yaml)#g' {} +
 	target/tools/bin/mdbook build $(BOOK)
-
-alerts: ## Generate prometheus-operator's PrometheusRule from the alerting rules
-	{ sed '/^spec:/q' $(ALERTS)/prometheus_rule.yaml; sed -e '/^#/d' -e 's/^./  &/' $(ALERTS)/alerts.yaml; } > $(ALERTS)/prometheus_rule.yaml.new
-	mv $(ALERTS)/prometheus_rule.yaml.new $(ALERTS)/prometheus_rule.yaml
-	$(MAKE) chart
-
-chart: ## Copy into the chart what config/ has already (CRD, permissions, webhook, alerts), and write its table of values
-	rm -rf $(CHART)/files
-	mkdir -p $(CHART)/files
-	cp -R config/crd/bases $(CHART)/files/crd
-	cp -R config/rbac config/manager config/webhook config/prometheus $(CHART)/files/
-	cp -R config/karpenter config/policy config/flowcontrol config/birth config/reporter $(CHART)/files/
-	cd $(CHART)/files/policy && mv reporter/reporter.yaml . && rm -r reporter
-	cp config/components/webhook/network_policy.yaml $(CHART)/files/webhook/
-	cd $(CHART)/files && rm */kustomization.yaml rbac/namespace.yaml manager/deployment.yaml prometheus/alerts*.yaml
-	hack/chart-readme
 
 install.yaml: controlplane ## Write the manifests of a release into dist/; IMAGE=registry.example.com/nodegate:0.1.0 names yours
 	@mkdir -p dist

@@ -81,7 +81,8 @@ mod tests {
     use super::*;
     use crate::api::{TaintPolicy, names};
 
-    const MANIFEST: &str = "config/crd/bases/readiness.node.x-k8s.io_nodereadinessrules.yaml";
+    const MANIFEST: &str =
+        "charts/nodegate/files/crd/readiness.node.x-k8s.io_nodereadinessrules.yaml";
     const UPSTREAMS: &str = "e2e/suite/tests/fixtures/upstream-crd.yaml";
     const SAMPLES: &str = "config/samples";
 
@@ -94,7 +95,7 @@ mod tests {
     fn the_committed_manifest_is_the_one_generated() {
         assert!(
             read(MANIFEST) == to_yaml(&crd()).unwrap(),
-            "{MANIFEST} does not fit the types any more: run `make crd` and commit what it changes"
+            "{MANIFEST} does not fit the types any more: run `make generate` and commit what it changes"
         );
     }
 

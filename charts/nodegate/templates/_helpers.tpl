@@ -13,9 +13,9 @@
 {{- $text | replace "@namespace@" .root.Release.Namespace }}
 {{- end }}
 
-{{/* A file that config/ has too. */}}
+{{/* A file that config/ points to. */}}
 {{- define "nodegate.raw" -}}
-{{- $text := .root.Files.Get .path | required (printf "the chart has no %s: type `make chart`" .path) }}
+{{- $text := .root.Files.Get .path | required (printf "the chart has no %s" .path) }}
 {{- include "nodegate.named" (dict "root" .root "text" $text) }}
 {{- end }}
 
@@ -64,7 +64,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- include "nodegate.common" (dict "root" .root "text" (include "nodegate.rawFolder" .)) }}
 {{- end }}
 
-{{/* The same as config/ has them. */}}
+{{/* The same as config/ renders them. */}}
 {{- define "nodegate.rawFolder" -}}
 {{- range $path, $_ := .root.Files.Glob (printf "files/%s/*.yaml" .folder) }}
 ---

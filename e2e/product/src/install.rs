@@ -51,6 +51,11 @@ pub fn chart() -> PathBuf {
     repository().join("charts/nodegate")
 }
 
+/// The manifests that the chart and `config/` share.
+pub fn manifests(folder: &str) -> PathBuf {
+    chart().join("files").join(folder)
+}
+
 /// Renders a folder with `kubectl kustomize`.
 pub async fn kustomize(folder: &Path) -> Result<String> {
     let mut kubectl = Command::new(Binaries::locate()?.path(Component::Kubectl)?);

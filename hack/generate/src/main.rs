@@ -1,5 +1,5 @@
 //! Writes what is generated from the code: the CRD, and the pages under `docs/reference/` about the resource's schema, the command
-//! line, the events and the metrics. `make crd docs` runs it, and a test fails when the pages are out of date.
+//! line, the events and the metrics. `make generate` runs it, and a test fails when the pages are out of date.
 
 mod api;
 mod events;
@@ -63,7 +63,7 @@ mod tests {
             let committed = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
             assert!(
                 committed == text,
-                "docs/reference/{file} does not fit the code any more: run `make docs` and commit what it changes"
+                "docs/reference/{file} does not fit the code any more: run `make generate` and commit what it changes"
             );
         }
     }

@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_filled_in_and_keeps_what_else_it_has() {
-        let manifest = include_str!("../../../config/webhook/secret.yaml");
+        let manifest = include_str!("../../../charts/nodegate/files/webhook/secret.yaml");
         let mut installed: Secret = serde_saphyr::from_str(manifest).unwrap();
         assert_eq!(installed.metadata.name.as_deref(), Some(SECRET));
         assert!(!is_foreign(&installed));

@@ -8,7 +8,7 @@ use nodegate_suite::gates::eventually_gated;
 use nodegate_suite::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_suite::rules::eventually_says;
 use nodegate_testbed::changes::set_node_condition;
-use nodegate_testbed::install::{NAMESPACE, config};
+use nodegate_testbed::install::{NAMESPACE, manifests};
 use nodegate_testbed::relay::{Kind, Relay};
 use nodegate_testbed::sights::{events_about, has_taint};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
@@ -103,7 +103,7 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
                 == "the Lease has not been read yet, which says whether all rules are suspended\n")
     })
     .await?;
-    let role = config("rbac").join("leader_election_role.yaml");
+    let role = manifests("rbac").join("leader_election_role.yaml");
     let apply = ["apply", "-f", &role.to_string_lossy()];
     cluster.kubectl(&apply).await?;
     eventually("it is ready", SOON, async || {

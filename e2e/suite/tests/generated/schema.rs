@@ -4,13 +4,13 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use nodegate_testbed::install::config;
+use nodegate_testbed::install::manifests;
 use serde_json::{Map, Value, json};
 
 use crate::chance::Chance;
 use crate::words::words;
 
-const FILE: &str = "bases/readiness.node.x-k8s.io_nodereadinessrules.yaml";
+const FILE: &str = "readiness.node.x-k8s.io_nodereadinessrules.yaml";
 const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 
 /// How often an optional field is there, in percent.
@@ -34,7 +34,7 @@ pub(crate) struct Edit {
 
 impl Schema {
     pub(crate) fn read() -> Result<Self> {
-        let file = config("crd").join(FILE);
+        let file = manifests("crd").join(FILE);
         let text =
             fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
         let crd: Value = serde_saphyr::from_str(&text).context("the CRD is not YAML")?;

@@ -1,16 +1,20 @@
-//! config/prometheus: the alerts fire when they should, and both forms of them agree. `typed` applies it.
+//! What `config/prometheus` applies: the alerts fire when they should, and both forms of them agree. `typed` applies it.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use nodegate_testbed::install::config;
+use nodegate_testbed::install::{config, manifests};
 use nodegate_testbed::prometheus::promtool;
 use serde_json::Value;
 
-fn read(file: &str) -> Result<Value> {
-    let path = config("prometheus").join(file);
-    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+fn read(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     serde_saphyr::from_str(&text).with_context(|| format!("reading {}", path.display()))
+}
+
+fn alerts() -> Result<Value> {
+    read(&config("prometheus").join("alerts.yaml"))
 }
 
 #[tokio::test]
@@ -25,7 +29,7 @@ async fn the_alerts_fire_when_they_should_and_only_then() -> Result<()> {
 #[test]
 fn every_alert_is_tested_and_says_what_to_do() -> Result<()> {
     let tests = fs::read_to_string(config("prometheus").join("alerts_test.yaml"))?;
-    let alerts = read("alerts.yaml")?;
+    let alerts = alerts()?;
     let rules = alerts["groups"][0]["rules"].as_array();
     for rule in rules.context("no rules")? {
         let name = rule["alert"].as_str().context("a rule without a name")?;
@@ -45,15 +49,15 @@ fn every_alert_is_tested_and_says_what_to_do() -> Result<()> {
 
 #[test]
 fn the_operators_rule_is_the_rule_file() -> Result<()> {
-    let rule = read("prometheus_rule.yaml")?;
-    assert_eq!(rule["spec"], read("alerts.yaml")?, "type: make alerts");
+    let rule = read(&manifests("prometheus").join("prometheus_rule.yaml"))?;
+    assert_eq!(rule["spec"], alerts()?, "type: make generate");
     Ok(())
 }
 
 #[test]
 fn the_monitor_finds_the_service_and_its_port() -> Result<()> {
-    let service = fs::read_to_string(config("manager").join("metrics_service.yaml"))?;
-    let (service, monitor): (Value, _) = (serde_saphyr::from_str(&service)?, read("monitor.yaml")?);
+    let service = read(&manifests("manager").join("metrics_service.yaml"))?;
+    let monitor = read(&manifests("prometheus").join("monitor.yaml"))?;
     let wanted = &monitor["spec"]["selector"]["matchLabels"];
     assert_eq!(*wanted, service["metadata"]["labels"]);
     let endpoint = &monitor["spec"]["endpoints"][0];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result};
-use nodegate_testbed::install::config;
+use nodegate_testbed::install::{config, manifests};
 use nodegate_testbed::prometheus::Prometheus;
 use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually, eventually_eq};
 use serde_json::Value;
@@ -131,7 +131,7 @@ async fn the_dashboard_shows_something_everywhere(prometheus: &Prometheus) -> Re
 
 /// Every query of the dashboard with its panel's title, as Grafana sends it.
 fn dashboard_expressions() -> Result<Vec<(String, String)>> {
-    let path = config("prometheus").join("dashboard.json");
+    let path = manifests("prometheus").join("dashboard.json");
     let dashboard: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
     let panels = dashboard["panels"].as_array().context("no panels")?;
     let mut expressions = Vec::new();

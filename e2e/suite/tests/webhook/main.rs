@@ -15,7 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use nodegate_suite::SOON;
-use nodegate_testbed::install::{NAMESPACE, config};
+use nodegate_testbed::install::{NAMESPACE, config, manifests};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, ports};
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -65,7 +65,7 @@ async fn install(cluster: &Cluster, port: u16) -> Result<()> {
 
 /// Restores the empty Secret.
 async fn apply_secret(cluster: &Cluster) -> Result<()> {
-    let secret = config("webhook").join("secret.yaml");
+    let secret = manifests("webhook").join("secret.yaml");
     cluster
         .kubectl(&["apply", "-f", &secret.to_string_lossy()])
         .await?;

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use nodegate_suite::SOON;
 use nodegate_testbed::controller::binary;
-use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT, config};
+use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT, manifests};
 use nodegate_testbed::process::{Lifetime, Process};
 use nodegate_testbed::{Controller, certificate, eventually, ports};
 use rcgen::KeyPair;
@@ -44,7 +44,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
         "service.yaml",
         "webhook.yaml",
     ] {
-        let file = config("webhook").join(file);
+        let file = manifests("webhook").join(file);
         cluster
             .kubectl(&["apply", "-f", &file.to_string_lossy()])
             .await?;
@@ -58,7 +58,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
         .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
         .await?;
     apply_secret(&cluster).await?;
-    let role = config("webhook").join("role.yaml");
+    let role = manifests("webhook").join("role.yaml");
     cluster
         .kubectl(&["apply", "-f", &role.to_string_lossy()])
         .await?;
