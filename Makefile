@@ -17,52 +17,76 @@ BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
 CRD = $(MANIFESTS)/crd/readiness.node.x-k8s.io_nodereadinessrules.yaml
 # The book's source: the pages with all that they link to, in the places that they have here.
 BOOK = target/book-src
-DENY = PATH="$(CURDIR)/target/tools/bin:$$PATH" cargo-deny
-DENY_VERSION = 0.20.2
+# Tools that Cargo installs, and their versions.
+TOOLS = target/tools/bin
+VERSION_cargo-deny = @0.20.2
+VERSION_cargo-mutants = @27.1.0
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
+# The parts of a night.
+PARTS ?= lab generated mutants protections earlier upgrade bench programs audit
 
 # Tests wait for clusters most of the time: four for each core finish sooner than one.
 export RUST_TEST_THREADS ?= $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help ready controlplane $(CLUSTER) prometheus helm cert-manager karpenter realnode build test test-unit test-e2e test-metrics test-reporter test-webhook test-ha test-cli test-docs test-report \
-	test-safety test-generated test-install test-upgrade test-node test-karpenter namespaces lab protections mutants demo bench bench-cli bench-binaries bench-micro bench-fleet bench-instructions cluster generate \
-	install.yaml static image release release-tools push sign sign-keyless publish test-release book workflows lint deny-tool deny deny-advisories clean
+.PHONY: help ci nightly lint audit test test-unit test-e2e test-node test-karpenter test-release lab protections mutants bench demo cluster \
+	generate book image release $(CLUSTER) controlplane binaries ready bench-controller bench-cli bench-micro bench-fleet bench-instructions \
+	$(PARTS:%=nightly-%)
 
 help: ## List the targets
-	@sed -n 's/^\([a-z0-9.-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
-# Has Go build the rest. Cargo builds one thing at a time, so this comes before the Rust that is built beside it.
-$(CLUSTER):
-	$(BUILD) --bin cluster
+# What is merged must not depend on chance: the laboratory tries the same schedules each time, and the same rules are generated.
+ci: export LAB_SEED = 7
+ci: export GENERATED_SEED = 7
+ci: ## Run all that has to be green before a change is merged; `audit` is apart, since its tools take minutes to install
+	$(MAKE) lint
+	$(MAKE) test
+	@# Both wait most of the time, so they run at once.
+	$(MAKE) --jobs=2 test-node test-karpenter
 
-# What the demo and most tests need, Go and Rust at the same time. BINS are the binaries, all by default.
-ready:
-	$(MAKE) --no-print-directory --jobs=2 controlplane build BINS='$(BINS)'
+nightly: $(PARTS:%=nightly-%) ## Run what takes longer, on new schedules and new mutants, 5 hours; PARTS='lab mutants' are some of it
 
-controlplane: $(CLUSTER) ## Build the Kubernetes components for tests and demo (minutes the first time, then cached)
-	$(CLUSTER) build
+nightly-lab:
+	$(MAKE) lab SECONDS=3600
 
-prometheus: $(CLUSTER) ## Build Prometheus and promtool for tests (minutes the first time, then cached)
-	$(CLUSTER) build prometheus
+nightly-generated:
+	GENERATED_SECONDS=3600 $(MAKE) test-e2e T=generated
 
-helm: $(CLUSTER) ## Build Helm for tests (minutes the first time, then cached)
-	$(CLUSTER) build helm
+nightly-mutants:
+	$(MAKE) mutants SHARD=$$(($$(date +%-j) % 100))/100
 
-cert-manager: $(CLUSTER) ## Build what cert-manager needs to issue a certificate, for tests (minutes the first time, then cached)
-	$(CLUSTER) build cert-manager
+nightly-protections: protections
 
-karpenter: $(CLUSTER) ## Build Karpenter with its kwok provider for tests (minutes the first time, then cached)
-	$(CLUSTER) build karpenter
+nightly-earlier:
+	$(MAKE) test-e2e KUBERNETES=1.34
 
-realnode: ## Build kubelet, containerd and runc for tests (minutes the first time, then cached; needs a C compiler)
-	$(REALNODE) build
-	$(REALNODE) check
+nightly-upgrade: ready
+	hack/test-upgrade
 
-build: $(CLUSTER) ## Build everything
-	$(BUILD) $(BINS)
+nightly-bench:
+	$(MAKE) bench BENCH=--quick
+
+# Needs what no other test does: valgrind, Chromium, fish and zsh.
+nightly-programs: ready bench-instructions
+	$(TEST) --test cli -- --ignored
+
+nightly-audit: audit
+
+lint: ## Check formatting, that versions agree and docs stay short, and run clippy with warnings as errors
+	hack/versions
+	hack/words
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+audit: $(TOOLS)/cargo-deny ## Check licences, sources and advisories of dependencies, and the workflows; needs the network, and pipx
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(CARGO) deny check
+	pipx run zizmor==1.32.0 --offline .github
+
+$(TOOLS)/%:
+	$(CARGO) install --root target/tools --locked $*$(VERSION_$*)
 
 test: ## Run every test, against a real control plane; KUBERNETES=1.34 is an earlier one
 	$(MAKE) --no-print-directory --jobs=2 controlplane test-unit
@@ -72,53 +96,26 @@ test-unit: $(CLUSTER) ## Run the tests that need no control plane
 	$(TEST) --lib --bins $(call tests-in,tests)
 	$(TEST) --doc
 
-test-e2e: ready ## Run the tests against a real control plane, and the laboratory's
-	hack/test-e2e
-
-test-metrics: ready prometheus ## Run the tests of metrics, alerts and dashboard, with a real Prometheus
-	$(TEST) --test metrics
-
-test-reporter: ready ## Run the tests of the reporter and of the admission policies
-	$(TEST) --test reporter --test policy
-
-test-webhook: ready ## Run the tests of the webhook, of what the API server validates, and of slow clients
-	$(TEST) --test webhook --test definitions --test slow_clients
-
-test-ha: ready ## Run the tests of leader election, and of outages and restarts
-	$(TEST) --test leadership --test outages
-
-test-cli: ready ## Run the tests of kubectl nodegate, against a real control plane; UPDATE_GOLDEN=1 writes the blocks in docs anew
-	$(TEST) --lib cli::
-	$(TEST) --test cli
-
-# Tests that need a browser are not among the others.
-test-report: ready ## Open a report in a headless Chromium, or BROWSER=...
-	$(TEST) --test cli -- --ignored page::
-
-test-safety: ready ## Run the tests of rules and of repair
-	$(TEST) --test rules --test repair
-
-test-install: ready helm cert-manager ## Run the tests of the manifests, the permissions and the chart
-	$(TEST) --test install
-
-test-upgrade: ready ## Upgrade from an earlier commit and back: BEFORE=COMMIT, the latest tag by default
-	hack/test-upgrade $(BEFORE)
-
-test-generated: ready ## Try rules made from the CRD's schema for a minute, or SECONDS=3600; SEED=... repeats what that made
-	GENERATED_SECONDS='$(SECONDS)' GENERATED_SEED='$(SEED)' $(TEST) --test generated -- --nocapture
-
-test-docs: ready helm ## Type what the documentation has its readers type, and apply its manifests and examples
-	$(TEST) --test documentation --test typed --test examples
+test-e2e: ready ## Run the tests against a real control plane, and the laboratory's; T='metrics cli' runs those alone
+	hack/test-e2e $(T)
 
 # Each test has a control plane and a node of its own, which take as much as several of the others.
-test-node: ready realnode ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces
+test-node: ready ## Run the tests on a real node: kubelet, containerd, runc, CNI, CSI, in namespaces; needs a C compiler
+	$(REALNODE) build
+	$(REALNODE) check
 	RUST_TEST_THREADS=2 $(TEST) --test node
 
-test-karpenter: ready karpenter ## Run the tests beside a real Karpenter: repair, consolidation, drift, drains
+test-karpenter: ready ## Run the tests beside a real Karpenter: repair, consolidation, drift, drains
+	$(CLUSTER) build karpenter
 	$(TEST) --test karpenter
 
-namespaces: ## Let users make namespaces where Ubuntu's AppArmor does not (needs root, by sudo)
-	sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0
+test-release: ## Make a release, take it to a real registry, and install it from there (an hour and more); hack/test-release tells more
+	hack/release-needs
+	$(MAKE) ready
+	$(CLUSTER) build helm
+	$(REALNODE) build
+	$(REALNODE) check
+	CLUSTER=$(CLUSTER) hack/test-release
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
 	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
@@ -128,36 +125,56 @@ protections: ## Take each protection out of the engine and see that a law of the
 	$(TEST) --test protections -- --ignored --nocapture
 
 # One mutant is one build; a hundredth of them takes some minutes. Laws that are broken need not be made small.
-mutants: ## Change the code that decides in small ways and see that a test notices; SHARD=3/100 takes others; needs cargo-mutants
-	CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_MAX_SHRINK_ITERS=0 \
+mutants: $(TOOLS)/cargo-mutants ## Change the code that decides in small ways and see that a test notices; SHARD=3/100 takes others
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_MAX_SHRINK_ITERS=0 \
 		$(CARGO) mutants --package nodegate --shard $(or $(SHARD),0/100) --sharding round-robin --output target $(MUTANTS)
+
+bench: ## Measure the controller (10 minutes and more, BENCH='--help' tells more), or W=cli, micro, fleet or instructions
+	$(MAKE) --no-print-directory bench-$(or $(W),controller)
+
+# Figures of builds without optimization say nothing.
+bench-controller: controlplane
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin bench
+	$(BENCH_BIN) $(BENCH)
+
+# The commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods.
+bench-cli: controlplane
+	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin kubectl-nodegate --bin bench-cli
+	$(BENCH_BIN)-cli $(BENCH)
+
+# Single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations.
+bench-micro:
+	$(CARGO) test --release --package nodegate --lib engine::tests::bounds
+	$(CARGO) bench --package nodegate --bench decide --bench hostile --bench decode
+
+# The engine alone with a whole fleet.
+bench-fleet:
+	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000) $(or $(RULES),2)
+
+# The instructions of single decisions, held to their bounds; needs valgrind.
+bench-instructions:
+	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions
 
 demo: ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	@hack/demo $(if $(KEEP),--keep)
 
-# Figures of builds without optimization say nothing.
-bench-binaries: controlplane
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin bench
-
-bench: bench-binaries ## Measure the controller with 300 and 1,000 nodes (10 minutes and more); BENCH='--help' tells more
-	$(BENCH_BIN) $(BENCH)
-
-bench-cli: controlplane ## Measure the commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods (some minutes)
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin kubectl-nodegate --bin bench-cli
-	$(BENCH_BIN)-cli $(BENCH)
-
-bench-micro: ## Measure single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations
-	$(CARGO) test --release --package nodegate --lib engine::tests::bounds
-	$(CARGO) bench --package nodegate --bench decide --bench hostile --bench decode
-
-bench-fleet: ## Measure the engine alone with a whole fleet: NODES=100000 RULES=2
-	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000) $(or $(RULES),2)
-
-bench-instructions: ## Count the instructions of single decisions, and hold them to their bounds; needs valgrind
-	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions
-
 cluster: controlplane ## Run a cluster by hand until Ctrl-C, with the CRD and RBAC installed
 	$(CLUSTER) up --apply config/crd --apply config/rbac
+
+# Has Go build the rest. Cargo builds one thing at a time, so this comes before the Rust that is built beside it.
+$(CLUSTER):
+	$(BUILD) --bin cluster
+
+# The Kubernetes components (minutes the first time, then cached).
+controlplane: $(CLUSTER)
+	$(CLUSTER) build
+
+binaries: $(CLUSTER)
+	$(BUILD) $(BINS)
+
+# What the demo and most tests need, Go and Rust at the same time. BINS are the binaries, all by default.
+ready:
+	$(MAKE) --no-print-directory --jobs=2 controlplane binaries BINS='$(BINS)'
 
 generate: ## Generate the CRD, the reference pages, the PrometheusRule and the chart's table of values from their sources
 	$(GENERATE) crd > $(CRD).new
@@ -167,8 +184,7 @@ generate: ## Generate the CRD, the reference pages, the PrometheusRule and the c
 	mv $(ALERTS).new $(ALERTS)
 	hack/chart-readme
 
-book: generate ## Build the documentation as a book, in target/book
-	test -x target/tools/bin/mdbook || $(CARGO) install --root target/tools mdbook --locked
+book: generate $(TOOLS)/mdbook ## Build the documentation as a book, in target/book
 	rm -rf $(BOOK)
 	mkdir -p $(BOOK)
 	cp -r README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md LICENSE SECURITY.md .github docs examples config charts $(BOOK)
@@ -177,67 +193,13 @@ book: generate ## Build the documentation as a book, in target/book
 	printf -- '---\n\n[All pages](docs/SUMMARY.md)\n' >> $(BOOK)/SUMMARY.md
 	@# A book lists no folders.
 	find $(BOOK) -name '*.md' -exec sed -i -E 's#\]\(((\.\./)*(config|charts/nodegate/files)(/[a-z-]+)+)/?\)#](\1/kustomization.yaml)#g' {} +
-	target/tools/bin/mdbook build $(BOOK)
-
-install.yaml: controlplane ## Write the manifests of a release into dist/; IMAGE=registry.example.com/nodegate:0.1.0 names yours
-	@mkdir -p dist
-	image='$(IMAGE)'; printf '%s\n' 'resources: [../config/default]' \
-		"images: [{name: nodegate, newName: $${image%:*}, newTag: \"$${image##*:}\"}]" > dist/kustomization.yaml
-	$(CLUSTER) kubectl kustomize dist > dist/install.yaml.new
-	$(CLUSTER) kubectl kustomize config/crd > dist/crds.yaml
-	mv dist/install.yaml.new dist/install.yaml
-
-static: ## Build the static binaries that images have, and run them in an empty folder (needs root)
-	hack/check-static "$$(hack/build-static amd64)"
+	$(TOOLS)/mdbook build $(BOOK)
 
 image: ## Build the image that a release has, and load it as IMAGE; CONTAINER_TOOL=podman for Podman, hack/image tells more
 	CONTAINER_TOOL=$(CONTAINER_TOOL) hack/image $(IMAGE)
 
 release: ## Make a release in dist/: VERSION=1.2.3, REGISTRY=registry.example.com/nodegate; hack/release tells more
 	hack/release-needs $(VERSION)
-	$(MAKE) controlplane helm
-	CLUSTER=$(DEBUG)/cluster hack/release $(VERSION)
-
-sign: ## Sign the release in dist/: SIGNING_KEY=key.pem; hack/sign tells more
-	hack/sign
-
-release-tools: ## Install what a release needs beside Rust and Go: C compilers, cargo-zigbuild, zig (Debian and Ubuntu; needs root)
-	hack/release-tools
-
-push: ## Take image and chart of the release in dist/ to REGISTRY; hack/push tells more
-	hack/registry-login hack/push $(VERSION)
-
-sign-keyless: ## Sign the release in dist/, and its image at REGISTRY, by a workflow's identity; needs cosign
-	hack/registry-login hack/sign-keyless
-
-publish: ## Make a release of dist/ on GitHub; needs gh
-	gh release create "v$(VERSION)" --verify-tag --title "$(VERSION)" --notes-file dist/RELEASE_NOTES.md dist/*
-
-test-release: ## Make a release, take it to a real registry, and install it from there, on a real node, too (an hour and more; REBUILD=no leaves out the second build, PLUGINS=linux those for macOS and Windows)
-	hack/release-needs
-	$(MAKE) ready helm realnode
-	CLUSTER=$(DEBUG)/cluster hack/test-release
-
-workflows: ## Audit the workflows; needs pipx
-	pipx run zizmor==1.32.0 --offline .github
-
-lint: ## Check formatting, that versions agree and docs stay short, and run clippy with warnings as errors
-	hack/versions
-	hack/words
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-
-# Installing takes some minutes, so it is asked for.
-deny-tool:
-	@command -v cargo-deny >/dev/null || test -x target/tools/bin/cargo-deny || { test -n '$(INSTALL)' \
-		&& $(CARGO) install --root target/tools --locked cargo-deny@$(DENY_VERSION); } \
-		|| { echo 'there is no cargo-deny: cargo install --locked cargo-deny@$(DENY_VERSION), or INSTALL=1 for target/tools' >&2; exit 1; }
-
-deny: deny-tool ## Hold the dependencies to deny.toml: licences, bans, sources; needs cargo-deny, INSTALL=1 gets it
-	$(DENY) check licenses bans sources
-
-deny-advisories: deny-tool ## Ask the RustSec database about the dependencies; needs cargo-deny and the network
-	$(DENY) check advisories
-
-clean: ## Remove build output (the cached control plane stays)
-	$(CARGO) clean
+	$(MAKE) controlplane
+	$(CLUSTER) build helm
+	CLUSTER=$(CLUSTER) hack/release $(VERSION)

@@ -1,7 +1,7 @@
 //! The engine alone with a whole fleet, in one process: the memory per node, the cost of an event, and how long an edit that
 //! concerns every node delays everything else.
 //!
-//! `make bench-fleet NODES=100000`, or `NODES=10000 RULES=1000`. The benchmark plays the API server, answers at once, and does
+//! `make bench W=fleet NODES=100000`, or `NODES=10000 RULES=1000`. The benchmark plays the API server, answers at once, and does
 //! not measure that part, nor the decoding of watch events (`decode` measures that).
 
 #[path = "world/objects.rs"]

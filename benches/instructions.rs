@@ -1,7 +1,7 @@
 //! How many instructions the decision for one node takes when nothing changes. Unlike time, that does not depend on the machine
 //! or its load, so each case has a bound, and exceeding one fails the command.
 //!
-//! `make bench-instructions` counts them with valgrind, which must be installed. The bounds apply to an unoptimized build,
+//! `make bench W=instructions` counts them with valgrind, which must be installed. The bounds apply to an unoptimized build,
 //! which the tests need anyway; `cargo bench --bench instructions` shows an optimized one for comparison.
 
 mod world;

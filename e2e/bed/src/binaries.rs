@@ -82,10 +82,9 @@ impl Binaries {
         let built = if assets.is_some() {
             built.ok().flatten()
         } else {
-            Some(
-                built?
-                    .context("the control plane has not been built yet; type: make controlplane")?,
-            )
+            Some(built?.context(
+                "the control plane has not been built yet; type: target/debug/cluster build",
+            )?)
         };
         Ok(Self { assets, built })
     }
@@ -106,7 +105,7 @@ impl Binaries {
             .find(|path| path.is_file())
             .with_context(|| {
                 format!(
-                    "no {} in KUBEBUILDER_ASSETS, and the control plane has not been built yet; type: make controlplane",
+                    "no {} in KUBEBUILDER_ASSETS, and the control plane has not been built yet; type: target/debug/cluster build",
                     component.name()
                 )
             })

@@ -198,12 +198,12 @@ impl GoModule {
             .then_some(self.folder.as_path())
     }
 
-    /// The path of a built binary of this recipe, whose make target is that of its folder in the cache.
+    /// The path of a built binary of this recipe, which `cluster build` knows by its folder in the cache.
     pub fn binary(recipe: &'static Recipe, name: &str) -> Result<PathBuf> {
         let module = Self::read(recipe)?;
         let folder = module.built().with_context(|| {
             let Recipe { name, folder, .. } = recipe;
-            format!("{name} has not been built yet; type: make {folder}")
+            format!("{name} has not been built yet; type: target/debug/cluster build {folder}")
         })?;
         Ok(folder.join(name))
     }

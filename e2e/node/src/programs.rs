@@ -89,7 +89,7 @@ impl Programs {
     pub fn locate() -> Result<Self> {
         Self::from(|module| {
             let built = module.built().map(Path::to_owned);
-            built.context("the real node has not been built yet; type: make realnode")
+            built.context("the real node has not been built yet; type: target/debug/realnode build")
         })
     }
 

@@ -314,7 +314,7 @@ fn releases_are_built_with_a_toolchain_that_is_named_and_new_enough() -> Result<
 }
 
 #[test]
-fn workflows_call_make_and_name_what_is_used_of_others_by_commit() -> Result<()> {
+fn workflows_run_what_anybody_can_type_and_name_what_is_used_of_others_by_commit() -> Result<()> {
     let makefile = read("Makefile")?;
     let mut steps = 0;
     for entry in fs::read_dir(repository().join(".github/workflows"))? {
@@ -333,15 +333,36 @@ fn workflows_call_make_and_name_what_is_used_of_others_by_commit() -> Result<()>
                 continue;
             }
             let run = step["run"].as_str().context("a step that does nothing")?;
-            let targets = run.strip_prefix("make ").context(run.to_owned())?;
-            for target in targets.split(' ').filter(|word| !word.contains('=')) {
-                ensure!(
-                    makefile.contains(&format!("\n{target}:")),
-                    "{run}: no target {target}"
-                );
-            }
+            let words: Vec<&str> = run.split(' ').collect();
+            let is_target = |target: &&str| makefile.contains(&format!("\n{target}:"));
+            let is_script = |word: &&str| repository().join(word).is_file();
+            let is_typed = match words[..] {
+                ["make", ref targets @ ..] => targets.iter().all(is_target),
+                ["gh" | "sudo", ..] => true,
+                ref scripts => scripts
+                    .iter()
+                    .all(|word| word.starts_with('-') || is_script(word)),
+            };
+            ensure!(is_typed, "{run}");
         }
     }
     assert!(steps > 0, "no steps");
+    Ok(())
+}
+
+#[test]
+fn every_part_of_a_night_has_a_machine_of_its_own() -> Result<()> {
+    let makefile = read("Makefile")?;
+    let parts = makefile
+        .lines()
+        .find_map(|line| line.strip_prefix("PARTS ?= "));
+    let nightly: Value = serde_saphyr::from_str(&read(".github/workflows/nightly.yml")?)?;
+    let machines = nightly["jobs"]["part"]["strategy"]["matrix"]["part"].as_array();
+    let machines: Option<Vec<&str>> = machines
+        .context("no parts")?
+        .iter()
+        .map(Value::as_str)
+        .collect();
+    assert_eq!(machines, parts.map(|parts| parts.split(' ').collect()));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The report in a headless Chromium: in light and dark, and printed. Since it needs a browser, only `make test-report` runs it.
+//! The report in a headless Chromium: in light and dark, and printed. Since it needs a browser, only `make nightly` runs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -40,7 +40,7 @@ struct Seen {
 }
 
 #[tokio::test]
-#[ignore = "needs a browser: make test-report"]
+#[ignore = "needs a browser: make nightly PARTS=programs"]
 async fn a_report_is_read_in_light_and_dark_and_on_paper() -> Result<()> {
     let world = world().await?;
     let browser = Browser::find()?;

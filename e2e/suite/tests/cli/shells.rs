@@ -1,4 +1,4 @@
-//! Completion in real shells. A shell that is not installed is reported and skipped.
+//! Completion in real shells. Since not every machine has fish and zsh, only `make nightly` runs theirs.
 
 use std::path::PathBuf;
 
@@ -9,35 +9,30 @@ use tokio::process::Command;
 use crate::terminal::Terminal;
 use crate::world::{HELD, world};
 
-/// A shell's command, which finds the plugin and the cluster; `None` without such a shell.
-async fn shell(name: &str) -> Result<Option<Command>> {
+/// A shell's command, which finds the plugin and the cluster.
+async fn shell(name: &str) -> Result<Command> {
     let path = std::env::var_os("PATH").context("no PATH")?;
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    if !folders.iter().any(|folder| folder.join(name).is_file()) {
-        eprintln!("there is no {name} here: its completion is not tested");
-        return Ok(None);
-    }
     let plugin = program("kubectl-nodegate")?;
     folders.insert(0, plugin.parent().context("no folder")?.into());
     let mut command = Command::new(name);
     command
         .env("PATH", std::env::join_paths(folders)?)
         .env("KUBECONFIG", world().await?.cluster.kubeconfig());
-    Ok(Some(command))
+    Ok(command)
 }
 
 /// A shell's output for a script.
-async fn answers(name: &str, arguments: &[&str], script: &str) -> Result<Option<String>> {
-    let Some(mut command) = shell(name).await? else {
-        return Ok(None);
-    };
+async fn answers(name: &str, arguments: &[&str], script: &str) -> Result<String> {
+    let mut command = shell(name).await?;
     let output = command
         .args(arguments)
         .args(["-c", script])
         .output()
-        .await?;
+        .await
+        .with_context(|| format!("running {name}"))?;
     ensure!(output.status.success(), "{name}: {output:?}");
-    Ok(Some(String::from_utf8(output.stdout)?))
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 #[tokio::test]
@@ -49,11 +44,12 @@ async fn bash_completes_names_of_nodes_and_rules() -> Result<()> {
         complete_after kubectl-nodegate expl";
     let said = answers("bash", &["--norc"], script).await?;
     let expected = "rule/network\nnode/worker-1 node/worker-2\nexplain\n";
-    ensure!(said.as_deref().is_none_or(|it| it == expected), "{said:?}");
+    assert_eq!(said, expected);
     Ok(())
 }
 
 #[tokio::test]
+#[ignore = "needs fish: make nightly PARTS=programs"]
 async fn fish_completes_names_of_nodes_and_rules() -> Result<()> {
     let script = "kubectl-nodegate completion fish | source
         complete -C 'kubectl-nodegate explain rule/netw'
@@ -61,7 +57,6 @@ async fn fish_completes_names_of_nodes_and_rules() -> Result<()> {
         complete -C 'kubectl-nodegate expl'
         complete -C 'kubectl-nodegate preview -f /etc/hostn'";
     let said = answers("fish", &["--no-config"], script).await?;
-    let Some(said) = said else { return Ok(()) };
     let lines: Vec<&str> = said.split_whitespace().collect();
     let expected = [
         "rule/network",
@@ -78,11 +73,10 @@ async fn fish_completes_names_of_nodes_and_rules() -> Result<()> {
 const HELD_NODE: &str = "node/worker-1";
 
 #[tokio::test]
+#[ignore = "needs zsh: make nightly PARTS=programs"]
 async fn zsh_completes_names_of_nodes_and_rules() -> Result<()> {
     // zsh only completes interactively.
-    let Some(mut command) = shell("zsh").await? else {
-        return Ok(());
-    };
+    let mut command = shell("zsh").await?;
     command.args(["-f", "-i"]);
     let mut terminal = Terminal::open(command)?;
     terminal.types("autoload -U compinit; compinit -D -u; source <(kubectl-nodegate completion zsh); echo so'urced'\n")?;

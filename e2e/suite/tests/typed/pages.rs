@@ -149,7 +149,7 @@ pub(crate) const INSTALLED: [Page; 31] = [
         ..page("docs/change-a-rule.md", At::Repository)
     },
     Page {
-        apart: &[("nodegate preview", "make test-cli holds it to a cluster")],
+        apart: &[("nodegate preview", "tests/cli holds it to a cluster")],
         ..page("docs/gitops.md", At::Repository)
     },
     Page {
@@ -181,8 +181,8 @@ pub(crate) const INSTALLED: [Page; 31] = [
             ),
         ],
         apart: &[
-            ("explain", "make test-cli holds it to a cluster"),
-            ("preview", "make test-cli holds it to a cluster"),
+            ("explain", "tests/cli holds it to a cluster"),
+            ("preview", "tests/cli holds it to a cluster"),
         ],
         ..page("docs/kubectl.md", At::Repository)
     },
