@@ -36,5 +36,5 @@ pub use answer::{Answer, List, Refusal, Success};
 pub use kind::{Key, Kind};
 pub use request::{Part, Patch, Preconditions, Request};
 pub use selector::{InvalidSelector, Selector};
-pub use server::Server;
+pub use server::{Definition, Server};
 pub use watch::{Event, EventType};

@@ -30,6 +30,16 @@ pub struct Server {
     uids: Uids,
     /// What admission does to a created node.
     admission: Option<fn(&Self, &mut Value)>,
+    definition: Definition,
+}
+
+/// Whose definition of rules is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Definition {
+    #[default]
+    Ours,
+    /// Another project's, which does not know `nodegate`.
+    Theirs,
 }
 
 impl Server {
@@ -42,12 +52,18 @@ impl Server {
             log: VecDeque::new(),
             uids: Uids::new(seed),
             admission: None,
+            definition: Definition::default(),
         }
     }
 
     /// Installs what admission does to every created node.
     pub fn admit_nodes_by(&mut self, admission: fn(&Self, &mut Value)) {
         self.admission = Some(admission);
+    }
+
+    /// Applies this definition of rules. A rule loses what its definition does not know when it is next written.
+    pub fn define_rules(&mut self, definition: Definition) {
+        self.definition = definition;
     }
 
     pub fn revision(&self) -> u64 {
@@ -140,7 +156,15 @@ impl Server {
 
     fn find(&self, key: &Key) -> Result<Arc<Value>, Refusal> {
         let object = self.objects.get(key).cloned();
-        object.ok_or_else(|| Refusal::not_found(key))
+        let mut object = object.ok_or_else(|| Refusal::not_found(key))?;
+        if self.drops_nodegate(key) {
+            write::drop_nodegate(Arc::make_mut(&mut object));
+        }
+        Ok(object)
+    }
+
+    fn drops_nodegate(&self, key: &Key) -> bool {
+        self.definition == Definition::Theirs && key.kind == Kind::NodeReadinessRule
     }
 
     fn find_part(&self, key: &Key, part: Part) -> Result<Arc<Value>, Refusal> {
@@ -173,6 +197,9 @@ impl Server {
         if let Some(admission) = self.admission.filter(|_| key.kind == Kind::Node) {
             admission(self, &mut object);
         }
+        if self.drops_nodegate(key) {
+            write::drop_nodegate(&mut object);
+        }
         let object = write::created(key, object, &self.uids.next(), now)?;
         if self.objects.contains_key(key) {
             return Err(Refusal::already_exists(key));
@@ -198,7 +225,10 @@ impl Server {
         self.replace(key, part, &old, object)
     }
 
-    fn replace(&mut self, key: &Key, part: Part, old: &Value, new: Value) -> Answer {
+    fn replace(&mut self, key: &Key, part: Part, old: &Value, mut new: Value) -> Answer {
+        if self.drops_nodegate(key) {
+            write::drop_nodegate(&mut new);
+        }
         let new = write::updated(key, part, old, new)?;
         if deletion::is_complete(old, &new) {
             self.remove(key);
@@ -300,6 +330,42 @@ mod tests {
         };
         assert_eq!(cluster(1), cluster(1));
         assert_ne!(cluster(1), cluster(2));
+    }
+
+    #[test]
+    fn another_definition_drops_our_fields_of_a_rule_as_it_is_written_and_leaves_its_managed_fields()
+     {
+        let mut server = Server::new(1);
+        let key = Key::cluster(Kind::NodeReadinessRule, "r");
+        let create = Request::Create {
+            key: key.clone(),
+            object: json!({"spec": {"nodegate": {}}}),
+        };
+        assert!(server.answer(&create, Timestamp::UNIX_EPOCH).is_ok());
+        let merged = |server: &mut Server, patch: Value| {
+            let request = Request::Patch {
+                key: key.clone(),
+                part: Part::Main,
+                patch: crate::Patch::Merge(patch),
+            };
+            assert!(server.answer(&request, Timestamp::UNIX_EPOCH).is_ok());
+            let rule = &server.objects[&key];
+            let is_there = !rule["spec"]["nodegate"].is_null();
+            let is_managed = !rule["metadata"]["managedFields"].is_null();
+            let generation = rule["metadata"]["generation"].as_i64();
+            (is_there, is_managed, generation)
+        };
+        let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
+        assert_eq!(merged(&mut server, json!({})), (true, true, Some(1)));
+        server.define_rules(Definition::Theirs);
+        assert_eq!(merged(&mut server, json!({})), (false, true, Some(1)));
+        server.define_rules(Definition::Ours);
+        assert_eq!(merged(&mut server, touched), (false, true, Some(1)));
+        for (value, is_there, generation) in [(json!({}), true, 2), (Value::Null, false, 3)] {
+            let patch = json!({"spec": {"nodegate": value}});
+            let expected = (is_there, is_there, Some(generation));
+            assert_eq!(merged(&mut server, patch), expected);
+        }
     }
 
     #[test]

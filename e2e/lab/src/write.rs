@@ -62,6 +62,7 @@ pub(crate) fn created(
         Kind::Node => taint_new_node(&mut object),
         Kind::Pod => object["status"] = json!({"phase": "Pending"}),
         Kind::DaemonSet => set_template_generation(&mut object, 1),
+        Kind::NodeReadinessRule => set_managed_fields(&Value::Null, &mut object),
         _ => {}
     }
     normalize(kind, &mut object);
@@ -89,6 +90,9 @@ pub(crate) fn updated(
         let is_changed = old["spec"]["template"] != new["spec"]["template"];
         let before = template_generation(old);
         set_template_generation(&mut new, before + i64::from(is_changed));
+    }
+    if kind == Kind::NodeReadinessRule {
+        set_managed_fields(old, &mut new);
     }
     normalize(kind, &mut new);
     validate_update(key, old, &new)?;
@@ -244,6 +248,28 @@ fn taint_new_node(node: &mut Value) {
         }
         None => *taints = json!([taint]),
     }
+}
+
+/// Of the managed fields of a rule there is only whether somebody has set `spec.nodegate`. Whoever removes the field takes it from
+/// them, too.
+fn set_managed_fields(old: &Value, rule: &mut Value) {
+    let has_it = |rule: &Value| rule["spec"].get("nodegate").is_some();
+    let fields = match (has_it(old), has_it(rule)) {
+        (_, true) => Some(json!([{"fieldsV1": {"f:spec": {"f:nodegate": {}}}}])),
+        (true, false) => None,
+        (false, false) => return,
+    };
+    set(&mut rule["metadata"], "managedFields", fields);
+}
+
+/// Removes what only our definition knows from a rule's spec.
+pub(crate) fn drop_nodegate(rule: &mut Value) {
+    let spec = &mut rule["spec"];
+    let conditions = spec["conditions"].as_array_mut();
+    for condition in conditions.into_iter().flatten() {
+        set(condition, "nodegate", None);
+    }
+    set(spec, "nodegate", None);
 }
 
 fn template_generation(daemon_set: &Value) -> i64 {

@@ -1,4 +1,4 @@
-//! People who follow a script: each step is one request at its time.
+//! People who follow a script: each step is one request at its time, or another definition of rules.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::sim::actor::Actor;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
-use crate::{Key, Part, Patch, Preconditions, Request};
+use crate::{Definition, Key, Part, Patch, Preconditions, Request};
 
 use super::ask::{node_key, taint};
 
@@ -15,7 +15,13 @@ const OPERATOR: &str = "operator";
 #[derive(Debug, Default)]
 pub struct Operator {
     /// The steps left, the first at the end.
-    script: Vec<(Time, Request)>,
+    script: Vec<(Time, Step)>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Ask(Request),
+    Define(Definition),
 }
 
 impl Operator {
@@ -59,10 +65,19 @@ impl Operator {
         self.asks(at, request)
     }
 
-    fn asks(mut self, at: Time, request: Request) -> Self {
+    /// Applies this definition of rules at this time.
+    pub fn defines(self, at: Time, definition: Definition) -> Self {
+        self.step(at, Step::Define(definition))
+    }
+
+    fn asks(self, at: Time, request: Request) -> Self {
+        self.step(at, Step::Ask(request))
+    }
+
+    fn step(mut self, at: Time, step: Step) -> Self {
         let place = self.script.partition_point(|(time, _)| *time > at);
         // Steps of the same time keep their order.
-        self.script.insert(place, (at, request));
+        self.script.insert(place, (at, step));
         self
     }
 }
@@ -74,9 +89,15 @@ impl Actor for Operator {
 
     fn act(&mut self, cluster: &mut Cluster, _: &mut Rng) {
         while self.wake().is_some_and(|at| at <= cluster.now()) {
-            if let Some((_, request)) = self.script.pop() {
-                // The script continues after a refusal.
-                let _ = cluster.request(Who::Actor(OPERATOR), &request);
+            match self.script.pop() {
+                Some((_, Step::Ask(request))) => {
+                    // The script continues after a refusal.
+                    let _ = cluster.request(Who::Actor(OPERATOR), &request);
+                }
+                Some((_, Step::Define(definition))) => {
+                    cluster.server_mut().define_rules(definition);
+                }
+                None => {}
             }
         }
     }
