@@ -1,5 +1,6 @@
 //! No rule adds its taint to a node whose completed bootstrap is on record, for this boot where the rule asks for that. The
-//! record stays until the rule is deleted. Of a rule that goes by revisions, the law about gatings knows when it counts.
+//! record stays until the rule is deleted. Of a rule that goes by revisions or maintenance, the law about gatings knows when it
+//! counts.
 
 use nodegate::api::RegateOn;
 use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
@@ -30,8 +31,9 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
 
 /// Whether the rule never gates the node again.
 fn is_done(rule: &Rule, node: &Value) -> bool {
+    let comes_and_goes = |it: &RegateOn| matches!(it, RegateOn::Revision | RegateOn::Maintenance);
     rule.is_bootstrap()
-        && !rule.ours.regate_on.contains(&RegateOn::Revision)
+        && !rule.ours.regate_on.iter().any(comes_and_goes)
         && rule.is_completed_on(node)
 }
 

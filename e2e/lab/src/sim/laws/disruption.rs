@@ -1,5 +1,6 @@
 //! A rule with `spec.nodegate.disruption` gates no more nodes in use of a zone than its rates allow, in any window of time. It gates
-//! none while no node at all meets its conditions, or while most nodes of a small zone do not.
+//! none while no node at all meets its conditions, or while most nodes of a small zone do not; and never one in maintenance, which
+//! does not count as unmet either.
 //!
 //! A window of length `t` allows: the initial token; `rate * t`; one token granted before the window and spent within it, as a
 //! refused write is retried; and one for each further process, which starts with a token of its own. Writes arrive with varying
@@ -11,7 +12,7 @@ use nodegate::guard::Limits;
 
 use super::bootstrap::owners;
 use super::gatings::was_in_use;
-use super::rule::{Rule, TaintId};
+use super::rule::{Rule, TaintId, is_in_maintenance};
 use super::truth::Answer;
 use super::{NodeWrite, longest_age, seconds};
 use crate::Kind;
@@ -84,6 +85,15 @@ impl Law for Disruption {
                         seconds(longest_age(moment)),
                     ));
                 }
+                if was_in_maintenance(moment, &write) {
+                    return Err(format!(
+                        "rule {} gated node {} at {}, which has been in maintenance for {}",
+                        rule.name,
+                        write.node(),
+                        seconds(at),
+                        seconds(longest_age(moment)),
+                    ));
+                }
                 if is_stopped(moment, &write, &rule) {
                     return Err(format!(
                         "rule {} gated node {} at {}, and most nodes of its zone have not met its conditions for {}",
@@ -142,6 +152,15 @@ fn is_halted(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
     })
 }
 
+/// Whether the node was in maintenance during the whole maximum age of evidence.
+fn was_in_maintenance(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
+    let (at, revision) = (write.change.at, write.change.revision);
+    let period = (at.saturating_sub(longest_age(moment)), at);
+    !moment.was_ever(write.node(), period, revision, |facts| {
+        !is_in_maintenance(facts.node)
+    })
+}
+
 /// Whether the node's zone was small and partially disrupted during the whole maximum age of evidence: more than two of its
 /// nodes, and at least the rule's threshold, did not meet the rule's conditions, while others did.
 fn is_stopped(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
@@ -168,7 +187,8 @@ fn is_stopped(moment: &Moment<'_>, write: &NodeWrite<'_>, rule: &Rule) -> bool {
         }
         let was_ever = |answer: Answer| {
             moment.was_ever(&key.name, (from, at), revision, |facts| {
-                !rule.selects(facts.node) || facts.met(rule) != answer
+                let counts = answer == Answer::Yes || !is_in_maintenance(facts.node);
+                !rule.selects(facts.node) || facts.met(rule) != answer || !counts
             })
         };
         met += usize::from(!was_ever(Answer::Yes));

@@ -11,7 +11,7 @@ use super::disruption::zone;
 use super::first_gating;
 use super::ledger::{Glances, is_ours};
 use super::longest_age;
-use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_introduced};
+use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_in_maintenance, is_introduced};
 use super::truth::{Answer, Facts};
 use super::writes::target;
 use crate::sim::actors::ask::text;
@@ -181,13 +181,13 @@ fn governed(
     match (facts.met(rule), is_held) {
         (Answer::Yes, true) => tell("still has"),
         (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced(facts.node) => {
-            if rule.is_completed_on(facts.node) {
+            if is_completed(moment, facts, rule) {
                 return Ok(());
             }
             tell("has completed its bootstrap, which is not on record, without")
         }
         (Answer::No, false)
-            if rule.adds() && !(rule.is_bootstrap() && rule.is_completed_on(facts.node)) =>
+            if rule.adds() && !(rule.is_bootstrap() && is_completed(moment, facts, rule)) =>
         {
             if may_wait(moment, facts, rule, taint) {
                 return Ok(());
@@ -196,6 +196,12 @@ fn governed(
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the node's bootstrap counts. A maintenance may go unnoticed only if something goes wrong meanwhile.
+fn is_completed(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+    let is_outdated = moment.faults.is_empty() && facts.is_back_from_maintenance(rule);
+    rule.is_completed_on(facts.node) && !is_outdated
 }
 
 /// Whether an unmet node need not be held yet: its grace period lasts, the rule is held back, or the disruption guard holds the node
@@ -226,8 +232,8 @@ fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId
         || rule.ours.guard().is_some() && is_held_back(moment, facts, rule)
 }
 
-/// Whether the disruption guard may hold a node back: every zone or this one is disrupted, or nodes of the zone were gated
-/// recently.
+/// Whether the disruption guard may hold a node back: it is in maintenance, every zone or this one is disrupted, or nodes of the
+/// zone were gated recently.
 fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let (now, revision) = (moment.cluster.now(), moment.cluster.revision());
     let own = rule.ours.disruption.unwrap_or_default();
@@ -239,7 +245,7 @@ fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
         let is_here = zone(node) == zone(facts.node);
         match answer.filter(|_| rule.selects(node)) {
             None => {}
-            Some(Answer::No) => unmet_here += usize::from(is_here),
+            Some(Answer::No) => unmet_here += usize::from(is_here && !is_in_maintenance(node)),
             Some(_) => {
                 met += 1;
                 met_here += usize::from(is_here);
@@ -257,7 +263,9 @@ fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
         .unwrap_or(Time::MAX)
         .saturating_add(longest_age(moment));
     let mut changes = moment.cluster.changes().iter().filter(was_gated);
-    is_disrupted || changes.any(|change| change.at.saturating_add(interval) >= now)
+    is_disrupted
+        || is_in_maintenance(facts.node)
+        || changes.any(|change| change.at.saturating_add(interval) >= now)
 }
 
 /// Checks that Nodegate did not leave behind a taint that no rule governs.
@@ -307,6 +315,46 @@ mod tests {
         let annotations = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
         story.patch_node("n", json!({ "metadata": { "annotations": annotations } }));
         story.judged_end(&mut End, true, "");
+    }
+
+    #[test]
+    fn a_completed_bootstrap_counts_until_a_maintenance_has_ended() {
+        for (signs, fine) in [
+            (&["True"][..], true),
+            (&["True", "False"], false),
+            (&["False"], true),
+        ] {
+            let mut story = Story::under(
+                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": ["Maintenance"] } }),
+            );
+            story.create(node("n"));
+            story.report("n", "Net", "False");
+            let annotations = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
+            story.patch_node("n", json!({ "metadata": { "annotations": annotations } }));
+            for sign in signs {
+                story.report("n", "MaintenanceInProgress", sign);
+            }
+            story.at(1000);
+            story.judged_end(&mut End, fine, format_args!("{signs:?}"));
+        }
+    }
+
+    #[test]
+    fn a_disruption_limit_gates_no_node_in_maintenance_and_does_not_count_it() {
+        for (maintained, failed, fine) in [(0, 4, true), (4, 0, true), (4, 1, false)] {
+            let mut story = Story::under(json!({ "nodegate": { "disruption": {} } }));
+            for number in 0..6 {
+                let name = &format!("n{number}");
+                let is_unmet = number < maintained + failed;
+                story.create(node(name));
+                story.report(name, "Net", if is_unmet { "False" } else { "True" });
+                if number < maintained {
+                    story.report(name, "DrainInProgress", "True");
+                }
+            }
+            story.at(1000);
+            story.judged_end(&mut End, fine, format_args!("{maintained} {failed}"));
+        }
     }
 
     #[test]

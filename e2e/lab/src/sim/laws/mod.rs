@@ -168,20 +168,23 @@ impl<'a> NodeWrite<'a> {
         gone(self.after, self.before)
     }
 
-    /// The annotations that are new or name another boot: each key, and its boot.
+    /// The annotations that are new, name another boot, or are no longer from before a maintenance: each key, and its boot.
     fn noted(&self) -> impl Iterator<Item = (&'a str, Option<String>)> + use<'a> {
         let before = &self.before["metadata"]["annotations"];
         let after = self.after["metadata"]["annotations"].as_object();
-        let boot = |value: &Value| -> Option<String> {
-            let value: Value = serde_json::from_str(value.as_str()?).ok()?;
-            Some(value["boot-id"].as_str()?.to_owned())
+        let read = |value: &Value| -> Value {
+            let value = value.as_str().and_then(|it| serde_json::from_str(it).ok());
+            value.unwrap_or_default()
         };
         let notes = after.into_iter().flatten();
-        let notes = notes.map(move |(key, value)| (key.as_str(), boot(value)));
-        notes.filter(move |(key, spoken_of)| match before.get(key) {
-            None => true,
-            Some(known) => boot(known).is_some_and(|known| Some(known) != *spoken_of),
-        })
+        let notes = notes.map(move |(key, value)| (key.as_str(), read(value)));
+        let notes = notes.filter(move |(key, is)| {
+            before.get(key).map(read).is_none_or(|was| {
+                was["boot-id"].is_string() && was["boot-id"] != is["boot-id"]
+                    || was["maintenance"] == true && is["maintenance"] != true
+            })
+        });
+        notes.map(|(key, is)| (key, is["boot-id"].as_str().map(str::to_owned)))
     }
 
     fn forgotten(&self) -> impl Iterator<Item = &'a str> + use<'a> {

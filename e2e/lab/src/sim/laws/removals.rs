@@ -6,7 +6,7 @@ use nodegate::api::RepairAction;
 use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::ledger::Glances;
-use super::rule::{Rule, boot_id, forbids_repair, governing, is_introduced};
+use super::rule::{Rule, boot_id, forbids_repair, governing, is_in_maintenance, is_introduced};
 use super::truth::{Answer, Facts};
 use super::{NodeWrite, longest_age, seconds, steps};
 use crate::sim::law::{Law, Moment};
@@ -85,7 +85,7 @@ fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     else {
         return false;
     };
-    if forbids_repair(facts.node) {
+    if forbids_repair(facts.node) || is_in_maintenance(facts.node) {
         return false;
     }
     let latest = wall(facts.at + steps(moment));

@@ -10,7 +10,7 @@ use nodegate::api::{
 };
 use serde_json::Value;
 
-use crate::sim::actors::ask::{items, text};
+use crate::sim::actors::ask::{condition, items, text};
 use crate::sim::actors::placement::matches;
 
 /// The prefix of every taint key that a rule may add.
@@ -24,6 +24,8 @@ pub(crate) struct Rule {
     pub created: String,
     pub is_deleting: bool,
     pub has_finalizer: bool,
+    /// Whether another definition has dropped what was set under `spec.nodegate`, by the managed fields.
+    pub is_pruned: bool,
     pub spec: NodeReadinessRuleSpec,
     /// What is under `spec.nodegate`.
     pub ours: NodegateSpec,
@@ -74,12 +76,15 @@ impl Rule {
             return None;
         }
         let mut finalizers = items(&metadata["finalizers"]).iter();
+        let mut managed = items(&metadata["managedFields"]).iter();
+        let was_set = managed.any(|it| !it["fieldsV1"]["f:spec"]["f:nodegate"].is_null());
         Some(Self {
             name: text("name"),
             uid: text("uid"),
             created: text("creationTimestamp"),
             is_deleting: metadata.get("deletionTimestamp").is_some(),
             has_finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
+            is_pruned: was_set && spec.nodegate.is_none(),
             selector: object["spec"]["nodeSelector"].clone(),
             ours: spec.nodegate.clone().unwrap_or_default(),
             spec,
@@ -142,8 +147,8 @@ impl Rule {
         [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
     }
 
-    /// Whether the node's bootstrap is on record, for its current boot where the rule asks for that; or the rule ignores the
-    /// node.
+    /// Whether the node's bootstrap is on record, for its current boot and since its last maintenance where the rule asks for that;
+    /// or the rule ignores the node.
     pub(crate) fn is_completed_on(&self, node: &Value) -> bool {
         let came = node["metadata"]["creationTimestamp"].as_str();
         if self.ours.existing_nodes == ExistingNodes::Leave
@@ -155,10 +160,13 @@ impl Rule {
             return false;
         };
         let boot = boot_id(node);
-        if !self.ours.regate_on.contains(&RegateOn::Reboot) || boot.is_empty() {
-            return true;
-        }
-        recorded["boot-id"].as_str().is_none_or(|id| id == boot)
+        let is_of_another_boot = self.ours.regate_on.contains(&RegateOn::Reboot)
+            && !boot.is_empty()
+            && recorded["boot-id"].as_str().is_some_and(|id| id != boot);
+        let is_from_before_maintenance = self.ours.regate_on.contains(&RegateOn::Maintenance)
+            && recorded["maintenance"] == true
+            && !is_in_maintenance(node);
+        !is_of_another_boot && !is_from_before_maintenance
     }
 
     /// What is on record of the node's bootstrap.
@@ -199,6 +207,16 @@ pub(crate) fn is_introduced(node: &Value) -> bool {
         "karpenter.sh/unregistered",
     ];
     TaintId::all(node).all(|(taint, _)| !INTRODUCTIONS.contains(&taint.key.as_str()))
+}
+
+/// Whether a node is out of service on purpose (KEP-5683).
+pub(crate) fn is_in_maintenance(node: &Value) -> bool {
+    const SIGNS: [&str; 3] = [
+        "MaintenanceInProgress",
+        "DrainInProgress",
+        "GracefulNodeShutdownInProgress",
+    ];
+    SIGNS.iter().any(|sign| condition(node, sign) == "True")
 }
 
 /// A node's boot ID; empty if unknown.
@@ -284,6 +302,45 @@ mod tests {
                 "{value}"
             );
         }
+    }
+
+    #[test]
+    fn a_bootstrap_that_was_completed_before_a_maintenance_counts_until_that_ends() {
+        for (regates, value, sign, completed) in [
+            (true, r#"{"maintenance":true}"#, "True", true),
+            (true, r#"{"maintenance":true}"#, "False", false),
+            (true, "{}", "False", true),
+            (false, r#"{"maintenance":true}"#, "False", true),
+        ] {
+            let on = if regates { vec!["Maintenance"] } else { vec![] };
+            let spec =
+                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": on } });
+            let node = json!({
+                "metadata": { "annotations": { "readiness.k8s.io/bootstrap-completed-r": value } },
+                "status": { "conditions": [{ "type": "DrainInProgress", "status": sign }] },
+            });
+            let rule = rule("r", "1", &spec);
+            assert_eq!(rule.is_completed_on(&node), completed, "{value} {sign}");
+        }
+    }
+
+    #[test]
+    fn a_rule_whose_fields_another_definition_dropped_is_pruned_until_it_has_them_again() {
+        let read = |managed: Value, nodegate: Value| {
+            let spec = json!({
+                "conditions": [{ "type": "X", "requiredStatus": "True" }],
+                "enforcementMode": "continuous",
+                "taint": { "key": "readiness.k8s.io/x", "effect": "NoSchedule" },
+                "nodeSelector": {},
+                "nodegate": nodegate,
+            });
+            let metadata = json!({ "managedFields": [{ "fieldsV1": { "f:spec": managed } }] });
+            Rule::read(&json!({ "metadata": metadata, "spec": spec })).unwrap()
+        };
+        let ours = || json!({ "f:nodegate": {} });
+        assert!(read(ours(), Value::Null).is_pruned);
+        assert!(!read(ours(), json!({})).is_pruned);
+        assert!(!read(json!({}), Value::Null).is_pruned);
     }
 
     #[test]

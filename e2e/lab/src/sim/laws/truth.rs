@@ -13,7 +13,7 @@ use nodegate::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, is_meant_by_what_it_is, owns};
-use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, selects};
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, is_in_maintenance, selects};
 use crate::sim::actors::ask::{items, text};
 use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
@@ -144,7 +144,7 @@ pub(super) struct Facts<'a> {
 
 impl Facts<'_> {
     pub(super) fn suspends(&self, rule: &Rule) -> bool {
-        self.suspends_all || rule.ours.suspend
+        self.suspends_all || rule.ours.suspend || rule.is_pruned
     }
 
     pub(super) fn met(&self, rule: &Rule) -> Answer {
@@ -172,6 +172,18 @@ impl Facts<'_> {
                 is_its && is_live(pod) && metadata["labels"][REVISION] == revision
             })
         })
+    }
+
+    /// Whether the node has been in maintenance since its bootstrap under this rule was recorded, and is no longer, whatever the
+    /// record says of it. False of a rule that does not go by that.
+    pub(super) fn is_back_from_maintenance(&self, rule: &Rule) -> bool {
+        if !rule.ours.regate_on.contains(&RegateOn::Maintenance) || is_in_maintenance(self.node) {
+            return false;
+        }
+        let recorded = rule.recorded_on(self.node);
+        let since = self.since(|node| rule.recorded_on(node));
+        let mut states = self.states.iter().filter(|state| state.at >= since);
+        recorded.is_some() && states.any(|it| it.object.as_deref().is_some_and(is_in_maintenance))
     }
 
     /// The state of each of the rule's conditions, in words.
