@@ -87,6 +87,16 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
+        bug: "fields that another definition dropped count as never set",
+        law: GATING,
+        scenario: "pruned",
+        edits: &[(
+            "src/rule/compile.rs",
+            "pruned || ours.is_some_and(|ours| ours.suspend)",
+            "ours.is_some_and(|ours| ours.suspend)",
+        )],
+    },
+    Protection {
         bug: "`allOf` means `anyOf`",
         law: REMOVAL,
         scenario: "several-conditions",
@@ -271,6 +281,16 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         )],
     },
     Protection {
+        bug: "a late node in maintenance is released",
+        law: REMOVAL,
+        scenario: "release-maintenance",
+        edits: &[(
+            "src/repair/verdict.rs",
+            "if node.is_in_maintenance() {",
+            "if node.is_in_maintenance() && !TAKEN_OUT {",
+        )],
+    },
+    Protection {
         bug: "recorded completions are ignored",
         law: BOOTSTRAP,
         scenario: "adoption",
@@ -287,6 +307,26 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         edits: &[(
             "src/rule/ownership.rs",
             "*value.boot_id != *node.boot_id && !value.boot_id.is_empty()",
+            "false",
+        )],
+    },
+    Protection {
+        bug: "a completion outlasts a maintenance",
+        law: END,
+        scenario: "regate-maintenance",
+        edits: &[(
+            "src/rule/ownership.rs",
+            "value.maintenance && !is_in_maintenance",
+            "false",
+        )],
+    },
+    Protection {
+        bug: "a maintenance is not recorded",
+        law: END,
+        scenario: "regate-maintenance",
+        edits: &[(
+            "src/rule/ownership.rs",
+            "spec.ours.regate_on.contains(&RegateOn::Maintenance) && node.is_in_maintenance()",
             "false",
         )],
     },
@@ -369,6 +409,16 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "src/guard/limits.rs",
             "ZoneState::PartialDisruption => 0.0,",
             "ZoneState::PartialDisruption => if TAKEN_OUT { self.eviction_rate } else { 0.0 },",
+        )],
+    },
+    Protection {
+        bug: "a node in maintenance counts as unmet, and is gated",
+        law: GUARD,
+        scenario: "maintenance",
+        edits: &[(
+            "src/engine/rules/gating.rs",
+            "*member == Member::Met || !node.is_in_maintenance()",
+            "true",
         )],
     },
     Protection {

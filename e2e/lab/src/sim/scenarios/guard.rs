@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::ends::End::{GatedAgain, Held, PutOn};
-use super::objects::{COMPONENTS_READY, GATE, READY, Rule, daemon_set, daemon_set_key, rule};
+use super::objects::{
+    COMPONENTS_READY, DRAIN, GATE, READY, Rule, daemon_set, daemon_set_key, rule,
+};
 use super::{Base, joining, joining_as};
 use crate::sim::actors::Order::{Say, SayGood};
 use crate::sim::actors::kubelet::READY_AFTER;
@@ -86,6 +88,30 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator.creates(s(70), guarded()))
         },
         &[PutOn(GATE, 0), Held(GATE, &[])],
+    ),
+    Base::new(
+        "maintenance: nodes of the only zone turn bad while they are in maintenance: they stay released and do not count, so others that turn bad are gated; afterwards those that are still bad are, too",
+        s(150),
+        |it| {
+            let mut drain = Reporter::of_problem(DRAIN);
+            let mut reporter = Reporter::new(READY);
+            for node in ["n-0", "n-1", "n-2", "n-3"] {
+                drain = drain.then(s(45), node, Say("True"));
+                reporter = reporter.then(s(85), node, Say("False"));
+            }
+            let drain = drain
+                .then(s(135), "n-0", SayGood)
+                .then(s(135), "n-1", SayGood);
+            let reporter = reporter
+                .then(s(95), "n-4", Say("False"))
+                .then(s(95), "n-5", Say("False"))
+                .then(s(130), "n-0", SayGood);
+            it.has(guarded())
+                .nodes(joining_as(10, |it| it.zone("a")))
+                .acts(drain)
+                .acts(reporter)
+        },
+        &[PutOn(GATE, 13), Held(GATE, &["n-1", "n-4", "n-5"])],
     ),
     Base::new(
         "some-bad-nodes: a few nodes in different zones turn bad: each is gated",

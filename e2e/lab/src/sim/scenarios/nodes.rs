@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::ends::End::{Gated, Held, PutOn, There};
 use super::objects::{
-    CILIUM, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, READY, daemon_set, rule,
+    CILIUM, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, MAINTENANCE, READY, daemon_set, rule,
 };
 use super::{Base, booting, joining, joining_as};
 use crate::sim::actors::Order::{Say, SayGood};
@@ -65,6 +65,32 @@ pub(super) const ALL: &[Base] = &[
     )
     // A driver that registers as before may be stale for six minutes.
     .settles(s(420)),
+    Base::new(
+        "regate-maintenance: nodes turn bad, most of them in maintenance: they stay released, and once it ends they are gated until their condition is met",
+        s(100),
+        |it| {
+            let maintenance = Reporter::of_problem(MAINTENANCE)
+                .then(s(30), "n-1", Say("True"))
+                .then(s(30), "n-2", Say("True"))
+                .then(s(30), "n-3", Say("True"))
+                .then(s(30), "n-4", Say("True"))
+                .then(s(60), "n-1", SayGood)
+                .then(s(60), "n-2", SayGood)
+                .then(s(60), "n-4", SayGood);
+            let reporter = Reporter::new(READY)
+                .then(s(40), "n-0", Say("False"))
+                .then(s(40), "n-1", Say("False"))
+                .then(s(40), "n-2", Say("False"))
+                .then(s(40), "n-3", Say("False"))
+                .then(s(80), "n-1", SayGood);
+            it.has(rule("network").nodegate("regateOn", json!(["Maintenance"])))
+                .nodes(joining(5))
+                .acts(maintenance)
+                .acts(reporter)
+        },
+        // It stays in maintenance (n-3), or met its condition all the time (n-4).
+        &[PutOn(GATE, 7), Held(GATE, &["n-2"])],
+    ),
     Base::new(
         "re-registration-components: a node registers again under its name while the pods and the drivers of the old one are still there",
         s(100),

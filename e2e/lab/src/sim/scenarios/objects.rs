@@ -16,6 +16,10 @@ pub(super) const READY: &str = "example.com/NetworkReady";
 pub(super) const SECOND: &str = "example.com/StorageReady";
 /// The condition of a reporter of problems.
 pub(super) const PROBLEM: &str = "example.com/ClockUnsynchronized";
+/// A condition that is `True` while a node is in maintenance.
+pub(super) const MAINTENANCE: &str = "MaintenanceInProgress";
+/// Another one.
+pub(super) const DRAIN: &str = "DrainInProgress";
 /// Gardener's condition for all of its critical components.
 pub(super) const COMPONENTS_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 pub(super) const DRIVER: &str = "csi.example.com";

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::ends::End::{Gone, Held, PutOn, There};
-use super::objects::{GATE, READY, Rule, rule, rule_key};
+use super::objects::{GATE, MAINTENANCE, READY, Rule, rule, rule_key};
 use super::{Base, joining};
-use crate::sim::actors::Order::Say;
+use crate::sim::actors::Order::{Say, SayGood};
 use crate::sim::actors::ask::taint;
 use crate::sim::actors::{Annotator, Forgery, Karpenter, Kubelets, Operator, Pool, Reporter};
 use crate::sim::scenario::Scene;
@@ -114,6 +114,22 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-1"))
         },
         &[PutOn(GATE, 5), Held(GATE, &[])],
+    ),
+    Base::new(
+        "release-maintenance: late nodes are in maintenance: one is released once it ends, and the other stays held",
+        s(160),
+        |it| {
+            let repair = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
+            let maintenance = Reporter::of_problem(MAINTENANCE)
+                .then(s(25), "n-1", Say("True"))
+                .then(s(25), "n-2", Say("True"))
+                .then(s(130), "n-1", SayGood);
+            it.has(rule("network").nodegate("repair", repair))
+                .nodes(joining(5))
+                .acts(maintenance)
+                .acts(Reporter::new(READY).ails("n-1").ails("n-2"))
+        },
+        &[PutOn(GATE, 5), Held(GATE, &["n-2"])],
     ),
     Base::new(
         "replace-vetoed: a pool forbids the repair of its nodes: none is replaced until it allows it",

@@ -1,14 +1,14 @@
 //! Rules are created, changed and deleted.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ends::End::{Gated, Gone, Held, PutOn};
 use super::objects::{GATE, OTHER_GATE, READY, Rule, SECOND, rule, rule_key};
 use super::{Base, booting, joining};
-use crate::Kind;
 use crate::sim::actors::Order::{Say, SayGood};
 use crate::sim::actors::{Deed, Kubelets, Machine, Operator, Reporter, Which};
 use crate::sim::time::s;
+use crate::{Definition, Kind};
 
 /// A rule that may gate a tenth of the nodes in use as it comes into force.
 fn limited() -> Rule {
@@ -104,6 +104,36 @@ pub(super) const ALL: &[Base] = &[
                 .acts(turning())
         },
         &[Held(GATE, &["n-0", "n-2"]), Held(OTHER_GATE, &["n-1", "n-2"])],
+    ),
+    Base::new(
+        "pruned: another project's definition drops what two rules have under nodegate: until they have it again they gate and release no node, neither those that one was to leave alone nor those that turn bad or good",
+        s(110),
+        |it| {
+            let leaves = json!({"existingNodes": "Leave"});
+            let waits = json!({"gracePeriod": "10s"});
+            let written = |nodegate: &Value| json!({"spec": {"nodegate": nodegate}});
+            let touched = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
+            let storage = rule("storage").continuous().taint(OTHER_GATE, "NoSchedule");
+            let operator = Operator::default()
+                .creates(s(25), rule("network").with("nodegate", leaves.clone()))
+                .defines(s(50), Definition::Theirs)
+                .edits(s(50), rule_key("network"), touched.clone())
+                .edits(s(50), rule_key("storage"), touched)
+                .defines(s(85), Definition::Ours)
+                .edits(s(90), rule_key("network"), written(&leaves))
+                .edits(s(90), rule_key("storage"), written(&waits));
+            let mut machines = booting(4, s(5), s(1));
+            machines.push(Machine::new("n-4").boots(s(70)));
+            it.has(storage.with("nodegate", waits))
+                .nodes(Kubelets::new(machines))
+                .acts(operator)
+                .acts(turning().ails("n-4"))
+        },
+        &[
+            PutOn(GATE, 1),
+            Held(GATE, &["n-4"]),
+            Held(OTHER_GATE, &["n-0", "n-2", "n-4"]),
+        ],
     ),
     Base::new(
         "all-suspended: all rules are suspended at once while nodes turn bad and good; one of them is deleted meanwhile, and cleans up",
