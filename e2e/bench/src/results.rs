@@ -199,6 +199,8 @@ fn add_row(text: &mut String, name: &str, cells: impl IntoIterator<Item = String
 /// The value of a row for a run.
 type Value = Box<dyn Fn(&Run) -> Option<f64>>;
 
+type Quantile = fn(&Latencies) -> f64;
+
 /// A row's name, the format of its figures, and its value.
 type Row = (String, fn(f64) -> String, Value);
 
@@ -212,7 +214,7 @@ fn rows() -> Vec<Row> {
         rows.push(row(&format!("{name}: times its limit"), ratio, Box::new(move |run| run.outcome(phase)?.over_limit())));
     }
     let mut latencies = |phase: Phase, what: &str, sample: fn(&Outcome) -> Option<&Latencies>| {
-        let quantiles: [(&str, fn(&Latencies) -> f64); 2] = [("p50", |it| it.p50), ("p99", |it| it.p99)];
+        let quantiles: [(&str, Quantile); 2] = [("p50", |it| it.p50), ("p99", |it| it.p99)];
         for (quantile, of) in quantiles {
             let name = format!("{}: {what}, {quantile}", phase.name());
             rows.push(row(&name, milliseconds, Box::new(move |run| sample(run.outcome(phase)?).map(of))));
